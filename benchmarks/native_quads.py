@@ -1,11 +1,14 @@
 """Convolutions of 3 x 3 by quads against the direct form: what is gained, what was expected, and errors of rounding.
 
+Quads whose errors might be too large are computed directly (decision 73), so a gain depends on the data: the last table.
+
 Both ways take turns in this process in short slices of CPU time; a gain is the ratio of the median slices, on one thread.
 What is expected comes from the plans' counts of cycles, by which native programs choose. Errors are those against double
 precision (extended, of float64), in units of eps: root of the mean square over that of the results.
 
-  python -m benchmarks.native_quads                       both tables, about a minute
+  python -m benchmarks.native_quads                       all tables, about a minute
   python -m benchmarks.native_quads --errors              the second one
+  python -m benchmarks.native_quads --data                the last one
   python -m benchmarks.native_quads --bits 256 --dtype f8 --gains
 """
 
@@ -21,14 +24,13 @@ from unittest.mock import patch
 
 import numpy as np
 from benchmarks.native_convolutions import Array, Native
-from benchmarks.turns import take_turns
+from benchmarks.turns import ratio, take_turns
 
 from pullback.backends.native.kernels import convolutions
 from pullback.backends.native.kernels.convolution.winograd.plans import make_quad_plan
-from pullback.backends.native.kernels.convolution.winograd.weight_plans import make_quad_sums_plan
 from pullback.backends.native.linking import host_target
 from pullback.core.primitive import Primitive
-from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
+from pullback.rules.convolution import conv, conv_data_gradient
 
 #: Shapes of data, and outputs.
 LAYERS = [
@@ -70,7 +72,7 @@ Problem = tuple[Primitive, tuple[Array, ...], dict[str, Any]]
 
 
 def problems(x_shape: tuple[int, ...], outs: int, dtype: str, draw: str) -> list[Problem]:
-    """A convolution and its two transposes."""
+    """A convolution and its transpose to the data."""
     random = np.random.default_rng(0)
     shapes = (x_shape, (outs, x_shape[1], 3, 3), (x_shape[0], outs, *x_shape[2:]))
     x, w, y = (DRAWS[draw](random, shape).astype(dtype) for shape in shapes)
@@ -78,7 +80,6 @@ def problems(x_shape: tuple[int, ...], outs: int, dtype: str, draw: str) -> list
     return [
         (conv, (w, x), params),
         (conv_data_gradient, (w, y), {**params, "size": x_shape[2:]}),
-        (conv_weight_gradient, (y, x), {**params, "kernel": (3, 3)}),
     ]
 
 
@@ -92,21 +93,15 @@ def both_ways(problem: Problem, bits: int) -> tuple[Native, Native, float]:
         cycles.update(quads=plan.cycles if plan else np.nan, direct=direct.cycles)
         return plan
 
-    def sums(weights: Any, vector_bits: int) -> Any:
-        plan = make_quad_sums_plan(weights, vector_bits)
-        direct = convolutions.direct_sums_plan(weights, vector_bits)
-        cycles.update(quads=plan.cycles if plan else np.nan, direct=direct.cycles)
-        return plan
-
-    with patch.multiple(convolutions, quads_that_pay=quads, quad_sums_that_pay=sums):
+    with patch.multiple(convolutions, quads_that_pay=quads):
         by_quads = Native(bits, *problem)
-    with patch.multiple(convolutions, quads_that_pay=lambda *_: None, quad_sums_that_pay=lambda *_: None):
+    with patch.multiple(convolutions, quads_that_pay=lambda *_: None):
         return by_quads, Native(bits, *problem), cycles["direct"] / cycles["quads"]
 
 
 def print_gains(bits: int, dtype: str, budget_s: float) -> None:
     """A line for each layer."""
-    print(f"gains, {dtype}, vectors of {bits} bits (expected in brackets): convolution, to the data, to the weights")
+    print(f"gains, {dtype}, vectors of {bits} bits (expected in brackets): convolution, to the data")
     for x_shape, outs in LAYERS:
         cells = []
         for problem in problems(x_shape, outs, dtype, "normal"):
@@ -118,9 +113,27 @@ def print_gains(bits: int, dtype: str, budget_s: float) -> None:
         print(f"{'x'.join(map(str, x_shape)):16} {outs:4} {'  '.join(cells)}", flush=True)
 
 
+def print_data(bits: int, dtype: str, budget_s: float) -> None:
+    """A line for each layer and kind of data."""
+    print("gains of the convolution, by data")
+    for x_shape, outs in (((8, 16, 32, 32), 16), ((4, 64, 56, 56), 64)):
+        cells = []
+        for name, part in (("normal", 1.0), ("half zeros", 0.5), ("nine tenths zeros", 0.1), ("identity", 1.0)):
+            primitive, (w, x), params = problems(x_shape, outs, dtype, "normal")[0]
+            x *= np.random.default_rng(1).random(x.shape) < part
+            if name == "identity":
+                w[...] = 0
+                w[:, :, 1, 1] = np.eye(*w.shape[:2])
+            by_quads, directly, _ = both_ways((primitive, (w, x), params), bits)
+            times = take_turns({"quads": by_quads, "direct": directly}, budget_s=budget_s)
+            took = ratio(times["direct"], times["quads"]).middle * by_quads.repeats / directly.repeats
+            cells.append(f"{name} {took:4.2f}")
+        print(f"{'x'.join(map(str, x_shape)):16} {outs:4}  {'   '.join(cells)}", flush=True)
+
+
 def print_errors(bits: int) -> None:
     """A line for each layer and distribution."""
-    print("errors in eps, by quads (directly): convolution, to the data, to the weights")
+    print("errors in eps, by quads (directly): convolution, to the data")
     for x_shape, outs, dtype, draw in ROUNDED:
         cells = []
         for problem in problems(x_shape, outs, dtype, draw):
@@ -141,14 +154,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gains", action="store_true", help="only what is gained")
     parser.add_argument("--errors", action="store_true", help="only errors")
+    parser.add_argument("--data", action="store_true", help="only gains by data")
     parser.add_argument("--bits", type=int, default=host_target().vector_bits, help="width of vectors")
     parser.add_argument("--dtype", choices=("f4", "f8"), default="f4", help="of what is gained")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds per gain")
     arguments = parser.parse_args()
-    if not arguments.errors:
+    every = not (arguments.gains or arguments.errors or arguments.data)
+    if every or arguments.gains:
         print_gains(arguments.bits, arguments.dtype, arguments.budget)
-    if not arguments.gains:
+    if every or arguments.errors:
         print_errors(arguments.bits)
+    if every or arguments.data:
+        print_data(arguments.bits, arguments.dtype, arguments.budget)
 
 
 if __name__ == "__main__":

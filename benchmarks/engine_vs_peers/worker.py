@@ -4,10 +4,13 @@ The first order says who it is. It answers with what it computed, for the coordi
 
     count            memory of one warm call, layer by layer
     warm seconds     move to a CPU, then say how many calls fill a batch of so many seconds
-    batch calls      process CPU seconds of so many calls
+    batch calls      process CPU seconds of so many calls; with clock="wall", those of the wall's clock
+
+With a number of `threads` in the first order it has as many CPUs, and PyTorch as many threads (`benchmarks.native_threads`).
 """
 
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -58,6 +61,8 @@ def main() -> int:
     if first is None:
         return 0
     _move_to(first["cpu"])
+    if "threads" in first:
+        _allow(first["threads"], first["engine"])
     try:
         call, introduction = _introduced(first)
         answer(introduction)
@@ -148,9 +153,21 @@ def _obey(order: dict[str, Any], call: Callable[[], Any], *, keep: bool) -> Answ
             _move_to(order["cpu"])
             return {"calls": _calls_per_batch(call, order["seconds"])}
         case "batch":
+            if order.get("clock") == "wall":
+                return {"seconds": time_dropped(call, order["calls"], time.perf_counter_ns)}
             return {"seconds": (time_kept if keep else time_dropped)(call, order["calls"])}
         case unknown:
             raise ValueError(f"no order {unknown!r}")
+
+
+def _allow(threads: int, engine: str) -> None:
+    """So many CPUs, by which JAX counts its threads; PyTorch's are set, and the adapter's one thread is not."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if engine.startswith("torch"):
+        torch: Any = importlib.import_module("torch")
+        torch.set_num_threads(threads)
+        torch.set_num_threads = lambda _: None
 
 
 def _move_to(cpu: int | None) -> None:
@@ -160,11 +177,11 @@ def _move_to(cpu: int | None) -> None:
             os.sched_setaffinity(int(thread), {cpu})
 
 
-def time_dropped(call: Callable[[], Any], calls: int) -> float:
+def time_dropped(call: Callable[[], Any], calls: int, clock: Callable[[], int] = time.process_time_ns) -> float:
     """Process CPU seconds a call; every result is dropped before the next call. One call before warms the caches again."""
     if calls > 1:
         call()
-    turns, clock = itertools.repeat(None, calls), time.process_time_ns
+    turns = itertools.repeat(None, calls)
     start = clock()
     for _ in turns:
         call()

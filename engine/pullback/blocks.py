@@ -64,7 +64,7 @@ class Block(Mapping[str, Any]):
         `Block.around(pb.pack(wi, wh), {"Wi": wi.shape, "Wh": wh.shape})`
         """
         layout = Layout.of(_shapes(shapes))
-        if np.shape(array) != (layout.size,) or (isinstance(array, np.ndarray) and not array.flags.c_contiguous):
+        if np.shape(array) != (layout.size,) or (issubclass(type(array), np.ndarray) and not array.flags.c_contiguous):
             raise ValueError(
                 f"Block.around: the views need a contiguous array of shape {(layout.size,)}, got shape {np.shape(array)}; "
                 "make it so with numpy.ravel"

@@ -6,7 +6,9 @@
 
 The pullback puts the old contents back, bit for bit, so that after `grad` the caller's arrays are as they were. What is
 returned is the only name the new contents may be read under: reading the array itself where a trace can see it is
-refused. (What no trace sees, such as `np.sum(c)` with nothing traced in it, reads the new contents as constants.)
+refused, and so is a result that nobody reads at all: what no trace sees, such as `np.sum(c)` with nothing traced in it, would read the
+new contents as constants. Arrays that the function makes by `np.zeros_like` of a traced value, or by `pb.numpy.zeros`, may be read
+under any name.
 
 Operands may share memory with the array that is written to, wholly or in part: they are copied first, and the result is
 that of operands that do not. Derivatives of the first order only in reverse; write `a @ b` for higher ones.
@@ -30,6 +32,9 @@ from pullback.contexts import Frame
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, Traced, innermost_trace
 from pullback.errors import NeedsValueError
+from pullback.ir.types import type_of
+from pullback.numpy_api.memory import assign
+from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.numpy_api.valued import memory_of
 from pullback.rules.gemm import gemm_into
@@ -83,6 +88,11 @@ def _elementwise(rule: Scalar, name: str) -> Callable[..., Any]:
 
 
 def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -> Any:
+    if type(target) is WritableArray:  # made while the function is traced: what is written there is seen under any name
+        kept = type_of(target)
+        rule.infer(kept, *map(type_of, others), kept, **params)  # says what does not fit
+        assign(target, rule.computed(target, *others, **params))
+        return target
     trace = innermost_trace()
     if trace is None:
         return rule.evaluate(target, *others, None, **params)
@@ -105,6 +115,6 @@ def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:
     """What the target holds, as the trace can keep it until the pullback."""
-    if not isinstance(trace, Tape) or not isinstance(memory, np.ndarray):
+    if not isinstance(trace, Tape) or not issubclass(type(memory), np.ndarray):
         return copy(target)  # a value like any other: part of the graph, or followed by outer traces
     return np.array(memory) if current_tier() == "unfused" else trace.run.save(memory)

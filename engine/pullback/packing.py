@@ -28,7 +28,7 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
     if copy is not True and packing.tiling([_concrete(array) for array in arrays]) is not None:
         return packing.tiles(*arrays)
     if copy is False:
-        if not all(isinstance(_concrete(array), np.ndarray) for array in arrays):
+        if not all(issubclass(type(_concrete(array)), np.ndarray) for array in arrays):
             raise NeedsValueError("pack(…, copy=False) has to see memory, which a compiled function does not")
         raise ValueError("pack: the arrays do not fill one parent in order, so they must be copied; allow copy=None")
     return packing.joined(arrays)

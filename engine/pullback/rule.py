@@ -112,7 +112,9 @@ class Visit:
 
     def _outside(self, value: Any) -> Any:
         """A value that stays what it is when the state is used again: copied if it lies there."""
-        if isinstance(value, np.ndarray) and any(np.may_share_memory(value, frame.array) for frame in self._frames):
+        if issubclass(type(value), np.ndarray) and any(
+            np.may_share_memory(value, frame.array) for frame in self._frames
+        ):
             return np.array(value)
         return value
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced, as_value
+
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
@@ -116,8 +118,8 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
-    if isinstance(tree, (np.ndarray, float, int)):  # the usual leaves, without the questions below
-        leaves.append(tree)
+    if issubclass(type(tree), (np.ndarray, float, int, Traced)):  # the usual leaves, without the questions below
+        leaves.append(as_value(tree))
         return next
     if tree is None:
         return lambda _: None
@@ -128,7 +130,7 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
         return lambda rest: {key: part(rest) for key, part in named.items()}
-    if type(tree) in _KINDS or (is_dataclass(tree) and not isinstance(tree, type)):
+    if type(tree) in _KINDS or is_dataclass(type(tree)):
         return _take_node_apart(tree, leaves)
     leaves.append(tree)
     return next
@@ -153,7 +155,7 @@ def _with_members(instance: Any, members: dict[str, Any]) -> Any:
 
 def paths(tree: Any) -> list[str]:
     """Where each leaf is, as Python would say it after the name of the tree: `['w'][0]`, `.weights`."""
-    if isinstance(tree, np.ndarray | float | int):
+    if issubclass(type(tree), (np.ndarray, float, int, Traced)):
         return [""]
     fields_of_tuple = getattr(tree, "_fields", None)
     if isinstance(tree, tuple) and fields_of_tuple is not None:
@@ -162,7 +164,7 @@ def paths(tree: Any) -> list[str]:
         return [f"[{position}]{path}" for position, part in enumerate(tree) for path in paths(part)]
     if isinstance(tree, dict):
         return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
-    if type(tree) not in _KINDS and is_dataclass(tree) and not isinstance(tree, type):
+    if type(tree) not in _KINDS and is_dataclass(type(tree)):
         return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
     leaves = len(flatten(tree)[0])
     return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
@@ -179,6 +181,6 @@ def structure(tree: Any) -> Any:
     kind = _KINDS.get(type(tree))
     if kind is not None:
         return (type(tree), kind.structure(tree), *map(structure, kind.parts(tree)))
-    if is_dataclass(tree) and not isinstance(tree, type):
+    if is_dataclass(type(tree)):
         return (type(tree), *(structure(getattr(tree, field.name)) for field in fields(tree)))
     return "leaf"

@@ -6,9 +6,6 @@ from benchmarks.programs import __main__ as programs
 from benchmarks.programs.rows import CHOSEN, ROWS, Row
 
 import pullback as pb
-from pullback.errors import TracingError
-
-BY_ASSIGNMENT = {"wave_assigned", "boundary", "masked_attention"}
 
 
 def moved(arguments, directions, step):
@@ -34,9 +31,7 @@ def dot(gradient, direction):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.sizes.get("dtype", "f8") == "f8"], ids=lambda row: row.name)
 @pytest.mark.parametrize("tier", ["unfused", "native"])
-def test_the_gradient_of_a_program_is_its_slope(row: Row, tier, request):
-    if row.module in BY_ASSIGNMENT:
-        request.applymarker(pytest.mark.xfail(reason="index assignment is refused", strict=True, raises=TracingError))
+def test_the_gradient_of_a_program_is_its_slope(row: Row, tier):
     program, arguments = row.program, row.arguments()
     rng = np.random.default_rng(1)
     directions = [direction_of(a, rng) if place in program.wrt else None for place, a in enumerate(arguments)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.engine.native import cutting
 
 import pullback as pb
 from pullback.core.primitive import Primitive
@@ -130,3 +131,10 @@ def arrays_in_steady_state():
         return set(counts)
 
     return counted
+
+
+@pytest.fixture
+def cut_everything(monkeypatch):
+    """Native kernels of any size are cut into blocks, of few elements each, as only large ones are otherwise."""
+    monkeypatch.setenv("PULLBACK_CACHE", "0")
+    cutting.cut_everything(monkeypatch.setattr)

@@ -4,6 +4,7 @@ A program is source text, so a failing one can be read and run by hand: its numb
 `Program(number).source` is its text. What NumPy itself refuses, or takes out of range, is not taken into a program.
 """
 
+import contextlib
 import os
 import random
 import warnings
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.passes.loops import repetition
 
 #: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
 PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
@@ -50,6 +52,31 @@ def CACHED(v):
     return np.tanh(v) * v
 
 
+def rows_stored(a, b):
+    y = np.zeros_like(a)
+    y[0] = b[-1]
+    for row in range(1, len(a)):
+        y[row] = np.sin(y[row - 1]) + a[row]
+    return y
+
+
+def view_stored(a, b):
+    y = a * 1.0
+    part = y[..., 1:]
+    part += b[..., :1]
+    y[y > 0.4] = 0.2
+    part *= 0.5
+    return y
+
+
+def places_stored(a, b):
+    y = pb.numpy.array(a)
+    y[[0, 0, -1]] = b[0]
+    np.add.at(y, [0, 1, 0], b[-1])
+    y.T[0] = 0.3
+    return y * np.sum(y)
+
+
 def halving(v):
     return v if np.sum(v * v) < 1.0 else halving(v / 2)
 
@@ -58,6 +85,33 @@ def looped(v):
     while np.sum(v * v) > 1.0:
         v = v * 0.6
     return v
+
+
+def repeated(step, v, x):
+    for _ in range(5):
+        v = step(v, x)
+    return v
+
+
+def counted(step, v):
+    for k in range(5):
+        v = step(v, 0.1 * k)
+    return v
+
+
+def along(step, v, xs):
+    kept = []
+    for x in xs:
+        v = step(v, x)
+        kept.append(v)
+    return np.stack(kept[1:]) * np.sum(v)
+
+
+def remembering(step, v, x):
+    seen = [v, x]
+    for _ in range(5):
+        seen.append(step(seen[-1], seen[-2]))
+    return np.concatenate([seen[-3], seen[4], *seen[::-2]])
 
 
 """
@@ -80,13 +134,16 @@ np.broadcast_to({a}, (2, *np.shape({a})))|np.flip({a}, 0)|np.roll({a}, 1, axis=-
 np.concatenate([{a}, {b}])|np.stack([{a}, {b}])|np.concatenate([{a}, {b}], axis=-1)|np.stack([{a}, {b}, {a}], axis=-1)|np.hstack([{a}, {b}])
 np.split({a}, 2, axis=-1)[1]|np.array_split({a}, 2)[0]|np.vstack([{a}, {b}])
 np.sort({a}, axis=-1)|np.sort({a}, axis=0)[::-1]|np.cumsum({a}, axis=0)|np.cumsum({a})|np.cumprod({a}, axis=-1)|np.diff({a}, axis=0)|np.take_along_axis({a}, np.argsort({a}, axis=-1), axis=-1)
-np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]
+np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]|np.linalg.solve(np.tril({a} @ {a}.T) + 3 * np.eye(len({a})), {a})|np.linalg.solve((2 * np.eye(4) + np.tril(WEIGHTS.T @ WEIGHTS)).T, {a}.T)
+np.linalg.cholesky({a} @ np.swapaxes({a}, -1, -2) + 3 * np.eye(np.shape({a})[-2]))|np.linalg.solve(np.linalg.cholesky({a} @ {a}.T + np.eye(len({a}))), {b})|np.linalg.det({a}.T @ {a} + np.eye(4))|sum(np.outer(np.tile(np.ravel({a}), 8), np.ravel({b}) * k) for k in range(5)) / 9|np.linalg.norm({a}, axis=-1)
 pb.nn.relu({a})|pb.nn.softplus({a})|pb.nn.gelu({a})|pb.nn.swish({a})|pb.nn.elu({a})|pb.nn.sigmoid({a})|pb.nn.softmax({a}, axis=-1)|pb.nn.logsoftmax({a}, axis=0)|pb.nn.logsumexp({a}, axis=-1)
 pb.nn.dense_bias_act({a}, {b}, act="tanh")|pb.nn.dense_bias_act({a}, {b}, {c}, act="softplus")|pb.nn.bias_act("sigmoid", {a}, {b})|pb.nn.dense_bias_act(WEIGHTS, {a}, act=np.sin)
 pb.nn.conv({a}[None, None], {b}[:2, :2][None, None])|pb.nn.conv_bias_act({b}[:2, :3][None], {a}[None], act="tanh")|pb.nn.mean_pool({a}[None, None], 2)|pb.nn.max_pool({a}[None, None], (2, 1))
 pb.scan(lambda h, x: (np.tanh(h + x), h * x), {a}[0], {a})[1]|pb.scan(lambda h, x: (h * 0.5 + x @ WEIGHTS.T, np.sum(h)), np.zeros(3), {a})[0]|pb.scan(lambda h, x: (np.sin(h + x),) * 2, {b}, {a}, reverse=True)[1]
 pb.fori_loop(0, 3, lambda i, h: np.tanh(h + {a} * i), {b})|pb.while_loop(lambda h: np.sum(h * h) > 0.5, lambda h: h * 0.7, {a})|pb.cond(np.sum({a}) > 0.2, lambda v: np.sin(v), lambda v: v * v, {b})
 pb.checkpoint(lambda v, w: np.tanh(v * w) + v)({a}, {b})|pb.stop_gradient({a}) * {b}|cubed({a})|pb.vmap(lambda v: np.tanh(v) * np.sum(v))({a})|pb.grad(lambda v: np.sum(np.sin(v) ** 2))({a})
+rows_stored({a}, {b})|view_stored({a}, {b})|places_stored({a}, {b})|pb.numpy.updated({a}, 0, {b})|pb.numpy.added({a}, [0, 0], {b})
+pb.vmap(lambda v: rows_stored(v, v))({a})|pb.scan(lambda h, x: (view_stored(h, h), x), {a}, {b})[0]|pb.checkpoint(rows_stored)({a}, {b})
 halving({a})|looped({a})|({a} if np.sum({a}) > 0.3 else {a} * 2)|sum({a}[i] * i for i in range(len({a})))|np.sum(np.stack([row * 0.5 for row in {a}]), axis=0)
 {a} * HOLDER.weights|{a} + HOLDER.parts[0]|{a} * HOLDER.parts[1]["last"]|{a} * local|{a} + WEIGHTS[:1]|{a} * np.arange(4)|np.ones_like({a}) * {b}|np.zeros((3, 4)) + {a}|{a} * (np.array([1.0, 2.0, 3.0, 4.0]) / 4)
 {a}.astype("f4") * {b}|{a} * np.float32(0.5)|np.real({a} * (1 + 2j) * {b})|np.abs(np.fft.fft({a}) + 3)|np.floor({a} * 3) * {b}|({a} > 0) * {b}|np.isnan({a}) + {b}|np.sign({a}) * {b}|({a} * 5).astype(int) * {b}
@@ -105,9 +162,18 @@ pb.scan(lambda {h}, {x}: (({h}[1], np.sin({h}[0] * {x})), {h}[0]), ({b}, {b}), {
 pb.fori_loop(0, 3, lambda {x}, {h}: np.tanh({p} + {h}), {a})
 pb.while_loop(lambda {h}: np.sum({h} * {h}) > 0.4, lambda {h}: {h} * 0.5 + 0 * (lambda {x}: {p})(1.0), {a})
 pb.cond(np.sum({a}) > 0.1, lambda {h}, {x}: {p}, lambda {h}, {x}: {q}, {a}, {b})
+repeated(lambda {h}, {x}: np.tanh({p}), {a}, {b})
+repeated(lambda {h}, {x}: np.sin({p}) + 0.5 * np.cos({q}), {a}, {b})
+counted(lambda {h}, {x}: np.cos({p}) - 0.5 * {h}, {a})
+along(lambda {h}, {x}: np.sin({p}), {a}[0], {a})
+along(lambda {h}, {x}: np.tanh({p}) + {q}, {b}, np.stack([{a}, {b}, {a}, {a} * {b}]))
+remembering(lambda {h}, {x}: 0.5 * {h} + np.sin({p}), {a}, {b})
 pb.switch(int(np.sum({a} * {a})) % 2, [lambda {h}, {x}: {p}, lambda {h}, {x}: {q}], {a}, {b})
 pb.checkpoint(lambda {h}, {x}: {p})({a}, {b})
 pb.vmap(lambda {h}: (lambda {x}: {p})(0.5))({a})
+pb.vmap(lambda {h}, {x}: pb.cond(np.sum({h}) > 0.1, lambda {h}, {x}: {p}, lambda {h}, {x}: {q}, {h}, {x}))({a}, {b})
+pb.vmap(lambda {h}: pb.switch((np.sum({h}) > 0.1) * 1, [lambda {h}: np.sin({h}), lambda {h}: np.log(np.sum({h})) * {h}], {h}))({a})
+pb.vmap(lambda {h}: pb.while_loop(lambda {h}: np.sum({h} * {h}) > 0.4, lambda {h}: {h} * 0.5, {h}))({a})
 pb.vmap(lambda {h}, {x}: {p})({a}, {b})
 pb.vmap(lambda {h}, {x}: {p}, in_axes=(0, None))({a}, {b})
 pb.grad(lambda {h}, {x}: np.sum(np.sin({p})))({a}, {b})
@@ -143,6 +209,7 @@ class Program:
         self.source = f"{HEAD}def make(local):\n    def values({', '.join(self.names)}):\n{lines}\n    return values\n"
         self.namespace = _executed(self.source)
         self.values = self.namespace["make"](np.linspace(0.2, -0.5, 4))
+        self.loss = _loss_of(self.values)
         self.calls = [self.arguments(seed) for seed in (0, 1, 2, 0)]
 
     def arguments(self, seed):
@@ -151,10 +218,6 @@ class Program:
         made = (rng.uniform(-1.2, 1.2, shape) for shape in self.shapes)
         cast = (value.astype("f4") if self.single else value for value in made)
         return [make(value) if value.ndim else value[()] for make, value in zip(self.makers, cast, strict=True)]
-
-    def loss(self, *args):
-        """One number of everything the program returns."""
-        return sum(np.sum(np.sin(value) * (1 + k)) for k, value in enumerate(self.values(*args)))
 
     def _lines(self, count):
         lines, names = [], list(self.names)
@@ -207,6 +270,15 @@ class Program:
             and np.all(np.abs(result) < 30)
             for result in results
         )
+
+
+def _loss_of(values):
+    """One number of everything a program returns; no method, for what is in the class of one cannot be recorded."""
+
+    def loss(*args):
+        return sum(np.sum(np.sin(value) * (1 + k)) for k, value in enumerate(values(*args)))
+
+    return loss
 
 
 def _read_only(x):
@@ -309,6 +381,10 @@ def check_calls(program, plan, expected):
 
 def check_pullbacks(program):
     """Value and pullback, and value and tangent, where pullbacks are called late, often or not at all."""
+    try:
+        pb.vjp(program.values, *program.calls[0])
+    except pb.errors.PullbackError:  # what has no reverse mode is refused on the tape as well
+        return
     for tier in PLANNED:
         plan = pb.compile(program.values, tier=tier)
         for once in (False, True):
@@ -331,6 +407,43 @@ def check_pullbacks(program):
             close(tuple(map(tuple, plan.jvp(tuple(args), tangents))), snapshot(wanted), program.single)
 
 
+@pytest.fixture(autouse=True)
+def short_loops(monkeypatch):
+    """Loops of a few short steps are made loops of the graph too."""
+    monkeypatch.setattr(repetition, "FEWEST_STEPS", 3)
+    monkeypatch.setattr(repetition, "FEWEST_NODES_SAVED", 4)
+
+
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)
+
+
+def test_values_and_gradients_of_random_programs_are_planned():
+    for number in range(3):
+        program = Program(number)
+        for function in (program.loss, program.values):
+            plan = pb.compile(function)
+            plan(*program.calls[0])
+            assert plan.summary()["hash"] is not None, plan.summary()["fallbacks"]
+
+
+@pytest.mark.parametrize("number", range(0, PROGRAMS, 5))
+def test_a_random_program_gives_the_same_bits_on_any_number_of_threads(number, cut_everything):
+    program = Program(number)
+    gradient = pb.value_and_grad(program.loss, wrt=tuple(range(len(program.shapes))))
+    for function in (gradient, program.values):
+        plan = pb.compile(function, tier="native")
+        found = {}
+        for threads in (1, 2, 7):
+            with pb.threads(threads), contextlib.suppress(pb.errors.PullbackError):  # refused on the tape as well
+                found[threads] = repr_of_bits([plan(*args) for args in program.calls])
+        assert len(set(found.values())) <= 1
+        assert len(found) in {0, 3}
+
+
+def repr_of_bits(tree):
+    """All numbers of a tree of results, to the last bit."""
+    if isinstance(tree, (tuple, list)):
+        return tuple(map(repr_of_bits, tree))
+    return np.asarray(tree).tobytes()

@@ -447,6 +447,8 @@ def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
     loop: Sequence[np.dtype[Any]] = [result.dtype if type_.weak else type_.dtype for type_ in types]
     if node.primitive in (gather, scatter_add):  # positions are no values: they stay whole numbers
         loop = [loop[0], *(type_.dtype for type_ in types[1:])]
+    if node.primitive in STORES:
+        loop = [*loop[:2], *(type_.dtype for type_ in types[2:])]
     if isinstance(ufunc, np.ufunc):
         loop = ufunc.resolve_dtypes((*map(promotable, types), *([None] * ufunc.nout)))
     return [dtype if type_.shape == () else None for dtype, type_ in zip(loop, types, strict=False)]

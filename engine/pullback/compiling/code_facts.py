@@ -66,6 +66,11 @@ def reads_any_attribute(code: types.CodeType) -> bool:
     return bool(_names(code, *_ATTRIBUTES, *_GLOBALS) & _BY_ANY_NAME)
 
 
+def asks_for_types(code: types.CodeType) -> bool:
+    """Whether the type of a value is asked for as `type(x)`."""
+    return "type" in _names(code, *_GLOBALS)
+
+
 def draws_random_numbers(code: types.CodeType) -> bool:
     """Whether an attribute is read that leads to random numbers."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & _RANDOM)
@@ -76,9 +81,10 @@ def reads_files(code: types.CodeType) -> bool:
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & READING_FILES)
 
 
-def asks_for_ndarray(code: types.CodeType) -> bool:
-    """Whether the type of arrays is mentioned: a traced value is not of that type."""
-    return "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM")
+def asks_for_type(code: types.CodeType) -> bool:
+    """Whether the type of a value seems to be compared with that of arrays (`type(x) is np.ndarray`), which tells of a trace."""
+    is_met = "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM")
+    return is_met and "type" in _names(code, *_GLOBALS)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -51,6 +51,8 @@ class Compiled:
     """The program as machine code, where nothing of it is left to the interpreter."""
     regions: tuple[tuple[str, str], ...] = ()
     """Names and kernels of the native programs that an interpreted one calls."""
+    interpreted: int = 0
+    """Steps that the interpreter does between them."""
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -118,7 +120,7 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
         summary[key] += sum(region.native.memory.nbytes for region in split.regions)
     listings = tuple((region.name, region.listing) for region in split.regions)
     summary["hash"] = _hash(graph, "\n".join([compiled.text, *(listing for _, listing in listings)]))
-    return replace(compiled, summary=summary, regions=listings)
+    return replace(compiled, summary=summary, regions=listings, interpreted=split.interpreted)
 
 
 def _whole(graph: Graph, whole: Graph) -> Compiled:

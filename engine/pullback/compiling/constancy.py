@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.compiling.code_facts import READING_FILES
 from pullback.compiling.noticing import is_repeatable
 from pullback.compiling.places import UNASSIGNED
 from pullback.core.primitive import Primitive
@@ -21,7 +22,22 @@ from pullback.ir.types import ArrayType
 
 #: Types whose values cannot change, and are compared by what they are.
 FIXED: tuple[Any, ...] = (
-    *(int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.generic, np.dtype, Enum, range, slice),
+    *(
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bool,
+        type(None),
+        type(Ellipsis),
+        np.generic,
+        np.dtype,
+        Enum,
+        range,
+        slice,
+        frozenset,
+    ),
     *(
         date,
         time,
@@ -74,13 +90,16 @@ C_DESCRIPTORS = (
 )
 #: What classes consist of whose attributes are found without running anything but what is looked at.
 _DESCRIPTORS = (types.FunctionType, staticmethod, classmethod, property, cached_property, type, type(lru_cache(len)))
+_WRITTEN_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+#: Attributes of functions that say nothing of what they do.
+HARMLESS_ATTRIBUTES = frozenset({"__wrapped__", "__isabstractmethod__"})
 _LOCKS = frozenset({"lock", "RLock"})
 #: The type of functions that remember what they gave.
 LRU_CACHE = type(lru_cache(len))
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, or as if
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
     """Whether a value, as long as it is the same object, always does the same."""
     if isinstance(value, types.ModuleType):
         return package(value.__name__) in CONSTANT_PACKAGES
@@ -89,9 +108,11 @@ def is_constant(value: Any) -> bool:
     if isinstance(value, type):
         return package(value.__module__) in CONSTANT_PACKAGES | {"builtins"} or not value.__flags__ & _HEAP_TYPE
     if isinstance(value, types.FunctionType):
-        return of_constant_package(value) and not value.__closure__ and not value.__dict__.keys() - {"__wrapped__"}
+        return of_constant_package(value) and not value.__closure__ and not value.__dict__.keys() - HARMLESS_ATTRIBUTES
     if isinstance(value, types.BuiltinFunctionType):
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType | type)
+    if type(value) is frozenset:
+        return all(isinstance(item, FIXED) for item in value)
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
     # What typing makes (`list[float]`, `Callable[..., float]`) is for readers; locks are held only while the function runs.
@@ -105,9 +126,11 @@ def is_suspicious(value: Any) -> bool:
     """Whether a constant value may do more than compute from its arguments, so that recording has to be watched."""
     if isinstance(value, types.BuiltinFunctionType):
         return not is_repeatable(value)
+    if isinstance(value, types.FunctionType) or type(value).__name__ == "_ArrayFunctionDispatcher":
+        return value.__name__ in READING_FILES or package(value.__module__) in EFFECTIVE_PACKAGES
     if isinstance(value, types.ModuleType):
         return package(value.__name__) in EFFECTIVE_PACKAGES or value.__name__.startswith("numpy.random")
-    if isinstance(value, types.FunctionType | type):
+    if isinstance(value, type):
         return (
             package(value.__module__) in EFFECTIVE_PACKAGES or value is date or getattr(value, "__base__", None) is date
         )
@@ -158,13 +181,18 @@ def slots_of(class_: type) -> list[str]:
         key
         for base in class_.__mro__
         for key, member in vars(base).items()
-        if isinstance(member, types.MemberDescriptorType)
+        if isinstance(member, types.MemberDescriptorType) and key != "__dict__"
     ]
 
 
 def holds_what_cannot_be_seen(class_: type) -> bool:
     """Whether instances are more than their attributes: they are dicts, say, or what a module written in C makes."""
-    return any(not base.__flags__ & _HEAP_TYPE for base in class_.__mro__ if base is not object)
+    return class_ is not types.SimpleNamespace and any(
+        isinstance(member, _WRITTEN_IN_C) and member.__objclass__ is base
+        for base in class_.__mro__
+        if base is not object
+        for member in vars(base).values()
+    )
 
 
 def _is_frozen_dataclass(class_: type, hook: str) -> bool:

@@ -14,6 +14,7 @@ from pullback.backends.native.entry import (
     Called,
     Check,
     Fetch,
+    Held,
     NotNativeError,
     Step,
     Template,
@@ -66,7 +67,7 @@ def template_of(program: Program, args: tuple[Any, ...], surroundings: Surroundi
     except NotNativeError:
         form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True)
+    return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True, held=steps.held)
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
@@ -81,6 +82,7 @@ class _Steps:
 
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
+        self.held = Held()
         self._containers: dict[tuple[str, int], int] = {}
         self._functions: set[Any] = set()
         self._places: list[Place] = []  # alive, so that no other one has its id
@@ -127,10 +129,12 @@ class _Steps:
         expected = ABSENT if now is UNASSIGNED or _has_none(place) else now
         match place:
             case Named(namespace, name):
-                self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
+                if expected is ABSENT or not self.held.hold_entry(namespace, name, now):
+                    self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
             case Code(function) if function.__defaults__ is None and function.__kwdefaults__ is None:
                 self._functions.add(function)
-                self.steps.append(Step(Fetch.FUNCTION, function, Check.ANYTHING, function.__code__))
+                if not self.held.hold_function(function):
+                    self.steps.append(Step(Fetch.FUNCTION, function, Check.ANYTHING, function.__code__))
             case Defaults(function) | KeywordDefaults(function) if function in self._functions:
                 pass  # seen with its code
             case _:

@@ -55,13 +55,19 @@ def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
 
 def why_through_python(compiled: Compiled) -> str:
     """What keeps the calls of a program from being native, and what to do; of a program that is not native throughout."""
-    first, count = compiled.summary["fallbacks"][0], len(compiled.regions)
-    if not count:  # nothing of it is native, and the reason says all there is to do
-        return str(first)
-    programs = "one native program" if count == 1 else f"{count} native programs"
+    reasons, programs = "; ".join(compiled.summary["fallbacks"]), len(compiled.regions)
+    if not programs:  # nothing of it is native, and the reason says all there is to do
+        return reasons
+    calls = programs + compiled.interpreted
     return (
-        f"{first}; what is around that is {programs}, so compute that outside of the plan where calls have to be fast"
+        f"{reasons}. {counted(compiled.interpreted, 'step')} by NumPy and {counted(programs, 'native program')} take turns: "
+        f"about {calls} µs of calls beside their own work; where that is too much, compute outside of the plan what is not native"
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:

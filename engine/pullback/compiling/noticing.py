@@ -6,6 +6,7 @@ message below the level of its logger is not written. So where the code makes on
 whose methods Python does not tell of, are compared with what they were.
 """
 
+import gc
 import importlib
 import logging
 import random
@@ -13,6 +14,7 @@ import sys
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from pullback.compiling.code_facts import READING_FILES
 from pullback.errors import TracingError
+from pullback.traces.recorder import Watch
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -88,7 +91,7 @@ def is_repeatable(function: types.BuiltinFunctionType) -> bool:
     return _why_not(function) is None
 
 
-class Noticed:
+class Noticed(Watch):
     """What was noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
 
     `obstacles` says why a function cannot be compiled if it runs; `left_out` is the code that has not been looked into.
@@ -98,8 +101,9 @@ class Noticed:
         self.obstacle: str | None = None
         self.loggers: list[logging.Logger] = []
         self.ran: set[types.CodeType] = set()
-        self._obstacles = obstacles
-        self._left_out = left_out
+        # By their ids: the hash of code is made of all it consists of, anew each time.
+        self._obstacles = {id(code): obstacle for code, obstacle in obstacles.items()}
+        self._left_out = {id(code): code for code in left_out}
         self._importing = 0
         self._outer = sys.getprofile()
 
@@ -107,16 +111,15 @@ class Noticed:
         """Take note of a call; `sys.setprofile` wants this."""
         if self._outer is not None:
             self._outer(frame, event, arg)
-        if frame.f_code is _IMPORT and event in ("call", "return"):
+        code = frame.f_code
+        if code is _IMPORT and event in ("call", "return"):
             self._importing += 1 if event == "call" else -1
-        if self._importing:
+        if self._importing or event not in ("call", "c_call"):
             return
-        if event == "c_call":
-            reason = None if _is_ours(frame) else _why_not(arg)
-        elif event == "call":
+        if event == "call":
             reason = self._why_not_python(frame)
         else:
-            return
+            reason = None if _is_of_engine(code.co_filename) or _is_ours(frame) else _why_not(arg)
         if reason is not None:
             self._refuse(f"the function {reason}{_line(frame)}, which a plan would not do again; {_remedy(reason)}")
 
@@ -127,10 +130,10 @@ class Noticed:
 
     def _why_not_python(self, frame: types.FrameType) -> str | None:
         code = frame.f_code
-        if code in self._left_out:
+        if id(code) in self._left_out:
             self.ran.add(code)
-        if code in self._obstacles:
-            self._refuse(self._obstacles[code])
+        if id(code) in self._obstacles:
+            self._refuse(self._obstacles[id(code)])
         if code is _IS_ENABLED:
             self.loggers.append(frame.f_locals["self"])
         if code is _LOG:
@@ -152,11 +155,15 @@ def noticing(
     noticed = Noticed(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, _state(generator)) for generator in (*generators, legacy, random)]
+    collects = gc.isenabled()
+    gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
     sys.setprofile(noticed)
     try:
         yield noticed
     finally:
         sys.setprofile(outer)
+        if collects:
+            gc.enable()
         for generator, state in states:
             if repr(_state(generator)) != repr(state):
                 _set_state(generator, state)
@@ -213,8 +220,13 @@ def _caller(frame: types.FrameType) -> types.FrameType:
     return frame
 
 
+@cache
+def _is_of_engine(file: str) -> bool:
+    return file.startswith((_ENGINE, _NUMPY))
+
+
 def _is_ours(frame: types.FrameType) -> bool:
-    return _caller(frame).f_code.co_filename.startswith((_ENGINE, _NUMPY))
+    return _is_of_engine(_caller(frame).f_code.co_filename)
 
 
 def _line(frame: types.FrameType) -> str:
@@ -225,6 +237,7 @@ def _line(frame: types.FrameType) -> str:
     return f" ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
 
 
+@cache
 def _is_standard(file: str) -> bool:
     return file.startswith(("<frozen", _STANDARD)) and "site-packages" not in file
 

@@ -31,7 +31,7 @@ def written_into(out: Any, result: Any) -> Any:
 
 def _apart(value: Any, own: Any, targets: list[Any]) -> Any:
     """A value that stays as it is while the other arrays of `out` are written: on the tape it may be an argument."""
-    if isinstance(value, np.ndarray) and any(
+    if issubclass(type(value), np.ndarray) and any(
         target is not own and np.may_share_memory(value, target) for target in targets
     ):
         return value.copy()
@@ -39,7 +39,7 @@ def _apart(value: Any, own: Any, targets: list[Any]) -> Any:
 
 
 def _check(target: Any, value: Any) -> None:
-    if not isinstance(target, np.ndarray):
+    if not issubclass(type(target), np.ndarray):
         raise TypeError(f"out has a {type(target).__name__} where an array is needed")
     dtype = getattr(value, "dtype", np.result_type(type(value)))
     if target.shape != np.shape(value) or target.dtype != dtype or not target.flags.writeable:

@@ -5,11 +5,12 @@ is recorded again and gets a program of its own. What cannot be compiled (surrou
 without a rule) runs on the tape, and the summary says why.
 """
 
+import os
 import sys
 import threading
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -88,6 +89,19 @@ class Family:
         return None
 
 
+#: Of all plans, held for microseconds, or while a program is prepared to be called natively.
+_lock = threading.RLock()
+
+
+def _after_fork_in_child() -> None:
+    global _lock  # noqa: PLW0603 - a thread that stayed with the parent may hold the lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 class Plan:
     """A function that is compiled when it is called: call it like the function.
 
@@ -102,7 +116,6 @@ class Plan:
     def __init__(self, function: Callable[..., Any], tier: str) -> None:
         self.function = function
         self.tier = tiers.checked(tier)
-        self._lock = threading.Lock()
         self._families: OrderedDict[Any, tuple[Family, ...]] = OrderedDict()
         self._histories: dict[Any, History] = {}
         self._warned: set[str] = set()
@@ -225,7 +238,7 @@ class Plan:
         native = program.compiled.native
         if not surroundings.unchanged():
             return  # recording changed it: a frame would expect what is there now
-        with self._lock:
+        with _lock:
             tried = self._entered.get(native, 0)
             if tried == FRAMES_TRIED:
                 return
@@ -254,7 +267,7 @@ class Plan:
         try:
             result = self._on_the_tape(args, {}, fallback.reason)
         except Exception:
-            with self._lock:
+            with _lock:
                 self._families.pop(key, None)
                 if before:
                     self._families[key] = before
@@ -330,7 +343,11 @@ class Plan:
     def __repr__(self) -> str:
         kinds = len(self._families)
         ways = len(list(self._programs()))
-        compiled = f"{_counted(ways, 'program')} for {_counted(kinds, 'signature')}" if kinds else "not called yet"
+        compiled = (
+            f"{explaining.counted(ways, 'program')} for {explaining.counted(kinds, 'signature')}"
+            if kinds
+            else "not called yet"
+        )
         return f"<plan of {self._title()}, tier {self.tier}: {compiled}>"
 
     def _title(self) -> str:
@@ -367,7 +384,7 @@ class Plan:
             return self._eagerly(args, keywords)
 
     def _history(self, key: Any) -> History:
-        with self._lock:
+        with _lock:
             return self._histories.setdefault(key, History())
 
     def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
@@ -393,7 +410,7 @@ class Plan:
         history.changed_by_itself += 1
         made.is_spent = True
         if history.changed_by_itself > 1:  # once is how tables are filled and modules imported
-            fallback = Fallback(f"the function changes {changed}; return the new value instead")
+            fallback = Fallback(f"the function changes {_itself(changed)}; return the new value instead")
             self._keep(key, Family(surroundings, fallback=fallback, is_final=True), family)
             self._warn(f"runs on the tape from now on: {fallback.reason}")
         else:
@@ -406,17 +423,20 @@ class Plan:
         """A program, and the surroundings it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
         while True:
+            numbers = surroundings.numbers()
+            needed: Collection[int] = numbers if surroundings.asks_for_types else ()
             try:
-                program = self._build(args, surroundings)
+                program = None if needed else self._build(args, surroundings)
             except LooksFurtherError as ran:
-                history.looked_into |= ran.codes
-            else:
-                numbers = surroundings.numbers()
-                needed = _looked_at(program, len(trees.flatten(args)[0])) if isinstance(program, Program) else numbers
-                if not any(number in numbers for number in needed):
-                    return program, surroundings
-                surroundings.before.put_back()
-                history.constant |= {numbers[number] for number in needed if number in numbers}
+                program, history.looked_into = None, history.looked_into | ran.codes
+            if isinstance(program, Fallback) or (program is not None and surroundings.numbers_matter):
+                needed = numbers
+            elif program is not None:
+                needed = numbers.keys() & _looked_at(program, len(trees.flatten(args)[0]))
+            if program is not None and not needed:
+                return program, surroundings
+            surroundings.before.put_back()
+            history.constant |= {numbers[number] for number in needed}
             surroundings = Surroundings(surroundings.function, history.varying, history.looked_into)
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
@@ -427,7 +447,7 @@ class Plan:
 
     def _keep(self, key: Any, family: Family, instead_of: Family | None = None) -> Family:
         """Put a family first of its signature, and the signature last in the order of use; the first ones go."""
-        with self._lock:
+        with _lock:
             others = [other for other in self._families.pop(key, ()) if other not in (family, instead_of)]
             self._families[key] = (family, *others)[:FAMILIES_KEPT]
             while len(self._families) > PLANS_KEPT:
@@ -435,7 +455,7 @@ class Plan:
         return family
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the programs and the lock: a copy makes its own."""
+        """Without the programs: a copy makes its own."""
         return Plan, (self.function, self.tier)
 
 
@@ -478,12 +498,8 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
     return Plan(function, tier)
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    arrays = [value for value in values if issubclass(type(value), np.ndarray)]
     return any(
         np.may_share_memory(values[position], other)
         for position in overwritten
@@ -497,6 +513,10 @@ def _looked_at(program: Program, leaves: int) -> list[int]:
     graph = program.stages.graphs[0][1]
     seen = {guard.atom for guard in graph.guards}
     return [number for number, var in enumerate(graph.inputs[leaves:]) if var in seen]
+
+
+def _itself(name: str) -> str:
+    return "its own attributes" if name == "the function" else name
 
 
 def _with_line(function: Callable[..., Any]) -> str:

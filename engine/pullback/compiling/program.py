@@ -21,8 +21,10 @@ from pullback.ir.types import is_array_like, type_of
 from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.loops.rolling import roll_loops
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.passes.stores import forward_stores
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
 from pullback.transforms.arguments import differentiable, like
@@ -130,8 +132,14 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
     found = drop_dead(find_patterns(graph))
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+    forwarded = forward_stores(graph)
+    graph = graph if forwarded is graph else stages.add("stores", forwarded)
     if not compiles_loops(tier):
         return graph
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    rolled = roll_loops(graph, becomes_native)
+    graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
@@ -143,7 +151,7 @@ def compiles_loops(tier: str) -> bool:
 
 def require_plain(leaf: Any) -> None:
     """Refuse an argument that plans do not take."""
-    if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
+    if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "biufc":
@@ -170,8 +178,10 @@ def recorded(
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
-        recorder = innermost_recorder()
-        quiet = frozenset(recorder.handling.quiet) if isinstance(recorder, Recorder) else frozenset()
+        quiet: frozenset[str] = frozenset()
+        if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
+            surroundings.numbers_matter = recorder.numbers_matter
+            quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
             return values, (rebuild_values, quiet)
@@ -184,7 +194,9 @@ def recorded(
     values = [*leaves, *surroundings.read()]
     input_types = [*map(type_of, leaves), *surroundings.input_types]
     try:
-        graph, (rebuild_output, quiet) = record(forward, input_types, values)
+        graph, (rebuild_output, quiet) = record(
+            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+        )
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
@@ -254,7 +266,7 @@ def _differentiated(
         and not gradient.has_aux
         and wanted.flat
         and all(mask)
-        and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
+        and all(issubclass(type(leaves[leaf]), np.ndarray) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
     kinds = [type(leaves[leaf]) for leaf in wanted.leaves]
@@ -283,7 +295,7 @@ def _finish_gradients(
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = next(values) if gradient.with_value else None
-        if gradient.with_value and not isinstance(value, np.generic):
+        if gradient.with_value and not issubclass(type(value), np.generic):
             value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [

@@ -222,7 +222,7 @@ class Pullback:
         self._values = values
         leaves = len(derivative.mask)
         read = [values[number] for number in derivative.read if number < len(values)]
-        kept = [value for value in read if isinstance(value, np.ndarray)]
+        kept = [value for value in read if issubclass(type(value), np.ndarray)]
         self._watch = Watch(derivative.function, derivative.rebuild(iter(values[:leaves])), kept)
         self._frame = derivative.frame_for(saved, values, self._watch) if is_native(self) else None
         if self._frame is not None:
@@ -305,9 +305,9 @@ def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:
     dtype = type_of(cotangent).dtype
     if not np.can_cast(dtype, type_.dtype, "same_kind"):
         raise DifferentiationError(f"the pullback got a cotangent of {dtype}, the value is {type_.dtype}")
-    if keeps and isinstance(cotangent, int | float):
+    if keeps and issubclass(type(cotangent), int | float):
         return cotangent  # filled into a kept array, which converts it without making another
-    if type_.shape == () and not isinstance(cotangent, np.ndarray):
+    if type_.shape == () and not issubclass(type(cotangent), np.ndarray):
         return type_.dtype.type(cotangent)
     if dtype != type_.dtype:
         cotangent = cotangent.astype(type_.dtype)

@@ -29,4 +29,4 @@ def signature(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...] | list[Any]]:
 
 
 def _leaf_key(leaf: Any) -> Any:
-    return (type(leaf), leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else type(leaf)
+    return (type(leaf), leaf.shape, leaf.dtype) if issubclass(type(leaf), np.ndarray) else type(leaf)

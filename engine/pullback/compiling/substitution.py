@@ -153,7 +153,8 @@ class InstancePart(Part):
 
     def build(self, substitution: Substitution) -> Any:
         """An object of the same class with other attributes."""
-        made = substitution.copies[id(self)] = object.__new__(type(self.original))
+        kind = type(self.original)
+        made = substitution.copies[id(self)] = kind() if kind is types.SimpleNamespace else object.__new__(kind)
         for name, part in self.attributes.items():
             object.__setattr__(made, name, part.rebuilt(substitution))
         substitution.note(self.name, made)
@@ -252,6 +253,7 @@ class FunctionPart(Part):
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
         made.__dict__.update(function.__dict__)
+        substitution.note(function.__name__, made.__dict__)
         for cell in self.cells.values():
             cell.fill(substitution)
         for name, part in self.globals_.items() if copied else ():
@@ -384,7 +386,7 @@ def _places(part: Part) -> Iterator[tuple[str, Any]]:
         yield part.name, part.original
     elif isinstance(part, InstancePart) and hasattr(part.original, "__dict__"):
         yield part.name, part.original.__dict__
-    elif isinstance(part, ModulePart):
+    elif isinstance(part, ModulePart | FunctionPart):
         yield part.original.__name__, part.original.__dict__
 
 

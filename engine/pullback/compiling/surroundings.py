@@ -23,6 +23,7 @@ from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
     C_DESCRIPTORS,
     CONSTANT_PACKAGES,
+    HARMLESS_ATTRIBUTES,
     LRU_CACHE,
     functions_of,
     holds_what_cannot_be_seen,
@@ -118,6 +119,10 @@ class Surroundings:
         self._attributes: set[str] = set()
         self._reads_any_attribute = False
         self._is_suspicious = False
+        self.asks_for_types = False
+        """Whether some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        self.numbers_matter = False
+        """Whether the latest recording asked for the text of a number that is an input."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()
@@ -266,9 +271,11 @@ class Surroundings:
         self._watch(getter, value, name)
         if isinstance(value, types.ModuleType) and not is_constant(value):
             return self._look_into_module(name, value, [()], comparing=comparing)
-        if is_suspicious(value) or getattr(value, "__name__", None) in code_facts.READING_FILES:
-            self._is_suspicious = True
+        self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
+            return Part(value)
+        if type(value) is set and is_constant(frozenset(value)):
+            self._watch(lambda: frozenset(value), frozenset(value), name)
             return Part(value)
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
@@ -350,7 +357,7 @@ class Surroundings:
         if _is_of_another_package(function) and code not in self.looked_into and function is not self.function:
             self.left_out.add(code)
             return
-        for attribute in function.__dict__.keys() - {"__wrapped__"}:
+        for attribute in function.__dict__.keys() - HARMLESS_ATTRIBUTES:
             part.obstacle = (
                 f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
             )
@@ -390,13 +397,16 @@ class Surroundings:
         self._attributes |= code_facts.attributes_read(code)
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
+        self.asks_for_types |= code_facts.asks_for_types(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        if code_facts.asks_for_ndarray(code):
-            part.obstacle = f"{name} asks whether a value is an ndarray, which a traced value is not; ask for its shape"
+        if code_facts.asks_for_type(code):
+            part.obstacle = (
+                f"{name} asks for type(x) and ndarray, which a traced value is not; ask isinstance(x, numpy.ndarray)"
+            )
 
     def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:
         """An import inside a function gives the module itself and no copy, so what is read of it is compared."""
@@ -462,8 +472,10 @@ class Surroundings:
                 if not (attribute.startswith("__") and attribute.endswith("__")):
                     self._look_at_attribute(name, part, (attribute,), comparing=comparing)
         if self._reads_any_attribute:
-            for part, name, _ in self._escaped.values():
-                self._watch(Names(part.original.__dict__), tuple(part.original.__dict__), name)
+            modules = [part.original for part, _, _ in self._escaped.values()]
+            functions = [part.original for part in self._walked.values() if isinstance(part, FunctionPart)]
+            for one in (*modules, *functions):
+                self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
 
     def _look_into_container(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         self._watch(Keys(getter), Keys(Fixed(value))(), f"the length or keys of {name}")

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.control.leaves import traced_type
-from pullback.core.primitive import Trace, Traced, innermost_recorder, tracing, watching
+from pullback.core.primitive import Trace, Traced, current, innermost_recorder, tracing, watching
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.ir.types import ArrayType
+from pullback.numpy_api.memory import given
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.batching import BatchTrace
 
@@ -37,6 +38,7 @@ class BodyRecorder(Recorder):
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""
+        value = current(value)
         if not isinstance(value, Traced) or (isinstance(value, GraphTracer) and value.trace is self):
             return super().atom_of(value)
         for capture in self.captures:
@@ -59,7 +61,7 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
     """Record a function of arrays that returns `(values, rest)`."""
     with tracing(BodyRecorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
-        values, rest = function(*(GraphTracer(recorder, var) for var in inputs))
+        values, rest = function(*(given(GraphTracer(recorder, var)) for var in inputs))
         if recorder.refused is not None:
             raise NeedsValueError(recorder.refused)  # the function caught it, and went another way than values would
         outputs = tuple(recorder.atom_of(value) for value in values)

@@ -74,7 +74,7 @@ def describe(tree: Any) -> str:
     if isinstance(tree, tuple | list):
         inside = ", ".join(describe(part) for part in tree)
         return f"[{inside}]" if isinstance(tree, list) else f"({inside}{',' if len(tree) == 1 else ''})"
-    if is_dataclass(tree) and not isinstance(tree, ArrayType):
+    if is_dataclass(type(tree)) and not isinstance(tree, ArrayType):
         return f"a {type(tree).__name__}"
     return "one array"
 
@@ -89,7 +89,7 @@ def places(tree: Any, place: str) -> Iterator[str]:
     elif isinstance(tree, dict):
         for key, part in tree.items():
             yield from places(part, f"{place}[{key!r}]")
-    elif is_dataclass(tree) and not isinstance(tree, type):
+    elif is_dataclass(type(tree)):
         for field in fields(tree):
             yield from places(getattr(tree, field.name), f"{place}.{field.name}")
     else:

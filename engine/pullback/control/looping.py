@@ -27,7 +27,7 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     (2.0, 0.25)
     """
     if keeps_form():
-        if all(type(bound) is int or isinstance(bound, np.integer) for bound in (lower, upper)):
+        if all(issubclass(type(bound), int | np.integer) for bound in (lower, upper)):
             return _counted(int(lower), int(upper), body, init)
         return while_loop(
             lambda state: state[0] < upper, lambda state: (state[0] + 1, body(state[0], state[1])), (lower, init)

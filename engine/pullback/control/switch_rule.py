@@ -5,8 +5,8 @@ operands and give results of the same types. `cond` is a switch of two by a trut
 
 Reverse: the branch that is taken saves what its reverse reads, in slots that branches share where the types are the
 same; the slots of the others are zeros that nobody reads. Forward: values and tangents in one branch.
-Batched: where the index is the same for all examples one branch is taken for all; else all branches are run, and each
-example is given its own.
+Batched: where the index is the same for all examples one branch is taken for all; else every branch that some example takes
+is run, on safe operands for the others, and each example is given its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
+from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.parting import Parts, closed, part
-from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.control.transformed import Transformed, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.types import ArrayType, type_of
-from pullback.rules import shapes
+from pullback.rules import reductions, shapes
 
 
 class _Switch(Primitive):
@@ -176,14 +176,61 @@ class _Switch(Primitive):
                     for whole in wholes
                 ],
             )
-        results = [run(whole.graph, [*whole.consts, *operands[1:]]) for whole in wholes]
-        index = operands[0]
-        chosen = list(results[0])
-        for number, result in enumerate(results[1:], start=1):
-            for position, value in enumerate(result):
-                own = np.reshape(index == number, (size, *[1] * (np.ndim(value) - 1)))
-                chosen[position] = np.where(own, value, chosen[position])
+        chosen: Sequence[Any] = ()
+        for number, whole in enumerate(wholes):
+            results = self._for_those(number, len(wholes), operands, flags[1:], whole)
+            chosen = (
+                [
+                    np.where(along_examples(operands[0] == number, value), value, before)
+                    for value, before in zip(results, chosen, strict=True)
+                ]
+                if chosen
+                else results
+            )
         return tuple(chosen)
+
+    def _for_those(
+        self, number: int, count: int, operands: Sequence[Any], flags: Sequence[bool], whole: Transformed
+    ) -> Any:
+        """The results of a batched branch for the examples that take it; zeros, and not run, where none does.
+
+        The others run on the operands of one that does: what is infinite, NaN or an error for their own never happens.
+        """
+        taken = operands[0] == number
+        size = np.size(taken)
+        if not size:
+            return [zeros(atom.type) for atom in whole.outputs]
+
+        def nothing(*_: Any) -> tuple[list[Any], None]:
+            return [zeros(atom.type) for atom in whole.outputs], None
+
+        def something(*values: Any) -> tuple[list[Any], None]:
+            consts, values, taken = values[:captured], values[captured:-1], values[-1]
+            results = run(whole.graph, [*consts, *on_examples(taken, np.arange(size), values, flags, whole)])
+            return [as_type(value, atom.type) for value, atom in zip(results, whole.outputs, strict=True)], None
+
+        captured = len(whole.consts)
+        types = [*(var.type for var in whole.graph.inputs), ArrayType((size,), np.dtype(bool))]
+        bodies = [record_body(branch, types) for branch in (nothing, something)]
+        is_taken = reductions.any_(taken, axes=(0,), keepdims=False)
+        if number == 0 and operands[0].dtype.kind != "b":  # once: numbers that are none of a branch are refused
+            bodies += bodies[:1] * (count - 2)
+            low, high = (
+                reduce(operands[0], axes=(0,), keepdims=False) for reduce in (reductions.min_, reductions.max_)
+            )
+            is_taken = np.where(low < 0, low, np.where(high < count, is_taken, high))
+        return self._by_branch(
+            is_taken,
+            [*whole.consts, *operands[1:], taken],
+            [
+                (
+                    body.graph.inputs[len(body.consts) :],
+                    list(zip(body.graph.inputs, body.consts, strict=False)),
+                    body.graph,
+                )
+                for body in bodies
+            ],
+        )
 
     def _by_branch(
         self,

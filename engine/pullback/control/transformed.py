@@ -15,6 +15,8 @@ from pullback.core.primitive import innermost_recorder, tracing
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.differentiate import SourceKeepingTape
+from pullback.rules.constants import stop
+from pullback.rules.reductions import max_
 from pullback.traces.recorder import Recorder
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape, TapeTracer
@@ -132,6 +134,26 @@ def batched(graph: Graph, flags: Sequence[bool], required: Sequence[bool], size:
 
     body = record_body(for_all_examples, types)
     return _grouped(body.graph, body.consts, graph, [], []), body.rest
+
+
+def along_examples(truths: Any, value: Any) -> Any:
+    """One truth value for each example, in the shape that chooses from values with a leading axis of examples."""
+    return np.reshape(truths, (-1, *[1] * (np.ndim(value) - 1)))
+
+
+def on_examples(
+    taken: Any, numbers: Any, values: Sequence[Any], flags: Sequence[bool], whole: Transformed
+) -> list[Any]:
+    """The inputs of a batched body for the examples that take it; in place of the others those of one that does.
+
+    The copies are constants, so that no cotangent comes from the others. `numbers` are those of the examples, from 0.
+    """
+    read = {atom for node in whole.graph.nodes for atom in node.inputs}
+    one = max_(np.where(taken, numbers, 0), axes=(0,), keepdims=False)
+    return [
+        np.where(along_examples(taken, value), value, stop(value[one])) if own and var in read else value
+        for value, own, var in zip(values, flags, whole.inputs, strict=True)
+    ]
 
 
 def repeated(value: Any, type_: ArrayType, size: int) -> Any:

@@ -5,7 +5,8 @@
 
 Forward: the loop over values and tangents. Reverse is refused: how many steps there will be is not known when memory is
 planned. (On a tape `pb.while_loop` runs step by step, and its steps have derivatives in both directions.)
-Batched: the loop goes on until it is over for all examples; those that are done keep what they have.
+Batched: the loop goes on until it is over for all examples; those that are done keep what they have, and meanwhile the body
+runs for them on the values of one that is not.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +16,12 @@ import numpy as np
 
 from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
-from pullback.control.transformed import batched, pushed, repeated
+from pullback.control.transformed import along_examples, batched, on_examples, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Graph, Var
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, type_of
 from pullback.rules.reductions import sum_
 
 
@@ -151,29 +152,32 @@ class _While(Primitive):
             repeated(x, var.type, size) if now and not before else x
             for x, var, now, before in zip(operands, body.inputs, flags, given, strict=True)
         ]
-        captured = [*whole.consts, *test.consts]
+        numbers = np.arange(size)
+        captured = [*whole.consts, *test.consts, numbers]
         types = [
             *(var.type for var in (*whole.captured, *test.captured)),
+            type_of(numbers),
             *(var.type for var in whole.inputs),
         ]
         ours, theirs = len(whole.consts), len(captured)
 
         def goes_on(*operands: Any) -> Any:
-            return run(test.graph, [*operands[ours:theirs], *operands[theirs:]])[0]
+            return run(test.graph, [*operands[ours : theirs - 1], *operands[theirs:]])[0]
 
         def any_goes_on(*operands: Any) -> tuple[list[Any], None]:
             still = goes_on(*operands)
             return [sum_(still, axes=(0,), keepdims=False) > 0 if differs else still], None
 
         def step(*operands: Any) -> tuple[list[Any], None]:
-            before = operands[theirs + consts :]
-            after = run(whole.graph, [*operands[:ours], *operands[theirs:]])
-            if not differs:
-                return after, None
+            values, before = operands[theirs:], operands[theirs + consts :]
+            if not differs or not size:
+                return run(whole.graph, [*operands[:ours], *values]), None
             still = goes_on(*operands)
+            after = run(
+                whole.graph, [*operands[:ours], *on_examples(still, operands[theirs - 1], values, flags, whole)]
+            )
             return [
-                np.where(np.reshape(still, (size, *[1] * (np.ndim(new) - 1))), new, old)
-                for new, old in zip(after, before, strict=True)
+                np.where(along_examples(still, new), new, old) for new, old in zip(after, before, strict=True)
             ], None
 
         results = self(

@@ -29,9 +29,9 @@ def unbroadcast(v: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
 
     A real operand has a real cotangent: the imaginary part belongs to directions it cannot move in.
     """
-    if isinstance(v, (float, int, complex)) and not isinstance(v, np.generic):
+    if issubclass(type(v), (float, int, complex)) and not issubclass(type(v), np.generic):
         # A Python scalar stands for a scalar operand of any precision.
-        return v.real if isinstance(v, complex) and dtype.kind != "c" else v
+        return v.real if issubclass(type(v), complex) and dtype.kind != "c" else v
     if v.shape != shape:
         extra = v.ndim - len(shape)
         if extra:
@@ -117,7 +117,7 @@ class Scalar(Primitive):
                 dy = term if dy is None else dy + term
         if dy is None:
             return None
-        if isinstance(dy, complex) and dtype_of(y).kind != "c":
+        if issubclass(type(dy), complex) and dtype_of(y).kind != "c":
             dy = dy.real  # y is real, so it moves along the real part
         elif hasattr(dy, "dtype"):
             dy = cast(dy, dtype_of(y))
@@ -136,6 +136,8 @@ class Linear(Primitive):
     function for an x with one more, leading axis, along which every example is on its own; without it examples are
     taken one by one.
     """
+
+    reads_types = True
 
     def __init__(
         self,

@@ -69,8 +69,44 @@ class Trace(ABC):
 class Traced:
     """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("memory", "trace")
     trace: Trace
+    #: What its object shows where it is an argument, a view, or has been stored into (`pullback.numpy_api.memory`); else None.
+    memory: Any
+
+    def current(self) -> Any:
+        """The value now: of an array that was stored into what it holds since, which may be a plain array."""
+        memory = self.memory
+        return self if memory is None else memory.read(self)
+
+    def twin(self) -> Any:
+        """The same value under another name."""
+        raise NotImplementedError  # each trace knows its own values
+
+    def holding(self, result: Any) -> Any:
+        """What is computed of this array while it holds a plain one."""
+        return result
+
+
+class _Given:
+    """The mark of an argument, as its memory: it shows what it was given, and is not for the function to write to."""
+
+    def read(self, array: Any) -> Any:
+        return array
+
+
+GIVEN = _Given()
+
+
+def current(x: Any) -> Any:
+    """What a traced value stands for now; anything else is itself."""
+    return x.current() if isinstance(x, Traced) else x
+
+
+def as_value(x: Any) -> Any:
+    """What a traced value stands for now, under a name that later stores do not change; anything else is itself."""
+    now = current(x)
+    return now.twin() if isinstance(now, Traced) and now.memory is not None else now
 
 
 class _Active(threading.local):
@@ -148,6 +184,8 @@ class Primitive(ABC):
     repeats: bool = False
     # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
     joint: bool = False
+    # Whether derivatives read the type of the first operand alone, never its values.
+    reads_types: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
     # Values it reads besides its operands.
@@ -169,8 +207,24 @@ class Primitive(ABC):
         """Evaluate, or let the innermost trace among the operands apply it."""
         trace: Trace | None = None
         for operand in operands:
-            if isinstance(operand, Traced) and (trace is None or operand.trace.level > trace.level):
-                trace = operand.trace
+            if isinstance(operand, Traced):
+                if operand.memory is not None and operand.memory is not GIVEN:
+                    return self._of_current(operands, params)
+                if trace is None or operand.trace.level > trace.level:
+                    trace = operand.trace
+        return self._dispatch(trace, operands, params)
+
+    def _of_current(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate or apply to what operands hold after stores."""
+        now = [current(operand) for operand in operands]
+        trace = max((x.trace for x in now if isinstance(x, Traced)), key=lambda trace: trace.level, default=None)
+        result = self._dispatch(trace, now, params)
+        if trace is None:
+            stored = next(operand for operand in operands if isinstance(operand, Traced))
+            return tuple(map(stored.holding, result)) if self.results > 1 else stored.holding(result)
+        return result
+
+    def _dispatch(self, trace: Trace | None, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         if trace is None:
             for counts in counters.active:
                 counts.evaluated[self.name] += 1

@@ -15,6 +15,8 @@ class Selection(Primitive):
     for operands of which those flagged have one more, leading axis, or None where it has to go one by one.
     """
 
+    reads_types = True
+
     def __init__(
         self,
         name: str,

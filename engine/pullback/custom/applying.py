@@ -196,8 +196,8 @@ class Applied(Primitive):
 
 def _shares(x: Any, operands: Sequence[Any]) -> bool:
     """Whether a result lies in the memory of an operand; of the first one that is declared."""
-    return isinstance(x, np.ndarray) and any(
-        isinstance(operand, np.ndarray) and np.may_share_memory(x, operand) for operand in operands
+    return issubclass(type(x), np.ndarray) and any(
+        issubclass(type(operand), np.ndarray) and np.may_share_memory(x, operand) for operand in operands
     )
 
 

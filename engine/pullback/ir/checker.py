@@ -5,8 +5,12 @@ from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.printer import format_graph
 
 
-def check_graph(graph: Graph) -> Graph:
-    """Return the graph if it is well formed: every value defined once, before its use, with the type its rule gives."""
+def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:
+    """Return the graph if it is well formed: every value defined once, before its use, with the type its rule gives.
+
+    Nodes in `typed` have been found to give the types that they say; those that are now are added to it.
+    """
+    typed = set() if typed is None else typed
     defined: set[Var] = set()
 
     def define(var: Var) -> None:
@@ -23,7 +27,7 @@ def check_graph(graph: Graph) -> Graph:
     for node in graph.nodes:
         for atom in node.inputs:
             use(atom, node.primitive.name)
-        _check_types(node)
+        _check_types(node, typed)
         for var in node.outputs:
             define(var)
     for atom in (*graph.outputs, *(guard.atom for guard in graph.guards)):
@@ -31,7 +35,10 @@ def check_graph(graph: Graph) -> Graph:
     return graph
 
 
-def _check_types(node: Node) -> None:
+def _check_types(node: Node, typed: set[Node]) -> None:
+    if node in typed:
+        return
+    typed.add(node)
     for _, body in node.bodies():
         if body.captures:
             raise GraphError(f"{node.primitive.name} at {node.source} has a body with captures; bodies are closed")

@@ -53,7 +53,7 @@ def type_of(value: Any) -> ArrayType:
 
 def is_array_like(value: Any) -> bool:
     """Whether a value can be an operand: an array, a NumPy scalar or a Python scalar."""
-    return isinstance(value, (np.ndarray, np.generic)) or type(value) in _PYTHON_SCALARS
+    return issubclass(type(value), (np.ndarray, np.generic)) or type(value) in _PYTHON_SCALARS
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:

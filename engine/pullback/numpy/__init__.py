@@ -12,7 +12,23 @@ import numpy as np
 
 from pullback.namespaces import the_rest_of
 from pullback.numpy import fft, linalg, random
-from pullback.numpy.creation import array, asanyarray, asarray, ascontiguousarray, full, full_like
+from pullback.numpy.creation import (
+    arange,
+    array,
+    asanyarray,
+    asarray,
+    ascontiguousarray,
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    identity,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from pullback.numpy.joining import c_, r_
 from pullback.numpy.lists import all, any, max, mean, min, prod, std, sum, var  # noqa: A004 (NumPy's names)
 from pullback.numpy.vectorizing import vectorize
@@ -22,18 +38,25 @@ __all__ = [
     "added",
     "all",
     "any",
+    "arange",
     "array",
     "asanyarray",
     "asarray",
     "ascontiguousarray",
     "c_",
+    "empty",
+    "empty_like",
+    "eye",
     "fft",
     "full",
     "full_like",
+    "identity",
     "linalg",
     "max",
     "mean",
     "min",
+    "ones",
+    "ones_like",
     "prod",
     "r_",
     "random",
@@ -42,6 +65,8 @@ __all__ = [
     "updated",
     "var",
     "vectorize",
+    "zeros",
+    "zeros_like",
 ]
 __all__ += [name for name in np.__all__ if name not in __all__]  # a star import gives NumPy's whole surface
 

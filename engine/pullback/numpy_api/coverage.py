@@ -52,7 +52,7 @@ def page() -> str:
         "",
         f"{sum(map(len, rows.values()))} names of NumPy, linalg and fft included, work on traced values as they stand.",
         "A function that is not here is refused by name while tracing; nothing is ever a silent zero.",
-        "Options that are not honoured (`out=`, `where=` of a ufunc, …) are refused by name too.",
+        "Options that are not honoured are refused by name too. What can be stored into: [Index assignment](assignment.md).",
         "",
         "Functions that do not ask their operands (`numpy.asarray`, `numpy.array` of a list of traced values, much of SciPy)",
         "are offered as `pb.numpy.*` and `pb.scipy.*`.",

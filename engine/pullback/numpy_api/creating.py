@@ -17,7 +17,7 @@ _ORDINARY = {"order": "K", "subok": True, "device": None}
 
 @implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, **keywords: Any) -> Any:
-    """Zeros do not depend on their model: an ordinary array."""
+    """Zeros do not depend on their model, only what is stored into them later."""
     return _new(np.zeros, a, dtype, keywords)
 
 
@@ -28,7 +28,7 @@ def ones_like(a: Any, dtype: Any = None, **keywords: Any) -> Any:
 
 @implements(np.empty_like)
 def empty_like(prototype: Any, /, dtype: Any = None, **keywords: Any) -> Any:
-    return _new(np.empty, prototype, dtype, keywords)
+    return _new(np.zeros, prototype, dtype, keywords)
 
 
 def _new(make: Callable[..., Any], a: Any, dtype: Any, keywords: dict[str, Any]) -> Any:
@@ -60,7 +60,7 @@ def linspace(
 ) -> Any:
     refuse("numpy.linspace", device=device)
     # A Python number takes part in promotion by its kind alone.
-    ends = [x if isinstance(x, int | float | complex) else as_operand(x).dtype for x in (start, stop)]
+    ends = [x if issubclass(type(x), int | float | complex) else as_operand(x).dtype for x in (start, stop)]
     start, stop = as_operand(start), as_operand(stop)
     count, pieces = int(num), int(num) - 1 if endpoint else int(num)
     wide = np.result_type(*ends, float(count))
@@ -164,13 +164,6 @@ def triu_indices_from(arr: Any, k: int = 0) -> Any:
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
     return np.diag_indices_from(np.broadcast_to(0, np.shape(arr)))
-
-
-@implements(np.shares_memory, np.may_share_memory)
-def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Traced values are never written to, so they share memory with nobody as far as anyone can tell."""
-    del a, b, max_work
-    return False
 
 
 @implements(np.array_repr, np.array_str)

@@ -25,7 +25,7 @@ def takes_type(kind: type) -> bool:
     """Whether to compute with values of a type."""
     if kind in OPERANDS:
         return True
-    if issubclass(kind, np.matrix | np.ma.MaskedArray):
+    if issubclass(kind, np.ndarray) and issubclass(kind, np.matrix | np.ma.MaskedArray):  # numpy.ma takes 25 ms to load
         raise TracingError(
             f"a {kind.__name__} cannot be combined with a traced value; make it a plain array with numpy.asarray"
             + (" and say by numpy.where what counts" if issubclass(kind, np.ma.MaskedArray) else "")

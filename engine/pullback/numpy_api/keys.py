@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import Traced, current
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import concrete
 from pullback.rules.gathering import ARRAY, gather
@@ -78,11 +78,12 @@ def _axes_of(part: Any) -> int:
 
 def _array_or_part(part: Any) -> Any:
     """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask; a truth value."""
+    part = current(part)
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):
         return slice(*(end if end is None else operator.index(end) for end in (part.start, part.stop, part.step)))
-    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+    if issubclass(type(part), int | np.integer) and not issubclass(type(part), bool):
         return int(part)
     if isinstance(part, Traced):
         array: Any = part

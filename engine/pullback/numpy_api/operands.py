@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, watching
+from pullback.core.primitive import Traced, current, watching
 from pullback.errors import NeedsValueError, TracingError
 
 NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
@@ -17,7 +17,7 @@ def as_operand(x: Any) -> Any:
 
 def number_or_array(x: Any) -> Any:
     """As an operand, but a Python number stays one: it takes part in promotion by its kind alone."""
-    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
+    return x if issubclass(type(x), bool | int | float | complex) else as_operand(x)
 
 
 def normalized_axis(axis: Any, ndim: int) -> int:
@@ -32,6 +32,9 @@ def number_of(lengths: Any) -> int:
 
 def concrete(x: Any, function: str) -> Any:
     """The plain value, for results whose shape depends on values; refused while only types are there."""
+    x = current(x)
+    if isinstance(x, np.ndarray) and not isinstance(x, Traced):
+        return x
     if any(trace.records_types for trace in watching()):
         raise NeedsValueError(
             f"{function} gives an array whose shape depends on values, which cannot be compiled; the function runs eagerly"
@@ -39,5 +42,5 @@ def concrete(x: Any, function: str) -> Any:
     while isinstance(x, Traced):
         if not hasattr(x, "value"):
             raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch")
-        x = x.value
+        x = current(x.value)
     return x

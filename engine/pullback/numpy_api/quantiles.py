@@ -44,7 +44,7 @@ def percentile(
     refuse("numpy.percentile", weights=weights)
     return quantile(
         a,
-        q / 100 if isinstance(q, int | float) else np.true_divide(_constant(q), 100),
+        q / 100 if issubclass(type(q), int | float) else np.true_divide(_constant(q), 100),
         axis,
         out,
         overwrite_input,
@@ -68,7 +68,7 @@ def nanpercentile(
     refuse("numpy.nanpercentile", weights=weights)
     return nanquantile(
         a,
-        q / 100 if isinstance(q, int | float) else np.true_divide(_constant(q), 100),
+        q / 100 if issubclass(type(q), int | float) else np.true_divide(_constant(q), 100),
         axis,
         out,
         overwrite_input,
@@ -127,7 +127,7 @@ def _constant(q: Any) -> Any:
 def _wide_enough(a: Any, q: Any, dtype: np.dtype[Any]) -> Any:
     """The array in the precision of the result: a number q leaves it as it is, an array of them takes part."""
     a = as_operand(a)
-    return a if isinstance(q, int | float) or a.dtype.kind != "f" else astype(a, np.result_type(a.dtype, dtype))
+    return a if issubclass(type(q), int | float) or a.dtype.kind != "f" else astype(a, np.result_type(a.dtype, dtype))
 
 
 def _line(a: Any, axis: Any) -> tuple[Any, Any]:
@@ -180,10 +180,10 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
     place = np.minimum(np.maximum(place, 0), length - 1)
     below = np.floor(place)
     share = _weight(place - below, ordered)
-    if isinstance(length, int):
+    if issubclass(type(length), int):
         low = int(below)
         high = min(low + 1, length - 1)
-        if low == high or (isinstance(share, float) and share == 0):
+        if low == high or (issubclass(type(share), float) and share == 0):
             return ordered[..., low]  # also where it is infinite, and has no distance to itself
         return _between(ordered[..., low], ordered[..., high], share, halfway=share == 0.5)
     at = np.maximum(below, 0).astype(np.intp)

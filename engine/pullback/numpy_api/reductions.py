@@ -26,7 +26,7 @@ def sum_(
     refuse("numpy.sum", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 0)
     axes = _axes_of(a, axis)
-    if axes:
+    if axes or np.ndim(a) == 0:  # of a number too the sum is a scalar
         summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
     else:
         summed = astype(a, np.add.reduce(np.ones(1, a.dtype)).dtype)  # truth values and small integers become integers
@@ -171,7 +171,7 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
     axes = _axes_of(a, axis)
-    found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes else a
+    found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes or np.ndim(a) == 0 else a
     return found if _absent(initial) else pair(found, initial)
 
 

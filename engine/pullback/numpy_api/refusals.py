@@ -6,19 +6,12 @@ import numpy as np
 
 from pullback.errors import NoRuleError
 
-_WRITES = "it writes into an array; build a new one with numpy.where, or use pb.inplace"
 _DATES = "dates and calendars have no derivative"
 _BITS = "packed bits have no derivative"
 _TEXT = "it turns values into text or a file; return the value from the function first"
 _PLACES = "positions are whole numbers; compute them from values that are not differentiated"
 
 REFUSED: dict[Any, str] = {
-    np.copyto: _WRITES,
-    np.fill_diagonal: _WRITES,
-    np.place: _WRITES,
-    np.put: _WRITES,
-    np.put_along_axis: _WRITES,
-    np.putmask: _WRITES,
     np.array2string: _TEXT,
     np.datetime_as_string: _TEXT,
     np.save: _TEXT,

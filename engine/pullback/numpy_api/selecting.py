@@ -68,7 +68,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     refuse("numpy.take", out=out)
     a, place = in_line(a, axis)
-    indices = int(indices) if isinstance(indices, int | np.integer) else as_operand(indices)
+    indices = int(indices) if issubclass(type(indices), int | np.integer) else as_operand(indices)
     return read(a, (*[slice(None)] * place, in_range(indices, np.shape(a)[place], mode)))
 
 
@@ -82,7 +82,7 @@ def in_range(positions: Any, length: int, mode: str) -> Any:
         wrapped = elementwise.minimum(elementwise.maximum(positions, 0), length - 1)
     else:
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
-    return int(wrapped) if isinstance(positions, int) else wrapped
+    return int(wrapped) if issubclass(type(positions), int) else wrapped
 
 
 @implements(np.take_along_axis)

@@ -27,12 +27,12 @@ def updated(x: Any, key: Any, value: Any) -> Any:
     array([0., 8., 6.])
     """
     x = as_operand(x)
-    value = _in_dtype(value, x.dtype, "unsafe")
+    value = in_dtype(value, x.dtype, "unsafe")
     mask = _mask_alone(key)
     if mask is not None and _is_for_all(value, mask, x):
         return elementwise.where(_over(mask, x), value, x)
     parts, positions, selected = _selection(x, key)
-    value = _fitting(value, selected)
+    value = fitting(value, selected)
     if not positions and selected == np.shape(x) and all(part == slice(None) for part in parts):
         return (
             np.array(broadcast_to(value, selected)) if not isinstance(value, Traced) else broadcast_to(value, selected)
@@ -51,12 +51,12 @@ def added(x: Any, key: Any, value: Any) -> Any:
     array([2., 0., 1.])
     """
     x = as_operand(x)
-    value = _in_dtype(value, x.dtype, "same_kind")
+    value = in_dtype(value, x.dtype, "same_kind")
     mask = _mask_alone(key)
     if mask is not None and _is_for_all(value, mask, x):
         return elementwise.where(_over(mask, x), x + value, x)
     parts, positions, selected = _selection(x, key)
-    value = _fitting(value, selected)
+    value = fitting(value, selected)
     return x if 0 in selected else add_at(x, value, *positions, key=parts)
 
 
@@ -67,7 +67,7 @@ def _selection(x: Any, key: Any) -> tuple[tuple[Any, ...], list[Any], Shape]:
     return tuple(parts), positions, selected
 
 
-def _in_dtype(value: Any, dtype: np.dtype[Any], casting: Any) -> Any:
+def in_dtype(value: Any, dtype: np.dtype[Any], casting: Any) -> Any:
     """The value in the dtype of the array it is stored in; NumPy's error where the casting does not allow it."""
     if isinstance(value, list | tuple):
         value = array(value)
@@ -80,7 +80,7 @@ def _in_dtype(value: Any, dtype: np.dtype[Any], casting: Any) -> Any:
     return value if value.dtype == dtype else astype(value, dtype)
 
 
-def _fitting(value: Any, selected: Shape) -> Any:
+def fitting(value: Any, selected: Shape) -> Any:
     """The value without axes of length one in front that what is selected does not have; NumPy's error where it does not fit."""
     shape = np.shape(value)
     behind = len(shape) - len(selected)

@@ -22,6 +22,7 @@ from pullback.numpy_api import (
     shapes,
     sorting,
     statistics,
+    writing,
 )
 from pullback.numpy_api.table import FUNCTIONS
 
@@ -47,6 +48,7 @@ FAMILIES = (
     selecting,
     shapes,
     sorting,
+    writing,
 )
 
 __all__ = ["FAMILIES", "FUNCTIONS"]

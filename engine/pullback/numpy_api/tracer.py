@@ -5,15 +5,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import GIVEN, Trace, Traced, current, innermost_trace
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
+from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, require_c_order, single, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
+from pullback.numpy_api.writing import Flat, store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
@@ -23,7 +25,7 @@ def _method(function: Any) -> Callable[..., Any]:
     """The method of an array that NumPy also has as a function, with the same parameters."""
 
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
-        return FUNCTIONS[function](self, *args, **keywords)
+        return _named(function, FUNCTIONS[function](self, *args, **keywords), (self, *args), keywords)
 
     method.__name__ = method.__qualname__ = function.__name__
     return method
@@ -40,7 +42,131 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 
 _RETURN_IT = "return the value from the function first"
-_NO_WRITING = "build the array with numpy.where, or use pb.inplace"
+_NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
+_NO_WRITING = "its memory is not for anybody to see"
+
+#: Functions whose results NumPy gives as views of their first operand, or of each operand.
+_VIEWING = {
+    np.transpose, np.permute_dims, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes, np.moveaxis, np.rollaxis,
+    np.squeeze, np.expand_dims, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.unstack,
+    np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal, np.linalg.diagonal, np.diag, np.real, np.imag,
+    np.reshape, np.ravel, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.trim_zeros,
+}  # fmt: skip
+
+#: Functions that make an array after a model, with nothing of its values.
+_MAKING = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
+
+
+def _named(function: Any, result: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """A result as NumPy would give it: a view of an operand, or an array of its own."""
+    base: Any = args[0] if args else next(iter(keywords.values()), None)
+    if function in _MAKING:
+        return writable(result)
+    if function not in _VIEWING or (function is np.diag and np.ndim(base) == 1):
+        return _own(result, args)
+    rest = args[1:]
+    if function in (np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays) and len(args) > 1:
+        parts = (_named_alone(function, array, part) for array, part in zip(args, result, strict=True))
+        return type(result)(parts)
+    if function in (np.reshape, np.ravel):
+        order = keywords.get("order", rest[-1] if rest and isinstance(rest[-1], str) else "C")
+        return _reshaped(base, result, order)
+    if (
+        issubclass(type(base), Traced)
+        and function in (np.real, np.imag, np.trim_zeros)
+        and (base.dtype.kind == "c" or function is np.trim_zeros)
+    ):
+        return viewed(base, result, _unknown_layout)
+    return viewed(base, result, lambda array: function(array, *rest, **keywords))
+
+
+def _named_alone(function: Any, base: Any, result: Any) -> Any:
+    shape = np.shape(result)
+    if function is np.broadcast_arrays:
+        return viewed(base, result, lambda array: np.broadcast_to(array, shape))
+    return viewed(base, result, function)
+
+
+def _reshaped(base: Any, result: Any, order: Any) -> Any:
+    shape = np.shape(result)
+
+    def show_layout(layout: Any) -> Any:
+        require_c_order(base)
+        return np.reshape(layout, shape, order=order, copy=False)
+
+    return viewed(base, result, lambda array: np.reshape(array, shape, order=order), show_layout=show_layout)
+
+
+def _unknown_layout(array: Any) -> NoReturn:
+    del array
+    raise TracingError(
+        "real, imag or trim_zeros of an array was followed by a store into one of the two, which would show in the other; "
+        "call it again after the store"
+    )
+
+
+def _own(result: Any, operands: tuple[Any, ...]) -> Any:
+    """A result that shares memory with nobody: a traced value that is its operand gets a name of its own."""
+    if isinstance(result, tuple | list):
+        return type(result)(_own(part, operands) for part in result) if type(result) in (tuple, list) else result
+    if not isinstance(result, Traced):
+        return result
+    if isinstance(result.memory, Contents | None) and not any(result is operand for operand in operands):
+        return result
+    own = single(result)
+    return own if isinstance(own, Traced) else result.holding(own)
+
+
+def _in_place(function: Any) -> Callable[..., Any]:
+    """An operator that writes to its left operand, for an array; a number is a new one, as NumPy's are."""
+
+    def method(self: Any, other: Any) -> Any:
+        if not (type(other) in OPERANDS or is_operand(other)):
+            return NotImplemented
+        result = function(self, other)
+        if not self.shape and (self.memory is None or self.memory is GIVEN):
+            return result
+        if np.shape(result) != self.shape:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast shape {np.shape(result)}"
+            )
+        dtype = current(result).dtype
+        if not np.can_cast(dtype, self.dtype, "same_kind"):
+            raise TypeError(f"cannot cast the result of an operator in place from {dtype} to {self.dtype}")
+        if self.memory is GIVEN or (self.memory is None and self.trace is not innermost_trace()):
+            return shapes.astype(result, self.dtype)  # the caller keeps what is there
+        assign(self, result)
+        return self
+
+    return method
+
+
+class _OfMemory:
+    """An attribute of an array in memory: a traced value has it, as an array does, and refuses its use."""
+
+    __slots__ = ("_owner", "_text")
+
+    def __init__(self, owner: "Tracer", text: str) -> None:
+        self._owner = owner
+        self._text = text
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._owner.refused(TracingError(self._text))
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise self._owner.refused(TracingError(self._text))
+
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __eq__ = __ne__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _of_memory(name: str, remedy: str) -> property:
+    return property(lambda self: _OfMemory(self, f"x.{name} is not for a traced value; {remedy}"))
+
+
+def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
+    """The class of what NumPy's functions give: an array, or a scalar where there is no axis."""
+    return np.ndarray if shape else dtype.type
 
 
 class Tracer(Traced):
@@ -50,6 +176,15 @@ class Tracer(Traced):
     __array_priority__ = 1000.0  # legacy code paths that ask it leave operators to us
 
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
+    @property  # type: ignore[misc]  # isinstance asks for it where type() does not tell
+    def __class__(self) -> type:
+        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
+        return class_of(self.shape, self.dtype)
+
+    def refused(self, error: Exception) -> Exception:
+        """The error, for a trace that has to know of it."""
+        return error
+
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError  # each trace knows its own values
@@ -82,23 +217,36 @@ class Tracer(Traced):
 
     @property
     def T(self) -> Any:
-        return shapes.transpose(self)
+        return np.transpose(self)
 
     @property
     def mT(self) -> Any:
-        return shapes.matrix_transpose(self)
+        return np.matrix_transpose(self)
 
     @property
     def real(self) -> Any:
-        return complex_numbers.real(self)
+        return np.real(self)
 
     @property
     def imag(self) -> Any:
-        return complex_numbers.imag(self)
+        return np.imag(self)
 
     @property
-    def flat(self) -> NoReturn:
-        raise TracingError("a traced value has no flat iterator; write x.ravel(), or x.ravel()[i]")
+    def device(self) -> str:
+        return "cpu"
+
+    flags = _of_memory("flags", _NO_MEMORY)
+    strides = _of_memory("strides", _NO_MEMORY)
+    data = _of_memory("data", _NO_MEMORY)
+    ctypes = _of_memory("ctypes", _NO_MEMORY)
+
+    @property
+    def flat(self) -> Any:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        assign(self, FUNCTIONS[np.resize](value, self.shape))
 
     @property
     def base(self) -> None:
@@ -127,8 +275,13 @@ class Tracer(Traced):
         if method == "__call__" and not keywords:
             translation = UFUNCS.get(ufunc)
             if translation is not None:
-                return translation(*inputs)
-        return apply_ufunc(ufunc, method, inputs, keywords)
+                return _own(translation(*inputs), inputs)
+        if method == "at":
+            return store_at(ufunc, *inputs)
+        out = keywords.pop("out", None)
+        if out is not None:
+            return write_out(ufunc, method, inputs, out, keywords)
+        return _own(apply_ufunc(ufunc, method, inputs, keywords), inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         for type_ in types:
@@ -137,17 +290,32 @@ class Tracer(Traced):
         translation = FUNCTIONS.get(function)
         if translation is None:
             raise no_rule(function, f"{function.__module__}.{function.__name__}")
-        return translation(*args, **keywords)
+        return _named(function, translation(*args, **keywords), args, keywords)
+
+    def holding(self, result: Any) -> Any:
+        return writable(result)
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------
-    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        raise refusal("a plain array")
+    def __array__(self, *args: Any, **keywords: Any) -> Any:
+        now = self.current()
+        if isinstance(now, Traced):
+            raise refusal("a plain array")
+        plain = np.array(now, *args, **keywords)
+        plain.flags.writeable = False  # what is stored there would not be seen here
+        return plain
 
-    def __float__(self) -> NoReturn:
-        raise refusal("a float")
+    def __float__(self) -> float:
+        return float(self._known("a float"))
 
-    def __complex__(self) -> NoReturn:
-        raise refusal("a complex number")
+    def __complex__(self) -> complex:
+        return complex(self._known("a complex number"))
+
+    def _known(self, kind: str) -> Any:
+        """The plain array that this one holds, if it holds one."""
+        now = self.current()
+        if isinstance(now, Traced):
+            raise refusal(kind)
+        return now
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -157,8 +325,9 @@ class Tracer(Traced):
     def __contains__(self, item: Any) -> bool:
         return bool(FUNCTIONS[np.any](logic.equal(self, item)))
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise TracingError("a traced value cannot be written to; build the array with numpy.where, or use pb.inplace")
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not is_itself(self, key, value):
+            store(self, key, value)
 
     # --- operators --------------------------------------------------------------------------------------------------
     def __add__(self, other: Any) -> Any:
@@ -258,7 +427,21 @@ class Tracer(Traced):
         return e.neg(self)
 
     def __pos__(self) -> Any:
-        return self
+        return _own(self, (self,))
+
+    __iadd__ = _in_place(e.add)
+    __isub__ = _in_place(e.sub)
+    __imul__ = _in_place(e.mul)
+    __itruediv__ = _in_place(e.div)
+    __ipow__ = _in_place(e.power)
+    __ifloordiv__ = _in_place(rounding.floor_divide)
+    __imod__ = _in_place(rounding.remainder)
+    __imatmul__ = _in_place(matmul)
+    __iand__ = _in_place(logic.bitwise_and)
+    __ior__ = _in_place(logic.bitwise_or)
+    __ixor__ = _in_place(logic.bitwise_xor)
+    __ilshift__ = _in_place(logic.left_shift)
+    __irshift__ = _in_place(logic.right_shift)
 
     def __abs__(self) -> Any:
         return e.absolute(self)
@@ -284,7 +467,7 @@ class Tracer(Traced):
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
     def __getitem__(self, key: Any) -> Any:
-        return read(self, key)
+        return read_key(self, key, read(self, key))
 
     # --- methods of ndarray -----------------------------------------------------------------------------------------
     sum = _method(np.sum)
@@ -308,7 +491,6 @@ class Tracer(Traced):
     dot = _method(np.dot)
     nonzero = _method(np.nonzero)
     ravel = _method(np.ravel)
-    flatten = _method(np.ravel)
     repeat = _method(np.repeat)
     round = _method(np.round)
     searchsorted = _method(np.searchsorted)
@@ -317,17 +499,30 @@ class Tracer(Traced):
     take = _method(np.take)
     choose = _method(np.choose)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        return shapes.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+    def flatten(self, order: str = "C") -> Any:
+        return _own(shapes.ravel(self, order), (self,))
 
     def transpose(self, *axes: Any) -> Any:
-        return shapes.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def fill(self, value: Any) -> None:
+        assign(self, value)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        FUNCTIONS[np.put](self, indices, values, mode)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        assign(self, FUNCTIONS[np.sort](self, axis, kind, order, stable=stable))
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Any:
         del order, casting, subok
-        return shapes.astype(self, dtype, copy=copy)
+        made = shapes.astype(self, dtype, copy=copy)
+        return _own(made, (self,)) if copy else made
 
     def conj(self) -> Any:
         return complex_numbers.conj(self)
@@ -342,14 +537,14 @@ class Tracer(Traced):
 
     def __deepcopy__(self, memo: Any) -> Any:
         del memo
-        return self
+        return _own(self, (self,))
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    def item(self, *_: Any) -> NoReturn:
-        raise refusal("a Python number")
+    def item(self, *place: Any) -> Any:
+        return self._known("a Python number").item(*place)
 
-    def tolist(self) -> NoReturn:
-        raise refusal("a list")
+    def tolist(self) -> Any:
+        return self._known("a list").tolist()
 
     tobytes = _refused("tobytes", _RETURN_IT)
     dump = _refused("dump", _RETURN_IT)
@@ -358,10 +553,65 @@ class Tracer(Traced):
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")
-    fill = _refused("fill", _NO_WRITING)
-    put = _refused("put", _NO_WRITING)
     resize = _refused("resize", "write numpy.resize(x, shape), which gives a new array")
-    sort = _refused("sort", "write numpy.sort(x), which gives a new array")
     partition = _refused("partition", "write numpy.partition(x, kth), which gives a new array")
     setfield = _refused("setfield", _NO_WRITING)
     setflags = _refused("setflags", _NO_WRITING)
+    to_device = _refused("to_device", "move the arguments")
+    as_integer_ratio = _refused("as_integer_ratio", _RETURN_IT)
+    hex = _refused("hex", _RETURN_IT)
+    fromhex = _refused("fromhex", "call float.fromhex")
+    __reduce_ex__ = _refused("pickle", _RETURN_IT)
+
+    def is_integer(self) -> Any:
+        return logic.equal(rounding.floor(self), self)
+
+
+def writable(value: Any) -> Any:
+    """A plain array that was just made, as one that traced values can be stored into where a trace watches."""
+    return WritableArray(value) if type(value) is np.ndarray and innermost_trace() is not None else value
+
+
+class _Nobody(Trace):
+    """Whose values are plain."""
+
+    def apply(self, primitive: Any, operands: Any, params: dict[str, Any]) -> Any:
+        return primitive(*operands, **params)
+
+
+_NOBODY = _Nobody()
+
+
+class WritableArray(Tracer):
+    """An array that a function makes while it is traced: plain until something traced is stored into it."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any) -> None:
+        self.memory = Contents(value, innermost_trace())
+
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
+        """An array, whatever it holds."""
+        return np.ndarray
+
+    @property
+    def trace(self) -> Any:  # type: ignore[override]
+        """That of what it holds."""
+        now = self.current()
+        return now.trace if isinstance(now, Traced) else _NOBODY
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what it holds."""
+        return np.shape(self._plain_or_traced())
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of what it holds."""
+        dtype: np.dtype[Any] = self._plain_or_traced().dtype
+        return dtype
+
+    def _plain_or_traced(self) -> Any:
+        memory = self.memory
+        return memory.value if memory.value is not None else memory.read(self)

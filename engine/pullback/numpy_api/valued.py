@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Primitive
+from pullback.core.primitive import Primitive, current
 from pullback.errors import TracingError
 from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
@@ -16,6 +16,12 @@ class ValuedTracer(Tracer):
 
     __slots__ = ("value",)
     value: Any
+
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
+        """The class of the value."""
+        kind: type = self.value.__class__
+        return kind
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -28,16 +34,19 @@ class ValuedTracer(Tracer):
         return dtype_of(self.value)
 
     def __bool__(self) -> bool:
-        return bool(self.value)
+        now = self.current()
+        return bool(self.value if now is self else now)
 
     def __int__(self) -> int:
-        return int(self.value)
+        now = self.current()
+        return int(self.value if now is self else now)
 
 
 def memory_of(value: Any) -> Any:
     """The array behind traced values that have theirs at hand; anything else is itself."""
+    value = current(value)
     while isinstance(value, ValuedTracer):
-        value = value.value
+        value = current(value.value)
     return value
 
 
@@ -61,10 +70,10 @@ def kind_of(value: Any) -> str:
         return kind
     return (
         "f"
-        if isinstance(value, float)
+        if issubclass(type(value), float)
         else "c"
-        if isinstance(value, complex)
+        if issubclass(type(value), complex)
         else "i"
-        if isinstance(value, int)
+        if issubclass(type(value), int)
         else "O"
     )

@@ -1,26 +1,34 @@
 """Common subexpressions: what has been computed is not computed again."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pullback.core.primitive import Effect
-from pullback.ir.graph import Atom, Graph, Literal, Node
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.printer import format_graph
 from pullback.passes.rewriting import rewrite
 
+#: Captured arrays of more bytes are not compared: matrices of some hundred rows are below.
+_COMPARED_BYTES = 1 << 20
+
 
 def merge_common(graph: Graph) -> Graph:
-    """Replace every pure node that has an earlier twin by the twin."""
+    """Replace every pure node that has an earlier twin by the twin, and so every captured array."""
     seen: dict[Any, Node] = {}
+    twins = _captured_twins(graph)
 
     def step(node: Node) -> Node | tuple[Atom, ...]:
+        if twins:
+            inputs = tuple(twins.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
+            node = replace(node, inputs=inputs)
         if node.primitive.effect is not Effect.NONE:
             return node
         key = (
             node.primitive.name,
-            tuple(_identity(atom) for atom in node.inputs),
-            tuple((name, _value_identity(value)) for name, value in node.params),
+            tuple(identity(atom) for atom in node.inputs),
+            tuple((name, value_identity(value)) for name, value in node.params),
         )
         twin = seen.setdefault(key, node)
         return node if twin is node else twin.outputs
@@ -28,16 +36,29 @@ def merge_common(graph: Graph) -> Graph:
     return rewrite(graph, step)
 
 
-def _identity(atom: Atom) -> Any:
-    return (_value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
+def _captured_twins(graph: Graph) -> dict[Var, Var]:
+    """Captured arrays that equal an earlier one to the last bit, with that one: a constant that is made in every turn."""
+    first: dict[Any, Var] = {}
+    twins: dict[Var, Var] = {}
+    for capture in graph.captures:
+        if capture.var.type.nbytes <= _COMPARED_BYTES and isinstance(capture.value, np.ndarray):
+            twin = first.setdefault((capture.var.type, value_identity(capture.value)), capture.var)
+            if twin is not capture.var:
+                twins[capture.var] = twin
+    return twins
 
 
-def _value_identity(value: Any) -> Any:
+def identity(atom: Atom) -> Any:
+    """What two operands must share to be the same, as something hashable."""
+    return (value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
+
+
+def value_identity(value: Any) -> Any:
     """What two values must share to be one value in every respect, as something hashable."""
     if isinstance(value, tuple | list):
-        return (type(value), *map(_value_identity, value))
+        return (type(value), *map(value_identity, value))
     if isinstance(value, slice):
-        return (slice, *map(_value_identity, (value.start, value.stop, value.step)))
+        return (slice, *map(value_identity, (value.start, value.stop, value.step)))
     if isinstance(value, np.ndarray):
         return (np.ndarray, value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, bool | int | float | complex | np.generic):

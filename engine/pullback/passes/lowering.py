@@ -7,6 +7,7 @@ values, or runs what is not NumPy) stays as it is, and the summary lists it amon
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,16 @@ class _Lowering(Recorder):
 
 
 def lower(graph: Graph) -> Graph:
-    """Write out every rule that can be."""
-    return written_out(graph, _lower_form)
+    """Write out every rule that can be, inside loops and branches too."""
+    lowered = written_out(graph, _lower_form)
+    if not any(node.bodies() for node in lowered.nodes):
+        return lowered
+    return replace(lowered, nodes=tuple(node.with_bodies(_lower_inside) for node in lowered.nodes))
+
+
+def _lower_inside(body: Graph) -> Graph:
+    lowered = lower(body)
+    return body if lowered.captures else lowered  # a body has no arrays of its own
 
 
 def written_out(graph: Graph, form_of: Callable[[Primitive], Form]) -> Graph:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pullback.ir.checker import check_graph
-from pullback.ir.graph import Graph
+from pullback.ir.graph import Graph, Node
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
@@ -19,8 +19,11 @@ from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
+from pullback.passes.outer_products import join_outer_products
 from pullback.passes.parts import join_parts
 from pullback.passes.slices import slice_operands
+from pullback.passes.stores import forward_stores
+from pullback.passes.systems import factor_systems
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.rules.pooling import max_spread
@@ -73,10 +76,12 @@ class Stages:
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """What the caller calls the inputs of the first graph."""
+    _typed: set[Node] = field(default_factory=set)
+    """Nodes that were checked: most passes change a few."""
 
     def add(self, name: str, graph: Graph) -> Graph:
         """Note a checked graph."""
-        self.graphs.append((name, check_graph(graph)))
+        self.graphs.append((name, check_graph(graph, self._typed)))
         return graph
 
 
@@ -87,13 +92,19 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
     """
     if any(node.primitive.effect.writes for node in graph.nodes):
         graph = stages.add("undone writes", drop_undone_writes(graph))
+    if not any(node.primitive.effect.writes for node in graph.nodes):
+        graph = stages.add("systems", factor_systems(graph, native=lowered and looping))
     if lowered:
         graph = stages.add("lowered", lower(graph))
         if not any(node.primitive.effect.writes for node in graph.nodes):
             graph = stages.add("parts", join_parts(graph))
+            forwarded = forward_stores(graph)
+            graph = graph if forwarded is graph else stages.add("stores", forwarded)
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
     if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
+        if looping:
+            graph = stages.add("outer products", join_outer_products(graph))
         graph = stages.add("products", turn_products(graph))
     if lowered and looping and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: shifting", shift_carries(graph))

@@ -20,7 +20,8 @@ def rewrite(graph: Graph, step: Rewrite) -> Graph:
 
     nodes: list[Node] = []
     for node in graph.nodes:
-        result = step(replace(node, inputs=tuple(current(atom) for atom in node.inputs)))
+        inputs = tuple([current(atom) for atom in node.inputs]) if substitutes else node.inputs
+        result = step(node if inputs == node.inputs else replace(node, inputs=inputs))
         if isinstance(result, Node):
             nodes.append(result)
         else:

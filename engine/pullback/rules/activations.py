@@ -79,7 +79,7 @@ def _bounded(x: Any) -> Any:
 
 
 def _is_number(a: Any) -> bool:
-    return isinstance(a, int | float)
+    return issubclass(type(a), int | float)
 
 
 def _trelu(x: Any, theta: Any) -> Any:

@@ -65,7 +65,7 @@ class ActivatedLayer(Primitive):
     def evaluate(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = (), **params: Any) -> Any:
         """One array: the product, then the bias, then the activation."""
         z = self.product(operands[: self.factors], params)
-        if not isinstance(z, np.ndarray):  # a single output unit on a single input
+        if not issubclass(type(z), np.ndarray):  # a single output unit on a single input
             return act.evaluate(z + operands[self.factors] if operands[self.factors :] else z, *constants)
         if operands[self.factors :]:
             b = self.placed(operands[self.factors], z.ndim)
@@ -197,7 +197,7 @@ class _BiasAct(ActivatedLayer):
         if len(operands) == 1:
             return act.evaluate(operands[0], *constants)
         z = np.add(*operands)
-        return _activate(act, constants, z) if isinstance(z, np.ndarray) else act.evaluate(z, *constants)
+        return _activate(act, constants, z) if issubclass(type(z), np.ndarray) else act.evaluate(z, *constants)
 
     def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
         return types[0]

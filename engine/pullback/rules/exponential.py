@@ -24,7 +24,8 @@ cbrt = Scalar("cbrt", np.cbrt, lambda v, x, y: v / (3 * np.square(y)))
 
 def _exponent(mine: Any, y: Any) -> Any:
     """Log of the weight of one term in a sum; where that term is the sum, infinite or not, the weight is one."""
-    return np.where(mine == y, 0, mine - np.where(np.isinf(y), 0, y))
+    is_sum = mine == y
+    return np.where(is_sum, 0, mine - np.where(is_sum, 0, y))
 
 
 logaddexp = Scalar(

@@ -245,9 +245,12 @@ def _put_along_into(
     out: Any, v: Any, positions: Any, axis: int, shape: Shape, dtype: Any, scratch: Sequence[Any]
 ) -> None:
     del shape, dtype
-    out.fill(0)
+    target = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)  # of another order a line is a copy
+    target.fill(0)
     if positions.size:
-        np.add.at(out.reshape(-1), (_in_line(positions, axis, out, scratch),), v)
+        np.add.at(target.reshape(-1), (_in_line(positions, axis, target, scratch),), v)
+    if target is not out:
+        out[...] = target
 
 
 take_along: Selection = Selection(

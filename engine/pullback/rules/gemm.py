@@ -31,17 +31,17 @@ def op(matrix: Any, flag: str) -> Any:
 
 def _times(number: Any, value: Any) -> Any:
     """A product that is skipped for a plain 1."""
-    return value if isinstance(number, float | int) and number == 1 else number * value
+    return value if issubclass(type(number), float | int) and number == 1 else number * value
 
 
 def _plain(number: Any) -> Any:
     """A number that a plan holds as an array of shape (), as itself: comparing the array would make another."""
-    return number.item() if isinstance(number, np.ndarray) else number
+    return number.item() if issubclass(type(number), np.ndarray) else number
 
 
 def _is_zero(number: Any) -> bool:
     """Whether a factor is a plain 0, known before it is traced."""
-    return isinstance(number, float | int) and number == 0
+    return issubclass(type(number), float | int) and number == 0
 
 
 def _number_cotangent(v: Any, number: Any) -> Any:
@@ -172,7 +172,7 @@ def _suits_blas(c: Any, a: Any, b: Any, alpha: Any, beta: Any, trans_a: str, tra
 def _is_exact(number: Any, dtype: np.dtype[Any]) -> bool:
     """Whether NumPy too would use this number in the precision of the matrices."""
     own = getattr(number, "dtype", None)
-    return own == dtype if own is not None else dtype.kind == "c" or not isinstance(number, complex)
+    return own == dtype if own is not None else dtype.kind == "c" or not issubclass(type(number), complex)
 
 
 @cache

@@ -36,7 +36,7 @@ copy.effect = Effect.READS
 
 def may_overlap(x: Any, y: Any) -> bool:
     """Whether two arrays have an element in common; where that is hard to tell, whether their ranges meet."""
-    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)):
+    if not (issubclass(type(x), np.ndarray) and issubclass(type(y), np.ndarray) and np.may_share_memory(x, y)):
         return False
     try:
         return np.shares_memory(x, y, max_work=1000)  # type: ignore[arg-type] # any bound is allowed
@@ -76,7 +76,7 @@ class Overwriting(Writing):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Overwrite the target; what does not fit is said in one sentence, and nothing has been written then."""
         target, *others, _ = operands
-        if not isinstance(target, np.ndarray):
+        if not issubclass(type(target), np.ndarray):
             raise TypeError(f"{self.shown(params)} writes into an array, not into a {type(target).__name__}")
         if not target.flags.writeable:
             raise ValueError(f"{self.shown(params)}: the array to write into is read-only; pass a copy of it")

@@ -1,8 +1,9 @@
 """The p-norm over axes, y = (sum |x|^p)^(1/p), for a finite p that is neither 0 nor 1.
 
 dx -> sum Re(sign(x)^* dx) (|x| / y)^(p-1). At x = 0 a norm has a kink; there its derivative is taken as zero, the
-smallest of its subgradients, so that a function which adds a norm of zero keeps its gradient. A second derivative there
-is refused (`rules.quotients`). For p below 1 every element has a cusp at zero, and the same is done at each.
+smallest of its subgradients, so that a function which adds a norm of zero keeps its gradient; so it is where the squares
+of x are too small for a float, and the norm that NumPy gives is zero. A second derivative there is refused
+(`rules.quotients`). For p below 1 every element has a cusp at zero, and the same is done at each.
 """
 
 from collections.abc import Sequence
@@ -14,16 +15,16 @@ from pullback.core.cases import away_from, cases, normal
 from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import conjugate, is_complex, matrix_dtype, real, real_dtype
-from pullback.rules.quotients import quotient
+from pullback.rules.quotients import direction
 from pullback.rules.reductions import reduced_shape
 
 
 def _slope(x: Any, y: Any, p: float) -> Any:
     """The derivative by every element, for y with the reduced axes kept."""
     if p == 2:
-        return quotient(conjugate(x), y)
+        return direction(conjugate(x), y)
     if p > 1:
-        return conjugate(np.sign(x)) * quotient(np.abs(x), y) ** (p - 1)
+        return conjugate(np.sign(x)) * direction(np.abs(x), y) ** (p - 1)
     cusp = np.logical_or(x == 0, y == 0)
     ratio = np.where(cusp, 1, np.abs(x)) / np.where(y == 0, 1, y)
     return conjugate(np.sign(x)) * np.where(cusp, 0, ratio ** (p - 1))

@@ -43,7 +43,7 @@ def tiling(views: Sequence[Any]) -> Any:
 def _owner(view: np.ndarray[Any, Any]) -> Any:
     """The array whose memory a view shows, if that is one whole piece."""
     owner: Any = view if view.base is None else view.base
-    return owner if isinstance(owner, np.ndarray) and owner.flags.c_contiguous else None
+    return owner if issubclass(type(owner), np.ndarray) and owner.flags.c_contiguous else None
 
 
 class _Tiles(Primitive):

@@ -2,6 +2,8 @@
 
 `quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, which is what nobody asked about, and otherwise
 refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
+`direction(x, d)` is x / d, and zero where d is, whatever x is: the slope of a norm d, where it is zero or too small for the
+squares of x. Its own derivative is refused there.
 `inverse(d)` is 1 / d, and zero where d is; there its derivative is refused. `spread(x)` is the root of a variance: the
 derivative of a standard deviation is taken as zero where nothing is spread out, the smallest of its subgradients.
 `gaps(w)` has w_j - w_i at (i, j), where gaps within the rounding errors of a decomposition are zero, and ones on the
@@ -38,6 +40,11 @@ def _invert(d: Any) -> Any:
     return np.where(zero, 0, 1 / np.where(zero, np.ones((), np.result_type(d)), d))
 
 
+def _direct(x: Any, d: Any) -> Any:
+    zero = d == 0
+    return np.where(zero, 0, x / np.where(zero, 1, d))
+
+
 def _gaps(w: Any) -> Any:
     difference = np.expand_dims(w, -2) - np.expand_dims(w, -1)
     size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0)[..., None]
@@ -69,7 +76,7 @@ class _Quotient(Scalar):
 
 def _write_quotient(out: Any, x: Any, d: Any, scratch: Sequence[Any]) -> None:
     zero, wrong, is_wrong, divisor = scratch
-    if not isinstance(x, np.ndarray | np.generic):
+    if not issubclass(type(x), np.ndarray | np.generic):
         x = number(x, d.dtype)
     np.equal(d, number(0, d.dtype), out=zero)
     np.not_equal(x, number(0, x.dtype), out=wrong)
@@ -94,11 +101,15 @@ gaps = MatrixFunction(
     "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
 )
 
+direction: Scalar = Scalar(
+    "direction", _direct, lambda v, x, d, y: quotient(v, d), lambda v, x, d, y: -quotient(v * y, d)
+)
 inverse: Scalar = Scalar("inverse", _invert, lambda v, d, y: -v * quotient(1.0, np.square(d)))
 spread: Scalar = Scalar("spread", np.sqrt, lambda v, x, y: v * (0.5 * inverse(y)))
 
 cases(inverse, away_from(0.0, 3, 4))
 cases(spread, positive(3, 4))
 cases(quotient, normal(3, 4), away_from(0.0, 4))
+cases(direction, normal(3, 4), away_from(0.0, 4))
 cases(gaps, normal(4))
 cases(gaps, normal(2, 3), because="a stack")

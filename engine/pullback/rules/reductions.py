@@ -11,7 +11,7 @@ from pullback.core.cases import cases, normal
 from pullback.core.flat import Flat
 from pullback.core.kinds import Linear, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape, dtype_of
 from pullback.rules.cumulative import products_after, products_before
 from pullback.rules.elementwise import with_nan_of
 
@@ -83,7 +83,7 @@ class _Extremum(Primitive):
         kept = _kept(y, np.shape(x), axes, keepdims=params["keepdims"])
         losers = self._beaten(x, kept)
         length = prod_of(np.shape(x)[axis] for axis in axes)
-        count = (length - np.sum(losers, axis=axes, keepdims=True)).astype(x.dtype)
+        count = (length - np.sum(losers, axis=axes, keepdims=True)).astype(dtype_of(x))
         return losers, with_nan_of(count, kept)
 
     def pull(

@@ -10,7 +10,9 @@ array of positions, as in `pullback.rules.gathering`; `v` is broadcast to what t
 Where positions repeat, the last value stored at an element stays, as in NumPy, and the others have a gradient of zero.
 """
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,11 +30,27 @@ def read_at(x: Any, positions: Sequence[Any], key: Any) -> Any:
     return gather(x, *positions, key=key) if positions else index(x, key=key)
 
 
-class _Store(Primitive):
+class _Over(threading.local):
+    array: Any = None
+
+
+_over = _Over()
+
+
+@contextmanager
+def writing_over(array: Any) -> Iterator[None]:
+    """Let a store into this very array, which nobody else holds, write there."""
+    _over.array = array
+    try:
+        yield
+    finally:
+        _over.array = None
+
+
+class Store(Primitive):
     """What writing by a key has in common, whether elements are replaced or added to."""
 
-    # Of an application its derivatives need the key and the types alone: a tape keeps no array for it.
-    reads_types_only = True
+    reads_types = True
 
     def overwrite(self, x: Any, v: Any, *positions: Any, **params: Any) -> None:
         """Write into x itself."""
@@ -46,11 +64,17 @@ class _Store(Primitive):
         self.overwrite(out, v, *positions, **params)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """A new array."""
+        """A new array, or x where it may be written over."""
         x, v, *positions = operands
-        y = np.array(x)
+        y = x if x is _over.array else np.array(x)
         self.overwrite(y, v, *positions, **params)
         return y
+
+    def pull_over(
+        self, needed: Sequence[bool], y_bar: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over the cotangent, which is a plain array."""
+        return self.pull(needed, y_bar, None, operands, params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """The type of x; NumPy's errors for a key or a value that does not fit."""
@@ -99,10 +123,10 @@ def selected_shape(shape: Shape, positions: Sequence[Shape], key: Any) -> Shape:
 
 def _number(v: Any) -> Any:
     """An array of shape () as the number it is: to a ufunc beside a number it would be a new array."""
-    return v[()] if isinstance(v, np.ndarray) and not v.shape else v
+    return v[()] if issubclass(type(v), np.ndarray) and not v.shape else v
 
 
-class _SetAt(_Store):
+class _SetAt(Store):
     """`unique` says that the key selects no element twice."""
 
     def overwrite(self, x: Any, v: Any, *positions: Any, **params: Any) -> None:
@@ -114,7 +138,7 @@ class _SetAt(_Store):
         """What was overwritten leads nowhere, and what was stored gets the cotangents of where it lies."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
-        x_bar = self(y_bar, 0.0, *positions, **{**params, "unique": True}) if needed[0] else None
+        x_bar = self(y_bar, y_bar.dtype.type(0), *positions, **{**params, "unique": True}) if needed[0] else None
         return (x_bar, v_bar, *[None] * len(positions))
 
     def pull_over(
@@ -123,7 +147,7 @@ class _SetAt(_Store):
         """As `pull`, with leave to write over the cotangent, which is a plain array."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
-        if isinstance(v_bar, np.ndarray) and np.may_share_memory(v_bar, y_bar):
+        if issubclass(type(v_bar), np.ndarray) and np.may_share_memory(v_bar, y_bar):
             v_bar = np.array(v_bar)
         if needed[0]:
             self.overwrite(y_bar, 0.0, *positions, **params)
@@ -135,7 +159,7 @@ class _SetAt(_Store):
         if dx is None and dv is None:
             return None
         dx = np.zeros(shape_of(y), dtype_of(y)) if dx is None else dx
-        return self(dx, 0.0 if dv is None else dv, *operands[2:], **params)
+        return self(dx, dtype_of(y).type(0) if dv is None else dv, *operands[2:], **params)
 
 
 def _cotangent_of_stored(y_bar: Any, v: Any, positions: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -152,7 +176,7 @@ def _stays(shape: Shape, selected: Shape, positions: Sequence[Any], key: Any) ->
     return read_at(last, positions, key) == order
 
 
-class _AddAt(_Store):
+class _AddAt(Store):
     """Elements that are selected several times are added to as often."""
 
     def overwrite(self, x: Any, v: Any, *positions: Any, **params: Any) -> None:

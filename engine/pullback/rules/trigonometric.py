@@ -1,11 +1,13 @@
 """Circular and hyperbolic functions, their inverses, and the plane: angle and distance."""
 
 from math import pi
+from typing import Any
 
 import numpy as np
 
 from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
+from pullback.ir.types import dtype_of
 
 sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
 cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))
@@ -17,16 +19,28 @@ tanh = Scalar("tanh", np.tanh, lambda v, x, y: v * (1 - np.square(y)))
 arcsin = Scalar("arcsin", np.arcsin, lambda v, x, y: v / np.sqrt(1 - np.square(x)))
 arccos = Scalar("arccos", np.arccos, lambda v, x, y: -(v / np.sqrt(1 - np.square(x))))
 arctan = Scalar("arctan", np.arctan, lambda v, x, y: v / (1 + np.square(x)))
-arcsinh = Scalar("arcsinh", np.arcsinh, lambda v, x, y: v / np.sqrt(1 + np.square(x)))
+arcsinh = Scalar(
+    "arcsinh",
+    np.arcsinh,
+    lambda v, x, y: (
+        v / (np.sqrt(1 + x * x) if dtype_of(x).kind == "c" else np.hypot(1, x))
+    ),  # whose squares overflow late
+)
 # Two roots, not one of the product: that one has its cut elsewhere in the complex plane.
 arccosh = Scalar("arccosh", np.arccosh, lambda v, x, y: v / (np.sqrt(x - 1) * np.sqrt(x + 1)))
 arctanh = Scalar("arctanh", np.arctanh, lambda v, x, y: v / (1 - np.square(x)))
 
+
+def _over_square(v: Any, x: Any, length: Any) -> Any:
+    """The product v * x / length**2; the square of a length may be too large or too small for a float."""
+    return v * (x / length / length)
+
+
 arctan2 = Scalar(
     "arctan2",
     np.arctan2,
-    lambda v, a, b, y: v * (b / (np.square(a) + np.square(b))),
-    lambda v, a, b, y: -(v * (a / (np.square(a) + np.square(b)))),
+    lambda v, a, b, y: _over_square(v, b, np.hypot(a, b)),
+    lambda v, a, b, y: -_over_square(v, a, np.hypot(a, b)),
 )
 # At the origin every slope from -1 to 1 is a subgradient; like abs, zero is taken.
 hypot = Scalar(

@@ -15,9 +15,9 @@ from pullback.errors import NoRuleError, TracingError
 from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
 from pullback.numpy_api import linalg, norms
-from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
+from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems, triangular
 from pullback.rules.matrices import adjoint, conjugate, strictly_lower
-from pullback.rules.scipy_linalg import exponential, sylvester, triangular
+from pullback.rules.scipy_linalg import exponential, sylvester
 from pullback.rules.scipy_linalg import lu as lu_rules
 from pullback.scipy.standing_in import stands_in_for
 

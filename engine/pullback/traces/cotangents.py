@@ -65,12 +65,17 @@ class Accumulator:
         self._sum: Any = None
         self._owned = False
 
-    def add(self, cotangent: Any) -> None:
-        """Add a contribution; None adds nothing."""
+    @property
+    def is_owned(self) -> bool:
+        """Whether nobody else holds the sum."""
+        return self._owned
+
+    def add(self, cotangent: Any, *, owned: bool = False) -> None:
+        """Add a contribution, which may be the accumulator's from here on; None adds nothing."""
         if cotangent is None:
             return
         if self._sum is None:
-            self._sum = cotangent
+            self._sum, self._owned = cotangent, owned
             return
         if isinstance(cotangent, Lazy):
             cotangent = cotangent.value()
@@ -82,7 +87,7 @@ class Accumulator:
             return
         if isinstance(cotangent, Scattered):
             self._sum = _with_scattered(self._sum, cotangent, owned=self._owned)
-        elif self._owned and isinstance(self._sum, np.ndarray) and not isinstance(cotangent, Traced):
+        elif self._owned and issubclass(type(self._sum), np.ndarray) and not isinstance(cotangent, Traced):
             self._sum += cotangent
         else:
             self._sum = self._sum + cotangent
@@ -104,7 +109,7 @@ class Accumulator:
 def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
     """A dense sum with a scattered part; in its own memory where it is owned and nobody traces."""
     traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
-    if not owned or not isinstance(total, np.ndarray) or traced:
+    if not owned or not issubclass(type(total), np.ndarray) or traced:
         return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)
     if part.positions:
         np.add.at(total, filled(part.key, part.positions), part.value)

@@ -26,7 +26,7 @@ def is_sole_owner(record: Any, y_bar: Any) -> bool:
         and record.y.flags.owndata
         and record.y.flags.writeable
         and _fits(y_bar, record.y)
-        and _references(record) == _ONE_REFERENCE
+        and is_held_once(record, "y")
     )
 
 
@@ -34,9 +34,14 @@ def _fits(y_bar: Any, y: Any) -> bool:
     return type(y_bar) is np.ndarray and y_bar.dtype == y.dtype and y_bar.shape == y.shape
 
 
-def _references(record: Any) -> int:
-    """References to `record.y`, with those that counting itself makes."""
-    return sys.getrefcount(record.y)
+def is_held_once(holder: Any, name: str) -> bool:
+    """Whether nothing but this attribute leads to what it is."""
+    return _references(holder, name) == _ONE_REFERENCE
+
+
+def _references(holder: Any, name: str) -> int:
+    """References to an attribute, with those that counting itself makes."""
+    return sys.getrefcount(getattr(holder, name))
 
 
 def _counts_prove_ownership() -> bool:
@@ -44,4 +49,4 @@ def _counts_prove_ownership() -> bool:
 
 
 # Measured, not written down: how many references counting makes differs between versions of Python.
-_ONE_REFERENCE = _references(_Probe(np.empty(1))) if _counts_prove_ownership() else -1
+_ONE_REFERENCE = _references(_Probe(np.empty(1)), "y") if _counts_prove_ownership() else -1

@@ -6,19 +6,20 @@ computed then and there, and what was seen becomes a guard of the graph.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, innermost_recorder, tracing
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, innermost_recorder, tracing
 from pullback.core.quiet import is_ours
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.ir.types import ArrayType, is_array_like, type_of
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.memory import given
+from pullback.numpy_api.tracer import Tracer, class_of
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -32,6 +33,27 @@ class GraphTracer(Tracer):
     def __init__(self, recorder: "Recorder", var: Var) -> None:
         self.trace = self.recorder = recorder
         self.variable = var
+        self.memory = None
+
+    def twin(self) -> "GraphTracer":
+        """The same value under another name."""
+        return GraphTracer(self.recorder, self.variable)
+
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
+        """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
+        type_ = self.variable.type
+        if type_.weak:
+            return type(type_.dtype.type().item())
+        observed = self.recorder.observed
+        if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+            return class_of(type_.shape, type_.dtype)
+        refused = self.recorder.refused
+        try:
+            return type(observed.value(self.variable))
+        except NeedsValueError:  # what pb.inplace wrote
+            self.recorder.refused = refused
+            return class_of(type_.shape, type_.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,10 +66,12 @@ class GraphTracer(Tracer):
         return self.variable.type.dtype
 
     def __bool__(self) -> bool:
-        return bool(self.recorder.see(self.variable, bool))
+        now = self.current()
+        return bool(self.recorder.see(self.variable, bool) if now is self else now)
 
     def __int__(self) -> int:
-        return int(self.recorder.see(self.variable, int))
+        now = self.current()
+        return int(self.recorder.see(self.variable, int) if now is self else now)
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
@@ -63,26 +87,58 @@ class GraphTracer(Tracer):
         with self.recorder.remembering():
             return super().__array_function__(*args, **keywords)
 
-    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+    def __array__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
-            super().__array__(*args, **keywords)
+            return super().__array__(*args, **keywords)
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
         with self.recorder.remembering():
-            super().__float__()
+            return super().__float__()
 
-    def __complex__(self) -> NoReturn:
+    def __complex__(self) -> complex:
         with self.recorder.remembering():
-            raise TracingError("a traced value cannot become a complex number; return it from the function")
+            return super().__complex__()
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+    def __setitem__(self, key: Any, value: Any) -> None:
         with self.recorder.remembering():
             super().__setitem__(key, value)
+
+    def refused(self, error: Exception) -> Exception:
+        """The error, remembered."""
+        return self.recorder.refusal(error)
 
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.recorder.refused = f"a traced value has no attribute {name}"
         raise AttributeError(f"a traced value has no attribute {name!r}")
+
+
+class NumberTracer(GraphTracer):
+    """A number around the function that is an input of the graph, or what is computed from such numbers alone.
+
+    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        self._note_question()
+        return super().__repr__()
+
+    def __format__(self, spec: str) -> str:
+        self._note_question()
+        return super().__format__(spec)
+
+    def _note_question(self) -> None:
+        if not sys._getframe(2).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001 - the engine asks all the time
+            self.recorder.numbers_matter = True
+
+
+class Watch:
+    """What `sys.setprofile` is given to watch a function while it is recorded.
+
+    It is not told of what the recorder does itself, which are nine of ten calls.
+    """
 
 
 class _Handling:
@@ -105,6 +161,8 @@ class Recorder(Trace):
         self.source: str | None = None  # the line to note, where the caller knows better than the stack
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
+        self.numbers_matter = False
+        """Whether the function asked for the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -122,12 +180,22 @@ class Recorder(Trace):
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Infer the types of the results and write a node."""
+        watch = sys.getprofile()
+        if not isinstance(watch, Watch):
+            return self._apply(primitive, operands, params)
+        sys.setprofile(None)
+        try:
+            return self._apply(primitive, operands, params)
+        finally:
+            sys.setprofile(watch)
+
+    def _apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         if np.geterr() != self.handling.errors and not is_ours():
             self._follow_error_handling()
         if warnings.filters is not self.handling.filters:
             self._follow_warnings()
         atoms = tuple(self.atom_of(operand) for operand in operands)
-        if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and issubclass(type(operands[0]), np.ndarray):
             raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))
         if primitive.effect is not Effect.RESTORES:
             self._refuse_overwritten(primitive, atoms)
@@ -135,7 +203,10 @@ class Recorder(Trace):
         source = self.source or user_source()
         self.nodes.append(Node(primitive, atoms, tuple(sorted(params.items())), outputs, source))
         self._follow_memory(primitive, atoms, outputs, source)
-        tracers = tuple(GraphTracer(self, var) for var in outputs)
+        is_number = any(type(operand) is NumberTracer for operand in operands) and all(
+            type(operand) in _NUMBERS for operand in operands
+        )
+        tracers = tuple((NumberTracer if is_number else GraphTracer)(self, var) for var in outputs)
         return tracers[0] if primitive.results == 1 else tracers
 
     def _follow_error_handling(self) -> None:
@@ -228,11 +299,12 @@ class Recorder(Trace):
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
+        value = current(value)
         if isinstance(value, GraphTracer) and value.trace is self:
             return value.variable
         if isinstance(value, Traced):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
-        if isinstance(value, np.ndarray):
+        if issubclass(type(value), np.ndarray):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
@@ -241,19 +313,30 @@ class Recorder(Trace):
         return Literal(value, type_of(value))
 
 
+_NUMBERS = frozenset({NumberTracer, int, float, bool, np.float64, np.float32, np.int64, np.int32})
+
+
 def record(
-    function: Callable[..., Any], types: Sequence[ArrayType], values: Sequence[Any] | None = None
+    function: Callable[..., Any],
+    types: Sequence[ArrayType],
+    values: Sequence[Any] | None = None,
+    numbers: Collection[int] = (),
 ) -> tuple[Graph, Any]:
     """Graph of a function of arrays that returns a sequence of values, and what it returned beside them.
 
     The function returns `(values, rest)`; `values` become the outputs of the graph. With the values of the arguments the
-    function may look at what it computes.
+    function may look at what it computes. The arguments at the positions `numbers` are none: they stand for numbers that the
+    function meets around itself.
     """
     with tracing(Recorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         if values is not None:
             recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
-        results, rest = function(*(GraphTracer(recorder, var) for var in inputs))
+        tracers = [
+            given((NumberTracer if position in numbers else GraphTracer)(recorder, var))
+            for position, var in enumerate(inputs)
+        ]
+        results, rest = function(*tracers)
         if recorder.refused is not None:
             raise TracingError(recorder.refused)
         outputs = tuple(recorder.atom_of(value) for value in results)

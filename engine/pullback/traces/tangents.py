@@ -6,9 +6,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core import counters
-from pullback.core.primitive import Effect, Primitive, Trace
+from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of, refuse_other_kinds
+
+UNREAD = (
+    "what pb.inplace returned is not used, and what reads the array itself has no derivative; go on with what pb.inplace returned, "
+    "c = pb.inplace.matmul(c, a, b), or make the array with pb.numpy.zeros"
+)
 
 
 class DualTracer(ValuedTracer):
@@ -20,6 +25,12 @@ class DualTracer(ValuedTracer):
         self.trace = trace
         self.value = value
         self.tangent = tangent
+        self.memory = None
+
+    def twin(self) -> "DualTracer":
+        """The same value under another name."""
+        trace: Any = self.trace
+        return DualTracer(trace, self.value, self.tangent)
 
 
 class ForwardTrace(Trace):
@@ -27,14 +38,18 @@ class ForwardTrace(Trace):
 
     def __init__(self) -> None:
         self._overwritten: dict[int, np.ndarray[Any, Any]] = {}
+        self._unread: list[Any] = []  # what in-place rules returned that nobody has read yet
         self._current: list[Any] = []  # the values made since then, which may be read although they live there
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this trace's tracers; anything else is itself."""
+        value = current(value)
+        self._note_read((value,))
         return value.value if isinstance(value, DualTracer) and value.trace is self else value
 
     def tangent_of(self, value: Any) -> Any:
         """The tangent of one of this trace's tracers; None for anything else."""
+        value = current(value)
         return value.tangent if isinstance(value, DualTracer) and value.trace is self else None
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -43,15 +58,26 @@ class ForwardTrace(Trace):
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         if self._overwritten:
+            self._note_read(operands)
             self._refuse_overwritten(primitive, operands)
         result = self._pushed(primitive, tangents, plain, params)
         if primitive.effect is Effect.OVERWRITES:
+            if not mine[0] and isinstance(result, DualTracer):
+                self._unread.append(result)
             target = memory_of(plain[0])
             self._overwritten[id(target)] = target
             self._current = [value for value in self._current if not np.may_share_memory(memory_of(value), target)]
         if self._overwritten:
             self._current.extend(result if primitive.results > 1 else [result])
         return result
+
+    def _note_read(self, values: Sequence[Any]) -> None:
+        self._unread = [result for result in self._unread if not any(result is value for value in values)]
+
+    def refuse_unread(self) -> None:
+        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        if self._unread:
+            raise OverwrittenError(UNREAD)
 
     def _pushed(
         self, primitive: Primitive, tangents: Sequence[Any], plain: Sequence[Any], params: dict[str, Any]
@@ -83,7 +109,7 @@ class ForwardTrace(Trace):
         skipped = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(operands) else 0
         for operand in operands[skipped:]:
             memory = memory_of(operand)
-            if not isinstance(memory, np.ndarray) or any(operand is value for value in self._current):
+            if not issubclass(type(memory), np.ndarray) or any(operand is value for value in self._current):
                 continue
             if any(np.may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(

@@ -15,11 +15,13 @@ import numpy as np
 
 from pullback.contexts import Run
 from pullback.core import counters
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, enter, leave
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
+from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.ownership import is_sole_owner
+from pullback.traces.tangents import UNREAD
 
 
 class TapeTracer(ValuedTracer):
@@ -31,6 +33,12 @@ class TapeTracer(ValuedTracer):
         self.trace = trace
         self.value = value
         self.place = place
+        self.memory = None
+
+    def twin(self) -> "TapeTracer":
+        """The same value under another name."""
+        trace: Any = self.trace
+        return TapeTracer(trace, self.value, self.place)
 
 
 class Record:
@@ -63,8 +71,11 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.places = 0  # how many values there are a cotangent may be asked of
+        self.keeps_values = 0  # how many checkpoints want to apply again what is recorded now
+        self._stored: set[int] = set()  # the places of what stores gave, which the next store may write over
         self._once = False
         self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
+        self._returned: set[int] = set()  # the places of what was looked at beside the outputs
         self._run: Run | None = None
 
     def __enter__(self) -> Self:
@@ -83,6 +94,9 @@ class Tape(Trace):
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
+        value = current(value)
+        if self._overwritten and isinstance(value, TapeTracer) and value.trace is self:
+            self._returned.add(value.place)
         return value.value if isinstance(value, TapeTracer) and value.trace is self else value
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -112,11 +126,34 @@ class Tape(Trace):
             refuse_other_kinds(primitive, y if several else (y,))
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = tuple([self.watch(part) for part in y]) if several else (self.watch(y),)
+        if primitive.reads_types and not self.keeps_values:
+            plain, y = self._without_values(primitive, plain, places, y, traced)
         result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
-        if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and issubclass(type(plain[0]), np.ndarray):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced if several else traced[0]
+
+    def _without_values(
+        self,
+        primitive: Primitive,
+        plain: list[Any],
+        places: Sequence[int | None],
+        y: Any,
+        traced: Sequence[TapeTracer],
+    ) -> tuple[list[Any], Any]:
+        """What a record holds of an application whose derivative reads types alone, so that stores find nobody holding an array.
+
+        What is read of an array that was stored into is copied: the next store is then done where the array lies.
+        """
+        if primitive in STORES:
+            self._stored.add(traced[0].place)
+            return [*map(_stand_in, plain[:2]), *plain[2:]], _stand_in(y)
+        if places[0] not in self._stored:
+            return plain, y
+        if primitive.aliases_operand and type(y) is np.ndarray:
+            y = traced[0].value = np.array(y)
+        return [_stand_in(plain[0]), *plain[1:]], y
 
     @property
     def run(self) -> Run:
@@ -155,10 +192,19 @@ class Tape(Trace):
         for target, result_place in self._overwritten.values():
             for operand, place in zip(plain[first:], places[first:], strict=True):
                 is_old = place is None or place < result_place
-                if is_old and isinstance(operand, np.ndarray) and np.may_share_memory(operand, target):
+                if is_old and issubclass(type(operand), np.ndarray) and np.may_share_memory(operand, target):
                     raise OverwrittenError(
                         f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                     )
+
+    def _refuse_unread(self, outputs: Sequence[Any]) -> None:
+        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        read = self._returned | {place for record in self.records for place in record.places if place is not None}
+        read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.trace is self)
+        for record in self.records:
+            is_plain = record.primitive.effect is Effect.OVERWRITES and record.places[0] is None
+            if is_plain and any(place is not None for place in record.places) and record.result_places[0] not in read:
+                raise OverwrittenError(UNREAD)
 
     def sweep(self, seeds: Sequence[tuple[Any, Any]], inputs: Sequence[TapeTracer], *, once: bool = False) -> list[Any]:
         """Cotangents of the inputs, from (traced output, cotangent) pairs; None where an input leads to no output.
@@ -166,23 +212,22 @@ class Tape(Trace):
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
         self._once = once
+        if self._overwritten:
+            self._refuse_unread([output for output, _ in seeds])
         sums: list[Accumulator | None] = [None] * self.places
-
-        def accumulate(place: int, cotangent: Any) -> None:
-            accumulator = sums[place]
-            if accumulator is None:
-                accumulator = sums[place] = Accumulator()
-            accumulator.add(cotangent)
 
         for output, seed in seeds:
             if isinstance(output, TapeTracer) and output.trace is self:
-                accumulate(output.place, seed)
+                _accumulate(sums, output.place, seed)
         kept = {tracer.place for tracer in inputs}
         once = once or self.sweeps_once
         for position in range(len(self.records) - 1, -1, -1):
             record = self.records[position]
             if once:
                 self.records.pop()
+            if isinstance(record.primitive, Store):
+                self._pull_store(record, sums, kept)
+                continue
             y_bar = _take(sums, record, kept)
             if y_bar is None and not record.primitive.effect.is_undone:
                 continue
@@ -190,10 +235,31 @@ class Tape(Trace):
             cotangents = self.pull(record, needed, y_bar)
             for place, cotangent in zip(record.places, cotangents, strict=True):
                 if place is not None and cotangent is not None:
-                    accumulate(place, cotangent)
+                    _accumulate(sums, place, cotangent)
         gradients = [None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs]
         self._close()
         return separate(gradients, seeds)
+
+    def _pull_store(self, record: Record, sums: list[Accumulator | None], kept: Container[int]) -> None:
+        """Pull a store back over the cotangent of its result, where that is the tape's alone."""
+        place = record.result_places[0]
+        accumulator = sums[place]
+        y_bar = _take_one(sums, place, kept)
+        if accumulator is None or y_bar is None:
+            return
+        primitive, needed = record.primitive, [place is not None for place in record.places]
+        if type(y_bar) is np.ndarray and accumulator.is_owned and place not in kept and isinstance(primitive, Store):
+            cotangents = primitive.pull_over(needed, y_bar, record.operands, record.params)
+            owned = True
+        else:
+            cotangents = primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            owned = cotangents[0] is not y_bar
+        for counts in counters.active:
+            counts.pulled[primitive.name] += 1
+            counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+        for number, (place_of_operand, cotangent) in enumerate(zip(record.places, cotangents, strict=True)):
+            if place_of_operand is not None and cotangent is not None:
+                _accumulate(sums, place_of_operand, cotangent, owned=owned and number == 0)
 
     def push(self, tangents: Sequence[tuple[TapeTracer, Any]], outputs: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs, from (traced input, tangent) pairs; None where an output does not move."""
@@ -243,6 +309,20 @@ class Tape(Trace):
             self._run.close()
 
 
+def _stand_in(value: Any) -> Any:
+    """A stand-in for an array of which a derivative reads shape and dtype alone."""
+    if type(value) is not np.ndarray:
+        return value
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def _accumulate(sums: list[Accumulator | None], place: int, cotangent: Any, *, owned: bool = False) -> None:
+    accumulator = sums[place]
+    if accumulator is None:
+        accumulator = sums[place] = Accumulator()
+    accumulator.add(cotangent, owned=owned)
+
+
 def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) -> Any:
     """The finished cotangent of a result, dense, or the tuple of several; None where nobody wants any."""
     if record.primitive.results == 1:
@@ -267,11 +347,11 @@ def separate(gradients: list[Any], seeds: Sequence[tuple[Any, Any]]) -> list[Any
 
     Rules may hand one cotangent to two operands, or a broadcast view of a single number; those are copied here.
     """
-    held: list[Any] = [seed for _, seed in seeds if isinstance(seed, np.ndarray)]
+    held: list[Any] = [seed for _, seed in seeds if issubclass(type(seed), np.ndarray)]
     result = []
     for gradient in gradients:
         own = dense(gradient)
-        if isinstance(own, np.ndarray) and not isinstance(own, Traced):
+        if issubclass(type(own), np.ndarray) and not isinstance(own, Traced):
             if not own.flags.writeable or any(np.may_share_memory(own, other) for other in held):
                 own = np.array(own)
             held.append(own)

@@ -127,7 +127,12 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
             f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number, "
             "or mark it constant with pb.cut"
         )
-    if isinstance(leaf, np.matrix | np.ma.MaskedArray):
+    # NumPy loads numpy.ma, 25 ms, when it is named, which is where somebody has made an array of it.
+    if (
+        type(leaf) is not np.ndarray
+        and isinstance(leaf, np.ndarray)
+        and isinstance(leaf, np.matrix | np.ma.MaskedArray)
+    ):
         raise DifferentiationError(f"{name} cannot be differentiated by a {type(leaf).__name__}; pass a plain array")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "fc":
@@ -142,8 +147,12 @@ def like(gradient: Any, leaf: Any) -> Any:
     if isinstance(leaf, Traced) or isinstance(gradient, Traced):
         return np.zeros(np.shape(leaf), leaf.dtype)[()] if gradient is None else gradient
     if gradient is None:
-        return np.zeros_like(leaf) if isinstance(leaf, np.ndarray) else type(leaf)(0)
-    return type(leaf)(gradient) if isinstance(leaf, (float, complex)) and type(leaf) in (float, complex) else gradient
+        return np.zeros_like(leaf) if issubclass(type(leaf), np.ndarray) else type(leaf)(0)
+    return (
+        type(leaf)(gradient)
+        if issubclass(type(leaf), (float, complex)) and type(leaf) in (float, complex)
+        else gradient
+    )
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -5,7 +5,7 @@ operands of which some have that axis (`Primitive.batch`); what no example diffe
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pullback import trees
 from pullback.core.primitive import Primitive, Trace, Traced, tracing
 from pullback.errors import TracingError
 from pullback.ir.types import is_array_like, type_of
+from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer
 
 
@@ -24,6 +25,12 @@ class BatchTracer(Tracer):
     def __init__(self, trace: "BatchTrace", examples: Any) -> None:
         self.trace = trace
         self.examples = examples
+        self.memory = None
+
+    def twin(self) -> "BatchTracer":
+        """The same value under another name."""
+        trace: Any = self.trace
+        return BatchTracer(trace, self.examples)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,13 +44,19 @@ class BatchTracer(Tracer):
         dtype: np.dtype[Any] = self.examples.dtype
         return dtype
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        now = self.current()
+        if now is not self:
+            return bool(now)
         raise TracingError(
             "control flow would depend on a value that differs between the examples of a batch; "
             "choose with numpy.where or pb.cond"
         )
 
-    def __int__(self) -> NoReturn:
+    def __int__(self) -> int:
+        now = self.current()
+        if now is not self:
+            return int(now)
         raise TracingError("an integer was asked of a value that differs between the examples of a batch")
 
     __index__ = __int__
@@ -88,7 +101,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> C
         size = _batch_size(leaves, leaf_axes)
         with tracing(BatchTrace(size)) as trace:
             traced = [
-                leaf if axis is None else BatchTracer(trace, np.moveaxis(leaf, axis, 0))
+                leaf if axis is None else given(BatchTracer(trace, np.moveaxis(leaf, axis, 0)))
                 for leaf, axis in zip(leaves, leaf_axes, strict=True)
             ]
             positional, named = rebuild(iter(traced))

@@ -29,7 +29,13 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         if innermost_recorder() is not None:
             return checkpointed_node(function, args, keywords)
         marks = [(tape, len(tape.records), tape.places) for tape in watching() if isinstance(tape, Tape)]
-        result = function(*args, **keywords)
+        for tape, _, _ in marks:
+            tape.keeps_values += 1
+        try:
+            result = function(*args, **keywords)
+        finally:
+            for tape, _, _ in marks:
+                tape.keeps_values -= 1
         for tape, records, places in marks:
             _forget_since(tape, records, places)
         return result

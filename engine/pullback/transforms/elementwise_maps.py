@@ -60,6 +60,12 @@ class _Dual(ValuedTracer):
         self.trace = trace
         self.value = value
         self.partials = partials
+        self.memory = None
+
+    def twin(self) -> "_Dual":
+        """The same value under another name."""
+        trace: Any = self.trace
+        return _Dual(trace, self.value, self.partials)
 
 
 class _DualTrace(Trace):

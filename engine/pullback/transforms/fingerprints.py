@@ -151,6 +151,6 @@ def _names(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[int, str
     for place, argument in enumerate(args):
         called = f"argument {parameters[place]}" if place < len(parameters) else f"argument {place}"
         for leaf in trees.flatten(argument)[0]:
-            if isinstance(leaf, np.ndarray):
+            if issubclass(type(leaf), np.ndarray):
                 names.setdefault(id(_owner(leaf)), called if leaf is argument else f"a part of {called}")
     return names

@@ -10,6 +10,7 @@ from pullback import trees
 from pullback.core.primitive import Traced
 from pullback.errors import DifferentiationError
 from pullback.ir.types import is_array_like, shape_of
+from pullback.numpy_api.memory import given
 from pullback.traces.tape import Tape, TapeTracer
 from pullback.transforms.arguments import Selection, Wrt, differentiable, like, name_of
 
@@ -56,7 +57,7 @@ class Gradient:
             arguments = []
             for argument in self.selection.of(args, keywords):
                 leaves, rebuild = trees.flatten(argument)
-                tracers = [tape.watch(differentiable(leaf, self.function)) for leaf in leaves]
+                tracers = [given(tape.watch(differentiable(leaf, self.function))) for leaf in leaves]
                 arguments.append(rebuild(iter(tracers)))
                 watched.append((leaves, tracers, rebuild))
             try:

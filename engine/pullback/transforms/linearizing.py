@@ -9,6 +9,7 @@ from pullback import trees
 from pullback.core.primitive import Traced, tracing
 from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.ir.types import dtype_of, is_array_like, shape_of
+from pullback.numpy_api.memory import given
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape
 from pullback.transforms.arguments import differentiable, like, name_of
@@ -23,7 +24,7 @@ class Linearization:
         self.function = function
         self.leaves, self._rebuild = trees.flatten(args)
         with Tape() as tape:
-            self.inputs = [tape.watch(differentiable(leaf, function)) for leaf in self.leaves]
+            self.inputs = [given(tape.watch(differentiable(leaf, function))) for leaf in self.leaves]
             try:
                 output = function(*self._rebuild(iter(self.inputs)))
                 output, aux = split_aux(output, function) if has_aux else (output, None)
@@ -39,7 +40,7 @@ class Linearization:
     def value(self) -> Any:
         """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
         copies = [
-            np.array(value) if isinstance(value, np.ndarray) and not self.tape.has_overwritten else value
+            np.array(value) if issubclass(type(value), np.ndarray) and not self.tape.has_overwritten else value
             for value in self.values
         ]
         return self.rebuild_output(iter(copies))
@@ -141,10 +142,10 @@ def jvp(
     >>> print(y, dy)
     [1. 4.] [0. 4.]
     """
-    for given in (primals, tangents):
-        if not isinstance(given, tuple | list):
+    for sequence in (primals, tangents):
+        if not isinstance(sequence, tuple | list):
             raise DifferentiationError(
-                f"jvp takes the arguments and their tangents as tuples, not as {type(given).__name__}: jvp(f, (x,), (dx,))"
+                f"jvp takes the arguments and their tangents as tuples, not as {type(sequence).__name__}: jvp(f, (x,), (dx,))"
             )
     leaves, rebuild = trees.flatten(tuple(primals))
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
@@ -153,7 +154,8 @@ def jvp(
     ]
     with tracing(ForwardTrace()) as trace:
         duals = [
-            DualTracer(trace, differentiable(leaf, function), move) for leaf, move in zip(leaves, moves, strict=True)
+            given(DualTracer(trace, differentiable(leaf, function), move))
+            for leaf, move in zip(leaves, moves, strict=True)
         ]
         output = function(*rebuild(iter(duals)))
         output, aux = split_aux(output, function) if has_aux else (output, None)
@@ -163,6 +165,7 @@ def jvp(
         dys = [zero_like(value) if dy is None else dy for value, dy in zip(values, pushed, strict=True)]
         beside, rebuild_aux = trees.flatten(aux)
         aux = rebuild_aux(iter([trace.value_of(leaf) for leaf in beside]))
+        trace.refuse_unread()
     result = rebuild_output(iter(values)), rebuild_output(iter(dys))
     return (*result, aux) if has_aux else result
 

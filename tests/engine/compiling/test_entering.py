@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+import types
 import weakref
 from dataclasses import dataclass
 
@@ -641,3 +642,86 @@ def test_trees_that_are_made_in_python_are_right_too():
     for _ in range(3):
         gradient = plan(parameters, X)
         close((gradient.w, gradient.b), (X, np.ones((2, 3))))
+
+
+# --- names that have to be what they were ------------------------------------------------------------------------------------
+def module_of(**names):
+    made = types.ModuleType("held")
+    made.__dict__.update(names)
+    return made
+
+
+def test_names_and_functions_of_modules_are_words_and_no_steps():
+    parts = module_of(**{f"rate{k}": 0.5 + k for k in range(10)})
+    parts.helper = lambda x: x + 1.0
+
+    def names(x):
+        return x * parts.rate0 * parts.rate1 + parts.rate2 * parts.rate3 * parts.rate4 + parts.rate5
+
+    def functions(x):
+        return parts.helper(parts.helper(x)) * parts.rate9
+
+    for function, names_held in ((names, 6), (functions, 2)):
+        plan = compiled(function)
+        plan(X)
+        close(entered(plan, X), function(X))
+        template = bound_frames(plan)[0].template
+        assert [step.fetch.name for step in template.steps] == ["ARGUMENT", "CELL", "ARGUMENT"]  # the last is out=
+        assert len(template.held.tables) == 1
+        pairs_of_functions = 2 * (1 + (function is functions))  # the function itself, and the helper
+        assert len(template.held.pairs) == names_held + pairs_of_functions
+
+
+def test_dicts_that_grow_shrink_and_begin_anew_are_read_where_their_entries_are():
+    parts = module_of(rate=2.0, shift=1.0)
+    plan = compiled(lambda x: x * parts.rate + parts.shift)
+    plan(X)
+    close(entered(plan, X), X * 2 + 1)
+    for size in (3, 50, 400, 3000):
+        parts.__dict__.update((f"name {k}", k) for k in range(size))  # tables that are exchanged for larger ones
+        close(plan(X), X * 2 + 1)
+        close(entered(plan, X), X * 2 + 1)
+    for name in [name for name in parts.__dict__ if name.startswith("name")]:
+        del parts.__dict__[name]
+    close(plan(X), X * 2 + 1)
+    del parts.shift
+    with pytest.raises(AttributeError):
+        plan(X)
+    parts.shift = 3.0  # in another place of the table
+    close(plan(X), X * 2 + 3)
+    for k in range(20):
+        parts.__dict__.clear()  # tables of the same size, again and again in the same memory
+        parts.__dict__.update(
+            {"other": 1, "rate": 2.0, "shift": float(k)} if k % 2 else {"shift": float(k), "rate": 2.0}
+        )
+        close(plan(X), X * 2 + k)
+        close(plan(X), X * 2 + k)
+
+
+def test_a_function_whose_code_or_defaults_are_exchanged_is_another_one():
+    parts = module_of()
+    parts.plain = lambda x: x
+    plan = compiled(lambda x: parts.plain(x) + 1.0)
+    plan(X)
+    close(entered(plan, X), X + 1)
+    parts.plain.__code__ = (lambda x: x * 2).__code__
+    close(through_python(plan, X), X * 2 + 1)
+    parts.plain.__code__ = (lambda x, k: x * k).__code__
+    parts.plain.__defaults__ = (3.0,)
+    close(through_python(plan, X), X * 3 + 1)
+    parts.plain.__defaults__ = None
+    parts.plain.__code__ = (lambda x, *, k: x * k).__code__
+    parts.plain.__kwdefaults__ = {"k": 4.0}
+    close(through_python(plan, X), X * 4 + 1)
+
+
+def test_where_dicts_are_laid_out_otherwise_names_are_looked_up(monkeypatch):
+    monkeypatch.setattr("pullback.backends.native.entry.held._dicts_are_known", lambda: False)
+    monkeypatch.setattr("pullback.backends.native.entry.held._functions_are_known", lambda: False)
+    parts = module_of(rate=2.0)
+    plan = compiled(lambda x: x * parts.rate)
+    plan(X)
+    close(entered(plan, X), X * 2)
+    assert bound_frames(plan)[0].template.held.pairs == []
+    parts.rate = 3.0
+    close(through_python(plan, X), X * 3)

@@ -1,10 +1,12 @@
 """Programs as projects hold them: modules that call modules, read constants, log, copy, draw. Compiled they do what they did."""
 
+import gc
 import importlib
 import logging
 import re
 import sys
 import textwrap
+import time
 import warnings
 
 import numpy as np
@@ -351,7 +353,19 @@ def test_a_function_that_counts_its_calls_counts_alike_in_every_tier(tier):
         history.append(1)
         return np.sum(x * len(history))
 
-    for function in (counting, remembering):
+    def numbered(x):
+        numbered.calls = getattr(numbered, "calls", 0) + 1
+        return np.sum(x * numbered.calls * ones)
+
+    class Stateful:
+        calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            return np.sum(x * self.calls * ones)
+
+    ones = np.ones(4)
+    for function in (counting, remembering, numbered, Stateful()):
         plan = pb.compile(function, tier=tier)
         assert [plan(np.arange(4.0)) for _ in range(5)] == [6.0, 12.0, 18.0, 24.0, 30.0]
 
@@ -474,3 +488,64 @@ def test_a_mode_that_goes_to_and_fro_is_recorded_once_each(tier):
         agrees(plan, X)
         agrees(plan, X)
     assert sum(plan.summary()["recordings"].values()) == 2
+
+
+@pytest.mark.parametrize("tier", PLANNED)
+def test_numbers_whose_type_is_asked_for_stay_numbers(tier):
+    rate = 0.5
+
+    def scheduled(x):
+        return np.sum(x * rate) if isinstance(rate, float) else np.sum(x * rate(x))
+
+    def matched(x):
+        match rate:
+            case float():
+                return np.sum(x * rate)
+        return np.sum(x)
+
+    def exact(x):
+        return np.sum(x * rate) if type(rate) is float else np.sum(x)
+
+    for function in (scheduled, matched, exact):
+        plan = compiled(function, tier)
+        for changed in (0.5, 0.25, 0.75):
+            rate = changed
+            agrees(plan, X)
+
+
+@pytest.mark.parametrize("tier", PLANNED)
+def test_what_is_computed_from_numbers_alone_is_a_number(tier):
+    rate, weights = 1.0, {"1.0": 2.0, "2.0": 3.0}
+    plan = compiled(lambda x: np.sum(x) * (3.0 if isinstance(rate * 2, float) else 5.0), tier)
+    named = compiled(lambda x: np.sum(x) * weights.get(str(rate), 7.0), tier)
+    asked = compiled(lambda x: np.sum(x * rate) if np.isscalar(rate) else np.sum(x), tier)
+    kept = compiled(lambda x: np.sum(x * rate) if isinstance(x * rate, object) else np.sum(x), tier)
+    for changed in (1.0, 2.0, 3.0, 1.0):
+        rate = changed
+        for one in (plan, named, asked, kept):
+            agrees(one, X)
+    assert kept.summary()["recordings"] == {"the first call": 1, "rate": 1}
+
+
+def test_what_runs_when_garbage_is_collected_is_not_done_by_the_function():
+    calls = []
+
+    def callback(phase, info):
+        calls.append(time.perf_counter())
+
+    def loss(x):
+        for _ in range(30):
+            x = np.sin(x) + len([[] for _ in range(50)]) * 0.0
+        return print if x is None else np.sum(x)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(callback)
+    gc.set_threshold(1)
+    try:
+        plan = pb.compile(loss)
+        plan(np.ones(3))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(callback)
+    assert calls
+    assert plan.summary()["fallbacks"] == []

@@ -23,7 +23,7 @@ def test_a_plan_is_made_once_per_signature(monkeypatch):
     recorded = []
     record = program.record
     monkeypatch.setattr(
-        program, "record", lambda function, types, values: recorded.append(types) or record(function, types, values)
+        program, "record", lambda function, types, *others: recorded.append(types) or record(function, types, *others)
     )
     plan = pb.compile(pb.grad(lambda x: np.sum(x**2)), tier="fused")
     for shape in ((3,), (3,), (2, 2), (3,)):
@@ -120,6 +120,18 @@ def test_what_cannot_be_watched_stays_on_the_tape_and_says_why(make, reason):
     assert reason in plan.explain()
     model.rate = 5.0
     assert plan(x) == function(x)
+
+
+def test_an_attribute_that_a_function_is_given_later_is_seen():
+    def function(x):
+        return np.sum(x) * getattr(function, "scale", 2.0)
+
+    for tier in pb.TIERS[1:]:
+        plan = pb.compile(function, tier=tier)
+        assert [plan(np.ones(3)), plan(np.ones(3))] == [6.0, 6.0]
+        function.scale = 3.0
+        assert [plan(np.ones(3)), plan(np.ones(3))] == [9.0, 9.0]
+        del function.scale
 
 
 def test_subclasses_of_arrays_stay_on_the_tape():

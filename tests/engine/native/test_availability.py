@@ -1,4 +1,3 @@
-import importlib.metadata
 import platform
 import subprocess
 import sys
@@ -7,6 +6,8 @@ import pytest
 
 from pullback.backends.native import availability
 from pullback.backends.native.linking import load
+from pullback.core.primitive import Primitive
+from pullback.rules import elementwise
 
 REASON = availability.why_not()
 needs_llvm = pytest.mark.skipif(REASON is not None, reason=f"native programs are not tested: {REASON}")
@@ -34,28 +35,24 @@ def test_one_variable_switches_it_off_and_on_again(monkeypatch):
 
 @pytest.mark.parametrize("version", ["0.45.1", "0.99.0", "0.45rc1", "0.99.0rc2+local", "unknown"])
 def test_versions_of_llvmlite_that_nobody_tested_are_refused(version, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    monkeypatch.setattr("llvmlite.__version__", version)
     assert f"llvmlite {version} is outside" in availability.why_not()
 
 
 @needs_llvm
 @pytest.mark.parametrize("version", ["0.50rc1", "0.50.0rc1+local", "0.46"])
 def test_versions_before_a_release_are_told_by_their_numbers(version, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    monkeypatch.setattr("llvmlite.__version__", version)
     assert availability.why_not() is None
 
 
 def test_a_missing_llvmlite_is_named_with_the_remedy(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
     assert availability.why_not() == "llvmlite is not installed; install it to have native programs"
 
 
 def test_a_broken_llvmlite_is_no_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
     assert "does not work here" in availability.why_not()
 
 
@@ -88,3 +85,28 @@ def test_asking_with_the_tier_switched_off_imports_nothing():
         "print({'llvmlite', 'scipy'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
+
+
+@needs_llvm
+def test_a_first_plan_loads_no_module_that_it_does_not_use():
+    program = """
+import sys
+import numpy as np
+import pullback as pb
+pb.compile(pb.value_and_grad(lambda x: np.sum(np.sin(x) * x)), tier="native")(np.ones(3))
+print([name for name in ("numpy.ma", "importlib.metadata", "email", "scipy", "pullback.backends.native.kernels.convolutions") if name in sys.modules])
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@needs_llvm
+def test_emitters_that_are_loaded_later_are_those_of_their_modules():
+    from pullback.backends.native import emission
+
+    table = emission.EMITTERS
+    for module, names in emission._LOADED_LATER.items():
+        for name in names:
+            assert table.find(Primitive.table[name]) is table[Primitive.table[name]]
+        assert {one.name for one, emitter in table.items() if emitter.emit.__module__ == module} == set(names)
+    assert table.find(elementwise.add) is None

@@ -38,6 +38,14 @@ def test_programs_stay_inside_of_what_they_are_given(group):
     assert int(last[0].split()[1]) > 10  # programs were run
 
 
+@pytest.mark.parametrize("group", ["golden", "sizes 0 6"])
+def test_blocks_of_kernels_stay_inside_of_what_they_are_given(group):
+    done = _in_a_process("-m", "tests.engine.native.fences", *group.split(), "--sizes", SIZES, "--cut")
+    last = done.stdout.splitlines()[-1:]
+    assert last, done.stderr
+    assert last[0].startswith("done"), f"{last[0]} ended with {done.returncode}: {done.stderr[-3000:]}"
+
+
 @pytest.mark.parametrize("touched", ["x[x.size]", "x[-1]"])
 @pytest.mark.parametrize("at_end", [True, False])
 def test_a_fence_ends_a_process_that_touches_it(touched, at_end):

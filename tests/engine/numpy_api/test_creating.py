@@ -14,11 +14,7 @@ V = np.array([1.0, 2.5, 4.0])
     [
         lambda v: np.zeros_like(v) + np.ones_like(v) * v,
         lambda v: np.zeros_like(v, shape=(2, 3)) + v,
-        lambda v: (
-            np.full_like(np.ones((2, 2)), v[0])
-            if isinstance(v, np.ndarray)
-            else np.full_like(v[:2], v[0], shape=(2, 2))
-        ),
+        lambda v: np.full_like(v[:2], v[0], shape=(2, 2)),
         lambda v: np.linspace(v[0], v[2], 5),
         lambda v: np.linspace(v, 2 * v + 1, 4, endpoint=False, axis=-1),
         lambda v: np.linspace(v[0], v[1], 3, retstep=True),

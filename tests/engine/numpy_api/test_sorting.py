@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.primitive import Primitive
 from pullback.errors import TracingError
+from pullback.ir.types import type_of
 
 A = np.random.default_rng(0).permutation(24).reshape(4, 6) * 0.37 - 3.0
 V = A[0]
@@ -89,3 +91,30 @@ def test_a_quantile_next_to_nan_is_nan():
 def test_what_is_not_honoured_is_refused(function, message):
     with pytest.raises(TracingError, match=message):
         pb.vjp(function, V)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_the_gradient_of_a_sort_is_right_where_arguments_lie_in_fortran_order(tier):
+    x, y = np.asfortranarray(np.arange(12.0).reshape(3, 4) - 5.0), np.array([[1.0], [-2.0], [0.5]])
+    gradient = pb.value_and_grad(
+        lambda x, y: np.sum(np.sin(x) + np.sin(np.sort(np.sign(x) * y, axis=0)[::-1]) * 2), wrt=(0, 1)
+    )
+    _, expected = gradient(np.ascontiguousarray(x), y)
+    _, found = pb.compile(gradient, tier=tier)(x, y)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_putting_along_an_axis_writes_into_arrays_of_any_order():
+    out, positions = np.full((3, 4), np.nan, order="F"), np.array([[2, 0, 1, 1]])
+    rule = Primitive.table["put_along"]
+    found = rule(np.ones((1, 4)), positions, axis=0, shape=(3, 4), dtype=np.dtype("f8"))
+    scratch = [
+        np.empty(type_.shape, type_.dtype)
+        for type_ in rule.scratch(
+            type_of(np.ones((1, 4))), type_of(positions), axis=0, shape=(3, 4), dtype=np.dtype("f8")
+        )
+    ]
+    rule.into(out, np.ones((1, 4)), positions, axis=0, shape=(3, 4), dtype=np.dtype("f8"), scratch=scratch)
+    np.testing.assert_array_equal(out, found)
+    assert found.sum() == 4

@@ -171,3 +171,22 @@ def test_numbers_have_the_axes_that_numpy_gives_them(function, axis):
     value, _ = pb.vjp(lambda x: function(x, *args, axis=axis), x)
     np.testing.assert_array_equal(value, expected)
     assert np.shape(value) == np.shape(expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "a", "b", "expected"),
+    [
+        (np.arctan2, 3e-200, 4e-200, (1.6e199, -1.2e199)),
+        (np.arctan2, 3e200, 4e200, (1.6e-201, -1.2e-201)),
+        (np.hypot, 3e200, 4e200, (0.6, 0.8)),
+        (np.hypot, 3e-200, 4e-200, (0.6, 0.8)),
+        (np.logaddexp, INF, 1.0, (1, 0)),
+        (np.logaddexp, -INF, 1.0, (0, 1)),
+        (np.logaddexp2, 1.0, INF, (0, 1)),
+        (lambda a, b: np.arcsinh(a) + b, 1e200, 0.0, (1e-200, 1)),
+        (lambda a, b: np.linalg.norm(np.stack([a, b])), 1e-200, 1e-200, (0, 0)),  # NumPy's norm of them is zero
+    ],
+)
+def test_gradients_of_huge_and_tiny_numbers_are_right(function, a, b, expected):
+    found = gradients(lambda a, b: np.sum(function(a, b)), np.array([a]), np.array([b]), wrt=(0, 1))
+    np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-12)

@@ -163,10 +163,10 @@ def test_sinc_is_smooth_at_zero():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: np.add(x, x, out=np.zeros((2, 3))), "out=…"),
+        (lambda x: np.add(x, x, out=np.zeros((2, 3))), r"numpy.add\(…, out=…\) writes a traced value into a ndarray"),
         (lambda x: np.add(x, x, where=X > 0), "where=…"),
         (lambda x: np.exp(x, dtype=int), "dtype=int64"),
-        (lambda x: np.add.at(np.zeros((2, 3)), 0, x), "numpy.add.at has no rule"),
+        (lambda x: np.add.at(np.zeros((2, 3)), 0, x), "numpy.add.at writes a traced value into a ndarray"),
         (lambda x: np.multiply.reduceat(x, [0, 1]), "numpy.multiply.reduceat has no rule"),
         (lambda x: np.subtract.reduce(x), "numpy.subtract.reduce has no rule"),
         (lambda x: np.nextafter(x, 1.0), "numpy.nextafter has no rule"),
@@ -183,7 +183,7 @@ def test_adding_to_a_plain_array_in_place_is_refused():
         total += x
         return np.sum(total)
 
-    with pytest.raises(TracingError, match="out=…"):
+    with pytest.raises(TracingError, match=r"numpy.add\(…, out=…\) writes a traced value into a ndarray"):
         pb.grad(function)(X)
     np.testing.assert_array_equal(pb.grad(lambda x: np.sum(operator.iadd(x, 1.0)))(X), np.ones((2, 3)))
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import OverwrittenError
 
 TIERS = pytest.mark.parametrize("tier", pb.TIERS)
 
@@ -70,16 +71,46 @@ def test_an_exception_after_the_overwrite_restores_the_array(operands, tier):
     assert c.tobytes() == before
 
 
-def test_the_array_is_restored_even_if_nobody_uses_the_product(operands):
+def test_a_product_that_is_read_by_the_name_of_the_array_is_refused_and_the_array_restored(operands):
     a, b, c, _ = operands
     before = c.tobytes()
 
-    def unused(a, b):
+    def unseen(a, b, c):
         pb.inplace.matmul(c, a, b)
-        return np.sum(a)
+        return np.sum(c**2)
 
-    pb.grad(unused)(a, b)
-    assert c.tobytes() == before
+    for transform in (pb.grad, pb.value_and_grad, lambda f: lambda *args: pb.vjp(f, *args)[1](1.0)):
+        with pytest.raises(OverwrittenError, match="inplace"):
+            transform(lambda a, b: unseen(a, b, c))(a, b)
+        assert c.tobytes() == before
+    with pytest.raises(OverwrittenError, match="what pb.inplace returned is not used"):
+        pb.jvp(lambda a: unseen(a, b, c.copy()), (a,), (a,))
+    for tier in pb.TIERS:
+        with pytest.raises(OverwrittenError, match="inplace"):
+            pb.compile(pb.grad(lambda a, b: unseen(a, b, c)), tier=tier)(a, b)
+        assert c.tobytes() == before
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_what_is_written_into_an_array_that_the_function_makes_is_seen_under_its_name(operands, tier):
+    a, b, _, _ = operands
+
+    def seen(a, b):
+        c = pb.numpy.zeros((len(a), b.shape[1]))
+        view = c[0]
+        pb.inplace.matmul(c, a, b)
+        pb.inplace.gemm(c, a, b, alpha=2.0, beta=0.5)
+        pb.inplace.sin(c)
+        return np.sum(c**2) + np.sum(view)
+
+    def plainly(a, b):
+        c = np.sin(2.5 * (a @ b))
+        return np.sum(c**2) + np.sum(c[0])
+
+    value, gradients = pb.compile(pb.value_and_grad(seen, wrt=(0, 1)), tier=tier)(a, b)
+    np.testing.assert_allclose(value, plainly(a, b))
+    for ours, wanted in zip(gradients, pb.grad(plainly, wrt=(0, 1))(a, b), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-10)
 
 
 def test_the_old_contents_get_no_gradient(operands):

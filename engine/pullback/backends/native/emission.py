@@ -13,6 +13,7 @@ Kernels of one key share one function, so the key must hold everything the text 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -129,7 +130,32 @@ class Emitter:
     """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
 
 
-EMITTERS: dict[Primitive, Emitter] = {}
+#: Emitters that few programs need, by the module that enters them when the first of its primitives is looked up: to load all
+#: of them is a fifth of what a first plan takes.
+_LOADED_LATER = {
+    "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
+    "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
+    "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull", "adjugate"),
+    "pullback.backends.native.kernels.linear.systems": ("lu_solve", "solve_triangular"),
+}
+_MODULES = {name: module for module, names in _LOADED_LATER.items() for name in names}
+
+
+class _Emitters(dict[Primitive, Emitter]):
+    """The table of emitters."""
+
+    def __missing__(self, primitive: Primitive) -> Emitter:
+        if primitive.name not in _MODULES:
+            raise KeyError(primitive)
+        import_module(_MODULES[primitive.name])
+        return self[primitive]
+
+    def find(self, primitive: Primitive) -> Emitter | None:
+        """The emitter of a primitive, if it has one."""
+        return self[primitive] if primitive in self or primitive.name in _MODULES else None
+
+
+EMITTERS = _Emitters()
 
 
 def emits(

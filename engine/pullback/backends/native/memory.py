@@ -11,7 +11,6 @@ from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.finishing import finish_of, with_finished_products
 from pullback.backends.native.fusing import (
-    REDUCTIONS,
     Alone,
     FinishedProduct,
     Kernel,
@@ -99,7 +98,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
     plan = _Plan()
     scratch: dict[int, _Slot] = {}
     for number, kernel in enumerate(kernels.kernels):
-        taken: set[Var] = set()
+        ending = _ending(kernel, number, kernels, last_use)
         for result in (var for node in nodes_of(kernel) for var in node.outputs):
             root = kernels.views.access(result).root
             if result not in kept or root in returned or root in plan.slots or not isinstance(root, Var):
@@ -108,11 +107,11 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
             if root is not result:  # the first part of what is joined
                 plan.slots[root] = plan.new(root.type.nbytes, number, last)
                 continue
-            before = _overwritten(kernel, number, result, kernels, plan, last_use, taken)
+            before = _overwritten(kernel, number, result, kernels, plan, ending)
             if before is None:
                 plan.slots[result] = plan.new(result.type.nbytes, number, last)
             else:
-                taken.add(before)
+                del ending[before]
                 plan.slots[result] = plan.slots[before]
                 plan.slots[result].last = last
         nbytes = _scratch_of(kernel, kernels, kept, vector_bits)
@@ -190,39 +189,46 @@ def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
     return last
 
 
+def _ending(
+    kernel: Kernel, number: int, kernels: Kernels, last_use: dict[Var, int]
+) -> dict[Var, tuple[int, ...] | None]:
+    """The values that a kernel is the last to read, with their strides where it reads them only in the order of its space."""
+    if isinstance(kernel, Alone):
+        first, *others = kernel.node.inputs if kernel.node.primitive in STORES else (None,)
+        alone = all(kernels.views.access(atom).root is not first for atom in others)
+        return {first: None} if isinstance(first, Var) and alone and last_use.get(first) == number else {}
+    nest = nest_in(kernel)
+    assert nest is not None  # noqa: S101 - what is not alone is a nest or has one
+    found: dict[Var, tuple[int, ...] | None] = {}
+    if isinstance(kernel, FinishedProduct):  # other blocks read the factors again
+        factors = (kernels.views.access(atom).root for atom in kernel.product.inputs)
+        found.update((root, None) for root in factors if isinstance(root, Var))
+    for node in nest.nodes:
+        for atom in node.inputs:
+            access = kernels.views.access(atom)
+            if atom in nest.values or not isinstance(access.root, Var) or last_use.get(access.root) != number:
+                continue
+            strides = access.strides if atom.type.shape == nest.space and access.offset == 0 else None
+            found[access.root] = strides if found.get(access.root, strides) == strides else None
+    return found
+
+
 def _overwritten(
     kernel: Kernel,
     number: int,
     result: Var,
     kernels: Kernels,
     plan: _Plan,
-    last_use: dict[Var, int],
-    taken: set[Var],
+    ending: dict[Var, tuple[int, ...] | None],
 ) -> Var | None:
     """A value whose bytes a result can take: read here for the last time, and only in the order it is written."""
-    if isinstance(kernel, Alone):
-        first, *others = kernel.node.inputs if kernel.node.primitive in STORES else (None,)
-        alone = first in plan.slots and all(kernels.views.access(atom).root is not first for atom in others)
-        if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
-            return first
-        return None
     nest = nest_in(kernel)
-    if nest is None or any(result in node.outputs and node.primitive in REDUCTIONS for node in nest.nodes):
+    if nest is not None and result not in nest.values:  # a sum is written when all is read
         return None
     own = kernels.views.access(result).strides
-    found: dict[Var, bool] = {}
-    if isinstance(kernel, FinishedProduct):  # other blocks read the factors again
-        factors = (kernels.views.access(atom).root for atom in kernel.product.inputs)
-        found.update((root, False) for root in factors if isinstance(root, Var))
-    for node in nest.nodes:
-        for atom in node.inputs:
-            access = kernels.views.access(atom)
-            if atom in nest.values or not isinstance(access.root, Var) or access.root not in plan.slots:
-                continue
-            in_order = atom.type.shape == nest.space and access.strides == own and access.offset == 0
-            found[access.root] = found.get(access.root, True) and in_order
-    for root, in_order in found.items():
+    for root, strides in ending.items():
         same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.size == result.type.size
-        if in_order and same and root not in taken and last_use.get(root) == number and plan.slots[root].last == number:
+        slot = plan.slots.get(root)
+        if slot is not None and slot.last == number and (nest is None or (same and strides == own)):
             return root
     return None

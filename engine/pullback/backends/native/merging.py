@@ -13,11 +13,11 @@ memory: at the place of the first, if all that the second reads is there by then
 between reads the first. In a step of a loop, where a nest is a few instructions, this is most of what calling them costs.
 """
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pullback.backends.native.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.native.views import Views
-from pullback.ir.graph import Atom, Node, Var
+from pullback.ir.graph import Atom
 
 #: Nests before a nest that it is held against: bounds the time that long programs take.
 _NESTS_SEEN = 32
@@ -25,75 +25,92 @@ _NESTS_SEEN = 32
 
 def merged(found: Kernels) -> Kernels:
     """The kernels with as few nests as this page allows."""
-    kernels = list(found.kernels)
+    merging = _Merging(found)
     position = 0
-    while position < len(kernels):
-        kernel = kernels[position]
-        other = _partner(kernels, position, found.views) if isinstance(kernel, Fused) else None
+    while position < len(merging.kernels):
+        other = merging.partner(position)
         if other is None:
             position += 1
         else:  # what has become larger is looked at again where it is now
-            position = _merge(kernels, *other)
-    return Kernels(tuple(kernels), found.views)
+            position = merging.merge(*other)
+    return Kernels(tuple(merging.kernels), found.views)
 
 
-def _partner(kernels: Sequence[Kernel], second: int, views: Views) -> tuple[int, int, int] | None:
-    """An earlier nest that a nest can be one with, the two, and the place of which of them they take."""
-    nest = kernels[second]
-    assert isinstance(nest, Fused)  # noqa: S101
-    seen = 0
-    for first in range(second - 1, -1, -1):
-        earlier = kernels[first]
-        if not isinstance(earlier, Fused):
-            continue
-        seen += 1
-        if seen > _NESTS_SEEN:
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """What a kernel makes, and what it reads from memory: values, each with what it is a view of, and these alone."""
+
+    made: set[Atom]
+    read: set[tuple[Atom, Atom]]
+    roots: set[Atom]
+
+
+class _Merging:
+    """Kernels in order while nests of them become one, with what each makes and reads, which is asked for many times."""
+
+    def __init__(self, found: Kernels) -> None:
+        self.kernels = list(found.kernels)
+        self._traffic = [_traffic_of(kernel, found.views) for kernel in self.kernels]
+        # Numbers grow along the order, as positions do, but do not change when a kernel goes.
+        self._numbers = list(range(len(self.kernels)))
+        self._maker = {var: number for number, one in enumerate(self._traffic) for var in one.made}
+
+    def partner(self, second: int) -> tuple[int, int, int] | None:
+        """An earlier nest that a nest can be one with, the two, and the place of which of them they take."""
+        nest = self.kernels[second]
+        if not isinstance(nest, Fused):
             return None
-        if earlier.space != nest.space or len(earlier.nodes) + len(nest.nodes) > MOST_NODES:
-            continue
-        if not _are_related(earlier, nest) or not _reads_in_registers(nest, earlier, views):
-            continue
-        between = kernels[first + 1 : second]
-        if not _reads_of(nest.nodes, views, nest.values | earlier.values) & _made_by(between):
-            return first, second, first
-        if not any(_reads(kernel, views) & _made_by([earlier]) for kernel in between):
-            return first, second, second
-    return None
+        latest = max((self._maker.get(root, -1) for root in self._traffic[second].roots), default=-1)
+        seen = 0
+        for first in range(second - 1, -1, -1):
+            earlier = self.kernels[first]
+            if not isinstance(earlier, Fused):
+                continue
+            seen += 1
+            if seen > _NESTS_SEEN:
+                return None
+            if earlier.space != nest.space or len(earlier.nodes) + len(nest.nodes) > MOST_NODES:
+                continue
+            if not _are_related(earlier, nest) or not self._reads_in_registers(second, first, earlier):
+                continue
+            if latest <= self._numbers[first]:  # all that it reads is made by then
+                return first, second, first
+            made = self._traffic[first].made
+            if all(made.isdisjoint(between.roots) for between in self._traffic[first + 1 : second]):
+                return first, second, second
+        return None
 
+    def merge(self, first: int, second: int, place: int) -> int:
+        """Make two nests one; gives its place."""
+        earlier, nest = self.kernels[first], self.kernels[second]
+        assert isinstance(earlier, Fused)  # noqa: S101
+        assert isinstance(nest, Fused)  # noqa: S101
+        one, other = self._traffic[first], self._traffic[second]
+        self.kernels[place] = Fused(
+            nest.space, [*earlier.nodes, *nest.nodes], earlier.values | nest.values, earlier.read | nest.read
+        )
+        read = one.read | {(atom, root) for atom, root in other.read if atom not in earlier.values}
+        self._traffic[place] = _Traffic(one.made | other.made, read, {root for _, root in read})
+        moved, gone = (other, second) if place == first else (one, first)
+        self._maker.update(dict.fromkeys(moved.made, self._numbers[place]))
+        for column in (self.kernels, self._traffic, self._numbers):
+            del column[gone]
+        return place if place == first else place - 1
 
-def _merge(kernels: list[Kernel], first: int, second: int, place: int) -> int:
-    """Make two nests one; gives its place."""
-    earlier, nest = kernels[first], kernels[second]
-    assert isinstance(earlier, Fused)  # noqa: S101
-    assert isinstance(nest, Fused)  # noqa: S101
-    read = earlier.read | nest.read
-    kernels[place] = Fused(nest.space, [*earlier.nodes, *nest.nodes], earlier.values | nest.values, read)
-    del kernels[second if place == first else first]
-    return place if place == first else place - 1
+    def _reads_in_registers(self, second: int, first: int, earlier: Fused) -> bool:
+        """Whether all that a nest reads of an earlier one is at the same place: no view of it, and no sum."""
+        made, nest = self._traffic[first].made, self._traffic[second]
+        return made.isdisjoint(nest.roots) or all(
+            atom in earlier.values or root not in made for atom, root in nest.read
+        )
 
 
 def _are_related(earlier: Fused, nest: Fused) -> bool:
-    return bool(nest.read & (earlier.values | earlier.read))
+    return not (nest.read.isdisjoint(earlier.values) and nest.read.isdisjoint(earlier.read))
 
 
-def _reads_in_registers(nest: Fused, earlier: Fused, views: Views) -> bool:
-    """Whether all that a nest reads of an earlier one is at the same place: no view of it, and no sum."""
-    made = _made_by([earlier])
-    return all(
-        atom in nest.values or atom in earlier.values or views.access(atom).root not in made
-        for node in nest.nodes
-        for atom in node.inputs
-    )
-
-
-def _reads(kernel: Kernel, views: Views) -> set[Atom]:
-    return _reads_of(nodes_of(kernel), views, kernel.values if isinstance(kernel, Fused) else set())
-
-
-def _reads_of(nodes: Iterable[Node], views: Views, inside: set[Var]) -> set[Atom]:
-    """What nodes read from memory: the values that are not inside, or what those are views of."""
-    return {views.access(atom).root for node in nodes for atom in node.inputs if atom not in inside}
-
-
-def _made_by(kernels: Iterable[Kernel]) -> set[Atom]:
-    return {var for kernel in kernels for node in nodes_of(kernel) for var in node.outputs}
+def _traffic_of(kernel: Kernel, views: Views) -> _Traffic:
+    inside = kernel.values if isinstance(kernel, Fused) else set()
+    nodes = list(nodes_of(kernel))
+    read = {(atom, views.access(atom).root) for node in nodes for atom in node.inputs if atom not in inside}
+    return _Traffic({var for node in nodes for var in node.outputs}, read, {root for _, root in read})

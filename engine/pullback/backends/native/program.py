@@ -28,6 +28,10 @@ from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
 from pullback.rules.joining import concatenate
 
+#: Calls of kernels in one function. Of thousands, LLVM's register allocation takes time by their square, as what one saves
+#: another reads much later: 1.9 s of 4,000 calls instead of 0.2.
+MOST_CALLS = 128
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -77,18 +81,29 @@ def emit_graph(
         _emit_in_registers(emission, memory, inputs, outputs)
         return
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
-    for position, kernel in enumerate(memory.kernels.kernels):
-        if isinstance(kernel, FinishedProduct):
-            _emit_finished(kernel, places, position)
-        elif isinstance(kernel, Fused):
-            copied = join_of(kernel)
-            if copied is None or not is_in_place(copied, 0, memory.kernels.views):
-                nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
-                emit_shared_nest(emission, nest, [places.first(operand) for operand in operands])
-        else:
-            _emit_alone(kernel, places, position)
+    for position in range(len(memory.kernels.kernels)):
+        _emit_kernel(places, position)
+    _emit_copies(places)
+
+
+def _emit_kernel(places: Places, position: int) -> None:
+    memory = places.memory
+    kernel = memory.kernels.kernels[position]
+    if isinstance(kernel, FinishedProduct):
+        _emit_finished(kernel, places, position)
+    elif isinstance(kernel, Fused):
+        copied = join_of(kernel)
+        if copied is None or not is_in_place(copied, 0, memory.kernels.views):
+            nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
+            emit_shared_nest(places.emission, nest, [places.first(operand) for operand in operands])
+    else:
+        _emit_alone(kernel, places, position)
+
+
+def _emit_copies(places: Places) -> None:
+    memory = places.memory
     for position in memory.copied:
-        _emit_copy(graph.outputs[position], outputs[position], places)
+        _emit_copy(memory.graph.outputs[position], places.outputs[position], places)
 
 
 def _emit_in_registers(emission: Emission, memory: Memory, inputs: Sequence[Stored], outputs: Sequence[Stored]) -> None:
@@ -112,6 +127,32 @@ def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Mod
     """The module of a graph with `@program` in it."""
     module = Module(vector_bits)
     function = module.function(name, [("ptr", "table")], returns="i64", internal=False)
+    count = len(memory.kernels.kernels)
+    if memory.in_registers or count <= MOST_CALLS:
+        emit_graph(Emission(module, function), memory, *_from_table(function, memory))
+    else:
+        emission = Emission(module, function)
+        for first in range(0, count, MOST_CALLS):
+            part = module.function("part", [("ptr", "table")], returns="i64")
+            places = _places(Emission(module, part), memory)
+            for position in range(first, min(first + MOST_CALLS, count)):
+                _emit_kernel(places, position)
+            part.give(0)
+            emission.attempt(part.name, ("ptr", "%table"))
+        if memory.copied:
+            _emit_copies(_places(emission, memory))
+    function.give(0)
+    return module
+
+
+def _places(emission: Emission, memory: Memory) -> Places:
+    inputs, outputs, arena = _from_table(emission.function, memory)
+    variables = (*memory.graph.inputs, *(capture.var for capture in memory.graph.captures))
+    return Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
+
+
+def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[Stored], str]:
+    """What the table has for a graph, read in a function that is open: inputs and captures, outputs, the arena."""
     graph = memory.graph
     types = [
         *(var.type for var in graph.inputs),
@@ -124,12 +165,8 @@ def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Mod
     ]
     stored = [Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
     given = len(graph.inputs) + len(graph.captures)
-    arena = (
-        pointers[-1] if memory.nbytes else "null"
-    )  # of a function of nothing that gives nothing, there is no pointer
-    emit_graph(Emission(module, function), memory, stored[:given], stored[given:], arena)
-    function.give(0)
-    return module
+    # Of a function of nothing that gives nothing, there is no pointer.
+    return stored[:given], stored[given:], pointers[-1] if memory.nbytes else "null"
 
 
 def _constant(module: Module, literal: Literal) -> str:

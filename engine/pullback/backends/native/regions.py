@@ -8,11 +8,14 @@ that a region reads the memory of what it is given, never a copy made for it.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native import listing
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.entry import in_order
 from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
@@ -22,7 +25,17 @@ from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.lowering import lower
+from pullback.passes.systems import factor_systems
 from pullback.planning.schedule import flops_of
+
+#: Cycles for a vector of results up to which NumPy's loops are as fast as ours; division takes 16, sine 60.
+_ARITHMETIC = 20
+
+#: Elements up to which one operation between steps of the interpreter is NumPy's: of arithmetic, where more of them are worth
+#: threads; and of elementary functions, where ours take up to 10 ns less for each. `benchmarks/native_regions.py` measures both.
+_LARGEST_ALONE = 100_000
+_LARGEST_FUNCTION_ALONE = 64
 
 
 class Region(Primitive):
@@ -74,6 +87,46 @@ class Region(Primitive):
         return self.pull()
 
 
+class _InOrder(Primitive):
+    """An array in C order, as native programs read it: the operand itself where it is one.
+
+    What the plan is given, and what rules make for themselves, may lie otherwise. Put in order once it is so for all regions;
+    a region that finds it otherwise goes through Python and copies it on every call.
+    """
+
+    name = "in_order"
+    aliases_operand = True
+
+    def __init__(self) -> None:  # no row of the rule table: it is met in split graphs only
+        pass
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """The operand, or a copy of it."""
+        del params
+        return in_order(operands[0])
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """The type of the operand."""
+        del params
+        return types
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """None: nothing is computed."""
+        del types, result
+        return 0
+
+    def pull(self, *_: Any) -> Any:
+        """Refuse: gradients are taken before."""
+        raise DifferentiationError("what is put in order for a native region has no derivative")
+
+    def push(self, *_: Any) -> Any:
+        """Refuse, as `pull`."""
+        return self.pull()
+
+
+_in_order = _InOrder()
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """A graph with regions in it, and why the rest of it is none."""
@@ -81,6 +134,8 @@ class Split:
     graph: Graph
     regions: tuple[Region, ...]
     fallbacks: tuple[str, ...]
+    interpreted: int
+    """How many nodes are none, views left out."""
 
 
 def split(graph: Graph) -> Split:
@@ -98,17 +153,25 @@ def split(graph: Graph) -> Split:
     regions: list[Region] = []
     for phase in range(last + 1):
         inside = [node for node in graph.nodes if phases.get(id(node)) == phase]
-        if phase % 2:
+        if phase % 2 or _is_left_to_numpy(inside):
             nodes.extend(inside)
         elif inside:
             region = _region(inside, graph, roots, len(regions))
             regions.append(region.primitive)  # type: ignore[arg-type]  # it is one
             nodes.append(region)
     views = [node for node in graph.nodes if is_view(node)]
-    ordered = _in_order(nodes, views, graph)
+    ordered = _scheduled(_given_in_order(nodes, graph), views, graph)
     counted = Counter(reason for node in graph.nodes if (reason := reasons[id(node)]) is not None)
     fallbacks = tuple(reason if count == 1 else f"{reason} ({count} times)" for reason, count in counted.items())
-    return Split(drop_dead(replace(graph, nodes=tuple(ordered))), tuple(regions), fallbacks)
+    interpreted = sum(not isinstance(node.primitive, Region) for node in nodes)
+    return Split(drop_dead(replace(graph, nodes=tuple(ordered))), tuple(regions), fallbacks, interpreted)
+
+
+def becomes_native(node: Node) -> bool:
+    """Whether a node, or all of what it is written out as, is native."""
+    inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
+    alone = factor_systems(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
+    return not any(map(why_not, lower(alone).nodes))
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
@@ -123,6 +186,15 @@ def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
             phases[id(node)] = before
         of_value.update(dict.fromkeys(node.outputs, before))
     return phases
+
+
+def _is_left_to_numpy(inside: Sequence[Node]) -> bool:
+    """Whether a region would be one operation that a ufunc does as fast: its call costs 1 µs, theirs half of that."""
+    if len(inside) != 1 or not isinstance(getattr(inside[0].primitive, "ufunc", None), np.ufunc):
+        return False
+    result = inside[0].outputs[0].type
+    is_arithmetic = scalars.cost(inside[0].primitive, result.dtype) <= _ARITHMETIC
+    return result.size <= (_LARGEST_ALONE if is_arithmetic else _LARGEST_FUNCTION_ALONE)
 
 
 def _roots(graph: Graph) -> dict[Var, Atom]:
@@ -161,7 +233,28 @@ def _read_outside(graph: Graph, own: set[int]) -> Iterable[Atom]:
             yield from node.inputs
 
 
-def _in_order(nodes: Sequence[Node], views: Sequence[Node], graph: Graph) -> list[Node]:
+def _given_in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
+    """Nodes with arrays put in order for regions, as soon as they are there: those that come from outside or are made by NumPy."""
+    outside = {*graph.inputs, *(capture.var for capture in graph.captures)}
+    for node in nodes:
+        if node.primitive.into is None:  # else it is written into memory of the plan
+            outside.update(node.outputs)
+    numbers = count(1 + max(var.index for node in graph.nodes for var in (*outside, *node.outputs)))
+    ordered: dict[Atom, Var] = {}
+    found: list[Node] = []
+    for node in nodes:
+        if not isinstance(node.primitive, Region):
+            found.append(node)
+            continue
+        for atom in node.inputs:
+            if isinstance(atom, Var) and atom.type.shape and atom in outside and atom not in ordered:
+                ordered[atom] = Var(next(numbers), atom.type)
+                found.append(Node(_in_order, (atom,), (), (ordered[atom],), node.source))
+        found.append(replace(node, inputs=tuple(ordered.get(atom, atom) for atom in node.inputs)))
+    return found
+
+
+def _scheduled(nodes: Sequence[Node], views: Sequence[Node], graph: Graph) -> list[Node]:
     """Nodes with views between them, each as soon as what it is of is there."""
     there: set[Atom] = {*graph.inputs, *(capture.var for capture in graph.captures)}
     waiting = list(views)

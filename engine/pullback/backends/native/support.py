@@ -20,5 +20,5 @@ def why_not(node: Node) -> str | None:
         return None
     if space_of(node) is not None:
         return why_not_fused(node)
-    emitter = EMITTERS.get(node.primitive)
+    emitter = EMITTERS.find(node.primitive)
     return f"{node.primitive.name} has no native form" if emitter is None else emitter.supports(node)

@@ -54,7 +54,10 @@ class Views:
         """Of a value that is neither a view nor placed elsewhere: all of its own memory, in C order; of a number: itself."""
         if isinstance(atom, Literal):
             return Access(atom, 0, (0,) * len(atom.type.shape))
-        return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
+        found = self._of.get(atom)
+        if found is None:
+            found = self._of[atom] = Access(atom, 0, contiguous_strides(atom.type.shape))
+        return found
 
     def enter(self, node: Node) -> None:
         """A node whose result is a view of its first operand; ValueError where a reshape is none of what lies like this."""

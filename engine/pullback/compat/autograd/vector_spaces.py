@@ -126,7 +126,7 @@ def vspace(value: Any) -> VSpace:
 def _leaf_type(leaf: Any) -> tuple[Shape, np.dtype[Any]]:
     if isinstance(leaf, Traced) or is_array_like(leaf):
         type_ = type_of(leaf)
-        if type_.dtype.kind in "fc" or isinstance(leaf, np.ndarray):
+        if type_.dtype.kind in "fc" or issubclass(type(leaf), np.ndarray):
             return tuple(type_.shape), type_.dtype
     raise TypeError(
         f"can't differentiate w.r.t. a value of type {type(leaf).__name__}: it has no vector space; "

@@ -1,7 +1,8 @@
-"""Passes on loops: what a scan need not do in every step.
+"""Passes on loops: where there is one, and what a scan need not do in every step.
 
 | pass        | what it does                                                                              |
 |-------------|-------------------------------------------------------------------------------------------|
+| rolling     | makes a scan of the steps that straight code repeats, before it is differentiated          |
 | carries     | drops results nobody reads; what is carried unchanged becomes a constant                  |
 | hoisting    | computes what no step changes once, before the loop                                       |
 | sums        | `acc += a_t @ b_t` becomes one product of stacked a and b after the loop                  |

@@ -22,7 +22,7 @@ from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
 
-add, mul = Primitive.table["add"], Primitive.table["mul"]
+add, mul, neg = (Primitive.table[name] for name in ("add", "mul", "neg"))
 
 
 def sum_after_loops(graph: Graph) -> Graph:
@@ -103,10 +103,17 @@ def _is_zero(atom: Atom, makers: dict[Var, Node]) -> bool:
 
 
 def _product_of_stacks(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
-    """Of `a @ b`, or of the outer product `u[:, None] * v`, with operands of two axes at most."""
+    """Of `a @ b`, or of the outer product `u[:, None] * v`, with operands of two axes at most; of their negatives, transposes."""
     maker = makers.get(term)
     if maker is None:
         return None
+    operand = maker.inputs[0]
+    if maker.primitive in (neg, shapes.transpose) and isinstance(operand, Var) and len(operand.type.shape) == 2:
+        found = _product_of_stacks(loop, operand, makers)
+        if found is None:
+            return None
+        behind = applied(maker.primitive, [found[1]], loop.source, **dict(maker.params))
+        return [*found[0], behind], behind.outputs[0]
     if maker.primitive is matmul and all(len(atom.type.shape) == 2 for atom in maker.inputs):
         return _stacked_matmul(loop, maker)
     if maker.primitive is mul and len(term.type.shape) == 2:

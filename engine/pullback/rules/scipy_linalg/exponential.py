@@ -15,7 +15,7 @@ import scipy.linalg
 from pullback.core.cases import cases, normal
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed
-from pullback.rules.scipy_linalg.stacks import over_stacks
+from pullback.rules.stacks import over_stacks
 
 
 @over_stacks

@@ -14,7 +14,7 @@ import scipy.linalg
 from pullback.core.cases import tested_in
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, identity_like, matrix_type, strictly_lower, transposed
-from pullback.rules.scipy_linalg.triangular import solve_triangular
+from pullback.rules.triangular import solve_triangular
 
 
 def _factor(a: Any) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from pullback.core.cases import cases, normal, tested_in
 from pullback.errors import NeedsValueError
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed
-from pullback.rules.scipy_linalg.stacks import over_stacks
+from pullback.rules.stacks import over_stacks
 
 
 def _sylvester_type(a: ArrayType, b: ArrayType, q: ArrayType) -> tuple[ArrayType, ...]:

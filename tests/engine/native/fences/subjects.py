@@ -163,7 +163,15 @@ x.astype("f4") + y.astype("f8")
 np.sum(C**2 + 3.0 * C) + np.sum(x**3)
 pb.nn.logitcrossentropy(A, np.abs(A) / 3.0, axis=1)
 pb.vmap(lambda v: np.sum(v * x) * v)(C)
-np.maximum(np.sqrt(np.abs(x) + 1.0), y) / (1.0 + y * y)"""
+np.maximum(np.sqrt(np.abs(x) + 1.0), y) / (1.0 + y * y)
+np.linalg.solve(C * 0.2 + len(C) * np.eye(len(C), dtype=C.dtype), A) + np.linalg.inv(C + len(C) * np.eye(len(C), dtype=C.dtype)) @ A
+np.linalg.solve((C * 0.2 + len(x) * np.eye(len(x), dtype=C.dtype)).T, x) + np.linalg.slogdet(C + len(x) * np.eye(len(x), dtype=C.dtype))[1]
+np.linalg.solve(np.linalg.cholesky(C @ C.T + np.eye(len(x), dtype=C.dtype)), x)
+np.linalg.solve(np.linalg.cholesky(C @ C.T + np.eye(len(C), dtype=C.dtype)).T, A) + np.linalg.solve(np.tril(C) + len(C) * np.eye(len(C), dtype=C.dtype), A)
+np.linalg.solve(np.eye(3, dtype=A.dtype) * 3 + A[:, :, None] * A[:, None], A[:, :, None])
+np.linalg.cholesky(np.eye(3, dtype=A.dtype) * 3 + A[:, :, None] * A[:, None]) * np.linalg.det(A[:, :, None] * A[:, None])[:, None, None]
+np.linalg.inv(np.stack([C, C.T]) + len(C) * np.eye(len(C), dtype=C.dtype)) @ B[0]
+np.linalg.norm(C, axis=1) * x"""
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65)
 

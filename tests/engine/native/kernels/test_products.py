@@ -380,12 +380,27 @@ def test_strips_of_rows_are_not_copied_twice(monkeypatch):
     assert (parting.axis, parting.length, parting.count) == (0, 96, 11)
 
 
+def test_few_strips_of_rows_become_four_parts_and_one_is_cut_along_its_columns():
+    product = described_as(512, 700, 512, layouts="TC")
+    choice = replace(choose(product, 256), packs=True, packs_rows=True, turned=False, rows=4, columns=3, height=172)
+    parting = parts.parting_of_tiles(product, choice, 256)
+    assert (parting.axis, parting.length, parting.count) == (0, 128, 4)
+    parting = parts.parting_of_tiles(product, replace(choice, height=512), 256)
+    assert (parting.axis, parting.length, parting.count) == (1, 264, 3)  # whole panels of 24
+
+
+def test_large_products_by_blas_have_two_parts_at_least():
+    for size, count in ((600, 2), (1024, 2), (2048, 2), (5000, 4)):
+        assert parts.parting_of_blas(described_as(size, size, size), 256).count == count
+
+
 def test_small_products_are_not_shared():
-    for sizes in ((32, 32, 32), (100, 100, 100), (1, 1000, 1000), (200, 200, 200)):
+    for sizes in ((32, 32, 32), (64, 64, 64), (1, 100, 1000)):
         product = described_as(*sizes)
         assert parts.parting_of_tiles(product, choose(product, 256), 256).is_whole
-    large = described_as(1000, 1000, 1000)
-    assert not parts.parting_of_tiles(large, choose(large, 256), 256).is_whole
+    for sizes in ((32, 512, 128), (1000, 1000, 1000)):  # the first is of a step of a recurrent layer
+        large = described_as(*sizes)
+        assert not parts.parting_of_tiles(large, choose(large, 256), 256).is_whole
 
 
 # --- BLAS -----------------------------------------------------------------------------------------------------------------

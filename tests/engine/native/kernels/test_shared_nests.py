@@ -27,6 +27,7 @@ def worth_it(monkeypatch):
     monkeypatch.setattr(shared_nests, "LINE", 4)
     monkeypatch.setattr(shared_nests, "STRETCH", 4)
     monkeypatch.setattr(sharing, "SHARED_FROM_NS", 1.0)
+    monkeypatch.setattr(sharing, "LEAST_BLOCK_NS", 10.0)
     monkeypatch.setattr(sharing, "BLOCK_NS", 100.0)
 
 

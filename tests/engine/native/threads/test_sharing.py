@@ -10,6 +10,7 @@ from pullback.backends.native.linking import load
 from pullback.backends.native.threads import counts
 from pullback.backends.native.threads.sharing import (
     BLOCK_NS,
+    LEAST_BLOCK_NS,
     SHARED_FROM_NS,
     blas_on_this_thread,
     blocks_of,
@@ -26,10 +27,20 @@ def test_little_work_and_work_in_one_part_is_not_cut():
     assert blocks_of(0, 0) == 1
 
 
-@pytest.mark.parametrize("blocks", [4, 5, 64])
-def test_work_is_cut_into_blocks_of_equal_time_as_far_as_there_are_parts(blocks):
-    assert blocks_of(blocks * BLOCK_NS, 10_000) == blocks
-    assert blocks_of(blocks * BLOCK_NS, 3) == 3
+@pytest.mark.parametrize(
+    ("work_ns", "blocks"),
+    [
+        (SHARED_FROM_NS, 4),
+        (7 * LEAST_BLOCK_NS, 7),
+        (16 * LEAST_BLOCK_NS, 16),
+        (4 * BLOCK_NS, 16),
+        (16 * BLOCK_NS, 16),
+        (64 * BLOCK_NS, 64),
+    ],
+)
+def test_work_is_cut_into_blocks_of_equal_time_as_far_as_there_are_parts(work_ns, blocks):
+    assert blocks_of(work_ns, 10_000) == blocks
+    assert blocks_of(work_ns, 3) == 3
 
 
 def test_time_is_what_is_scarcer_of_arithmetic_and_memory():

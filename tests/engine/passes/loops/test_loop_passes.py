@@ -168,6 +168,21 @@ def test_loops_in_loops_are_simplified_too():
     np.testing.assert_allclose(pb.compile(pb.grad(nested), tier="fused")(*args), pb.grad(nested)(*args), rtol=1e-10)
 
 
+def test_negatives_and_transposes_of_outer_products_are_products_after_the_loop_too():
+    def total(w, xs):
+        def outers(c, x):
+            return c + -(x[:, None] * x[::-1]) + (x[:, None] @ np.cos(x)[None]).T, None
+
+        return pb.scan(outers, w, xs)[0]
+
+    args = (rng.normal(size=(3, 3)), rng.normal(size=(STEPS, 3)))
+    graph = last_graph(total, *args)
+    outside, bodies = count(graph)
+    assert outside["matmul"] == 2
+    assert all(not {"matmul", "add", "neg", "transpose"} & body.keys() for body in bodies)
+    np.testing.assert_allclose(pb.compile(total, tier="fused")(*args), total(*args), rtol=1e-12)
+
+
 def test_a_product_with_a_number_of_the_step_is_no_outer_product():
     def loss(x, y):
         return np.sum(pb.fori_loop(0, 3, lambda i, h: np.tanh(h + x * i), x) * y)

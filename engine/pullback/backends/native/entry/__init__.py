@@ -14,9 +14,10 @@ from pullback.backends.native.entry.binding import bind, bound_frames, forget_la
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import Called, Constant, Form, NotNativeError, Out, makings
 from pullback.backends.native.entry.frames import Frame
+from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.running import Runner, Writer, plain_form, runner, writer
+from pullback.backends.native.entry.running import Runner, Writer, in_order, plain_form, runner, writer
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, leaf_like, steps_of
 from pullback.backends.native.entry.templates import Template, Watched
 
@@ -29,6 +30,7 @@ __all__ = [
     "Fetch",
     "Form",
     "Frame",
+    "Held",
     "Leaf",
     "NativeProgram",
     "NotNativeError",
@@ -42,6 +44,7 @@ __all__ = [
     "bind",
     "bound_frames",
     "forget_latest",
+    "in_order",
     "is_native",
     "latest_frame",
     "leaf_like",

@@ -41,8 +41,18 @@
   i64, ; 20                           where
   i64, ; 21 steps behind the others that fetch what `out` has, for results to be written into: how many
   i64, ; 22 pairs behind the others that are of those arrays: how many
-  ptr  ; 23 a word that is not zero while a run is on in the scratch memory, which frames may share
+  ptr, ; 23 a word that is not zero while a run is on in the scratch memory, which frames may share
+  i64, ; 24 dicts whose tables have to be what they were: how many
+  i64, ; 25                                               where
+  i64, ; 26 words that have to hold what they held, in pairs: how many
+  i64  ; 27                                                   where
 }
+
+; A dict, its table, and how this is laid out: the names among the words held are in it.
+%Dict = type { ptr, ptr, i64 }
+
+; Two words, one behind the other, and what they have to hold: key and value of a name, code and defaults of a function.
+%Held = type { ptr, i64, i64 }
 
 ; One thing fetched, and checked to be what the program was made for.
 %Step = type {
@@ -229,10 +239,77 @@ fetching:
   %objects.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 7
   %objects.offset = load i64, ptr %objects.offset.at
   %objects = getelementptr i8, ptr %frame, i64 %objects.offset
-  br label %step
+  %dicts.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 24
+  %dicts.count = load i64, ptr %dicts.count.at
+  %dicts.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 25
+  %dicts.offset = load i64, ptr %dicts.offset.at
+  %dicts = getelementptr i8, ptr %frame, i64 %dicts.offset
+  br label %dict
+
+dict: ; first the tables: what is in another one must not be read
+  %d = phi i64 [ 0, %fetching ], [ %d.next, %dict.same ]
+  %dicts.all = icmp eq i64 %d, %dicts.count
+  br i1 %dicts.all, label %held, label %dict.table
+dict.table:
+  %dict.at.word = getelementptr %Dict, ptr %dicts, i64 %d, i32 0
+  %dict.object = load ptr, ptr %dict.at.word
+  %dict.table.at = getelementptr i8, ptr %dict.object, i64 32
+  %dict.table.now = load ptr, ptr %dict.table.at
+  %dict.values.at = getelementptr i8, ptr %dict.object, i64 40
+  %dict.values = load ptr, ptr %dict.values.at
+  %dict.expected.at = getelementptr %Dict, ptr %dicts, i64 %d, i32 1
+  %dict.expected = load ptr, ptr %dict.expected.at
+  %dict.table.same = icmp eq ptr %dict.table.now, %dict.expected
+  %dict.whole = icmp eq ptr %dict.values, null
+  %dict.readable = and i1 %dict.table.same, %dict.whole
+  br i1 %dict.readable, label %dict.layout, label %miss
+dict.layout: ; another table of another size may have come to the same place
+  %dict.layout.at = getelementptr i8, ptr %dict.table.now, i64 8
+  %dict.layout.now = load i32, ptr %dict.layout.at
+  %dict.layout.low = and i32 %dict.layout.now, 16777215
+  %dict.layout.wide = zext i32 %dict.layout.low to i64
+  %dict.layout.expected.at = getelementptr %Dict, ptr %dicts, i64 %d, i32 2
+  %dict.layout.expected = load i64, ptr %dict.layout.expected.at
+  %dict.layout.same = icmp eq i64 %dict.layout.wide, %dict.layout.expected
+  br i1 %dict.layout.same, label %dict.same, label %miss
+dict.same:
+  %d.next = add i64 %d, 1
+  br label %dict
+
+held: ; then the words, all of them: one branch less for each
+  %held.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 26
+  %held.count = load i64, ptr %held.count.at
+  %held.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 27
+  %held.offset = load i64, ptr %held.offset.at
+  %helds = getelementptr i8, ptr %frame, i64 %held.offset
+  br label %held.each
+held.each:
+  %h = phi i64 [ 0, %held ], [ %h.next, %held.look ]
+  %differing = phi i64 [ 0, %held ], [ %differing.next, %held.look ]
+  %held.all = icmp eq i64 %h, %held.count
+  br i1 %held.all, label %held.done, label %held.look
+held.look:
+  %held.at.word = getelementptr %Held, ptr %helds, i64 %h, i32 0
+  %held.at = load ptr, ptr %held.at.word
+  %held.first.now = load i64, ptr %held.at
+  %held.second.at = getelementptr i64, ptr %held.at, i64 1
+  %held.second.now = load i64, ptr %held.second.at
+  %held.first.at = getelementptr %Held, ptr %helds, i64 %h, i32 1
+  %held.first = load i64, ptr %held.first.at
+  %held.second.word = getelementptr %Held, ptr %helds, i64 %h, i32 2
+  %held.second = load i64, ptr %held.second.word
+  %held.first.differs = xor i64 %held.first.now, %held.first
+  %held.second.differs = xor i64 %held.second.now, %held.second
+  %held.differs = or i64 %held.first.differs, %held.second.differs
+  %differing.next = or i64 %differing, %held.differs
+  %h.next = add i64 %h, 1
+  br label %held.each
+held.done:
+  %held.same = icmp eq i64 %differing, 0
+  br i1 %held.same, label %step, label %miss
 
 step:
-  %k = phi i64 [ 0, %fetching ], [ %k.next, %checked ]
+  %k = phi i64 [ 0, %held.done ], [ %k.next, %checked ]
   %fetched.all = icmp eq i64 %k, %steps.count
   br i1 %fetched.all, label %guarded, label %fetch
 

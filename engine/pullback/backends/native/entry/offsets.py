@@ -74,7 +74,7 @@ def _counts_references() -> bool:
     during = _word(array, REFERENCES)
     others.clear()
     place = [np.empty(1)]
-    return during == before + 3 and _word(array, REFERENCES) == before and _word_at(id(place[0]) + REFERENCES) == 1
+    return during == before + 3 and _word(array, REFERENCES) == before and word_at(id(place[0]) + REFERENCES) == 1
 
 
 def _lists_weak_references() -> bool:
@@ -87,15 +87,21 @@ def _lists_weak_references() -> bool:
 
 
 def _word(value: object, offset: int) -> int:
-    return _word_at(id(value) + offset)
+    return word_at(id(value) + offset)
 
 
-def _word_at(address: int) -> int:
+def word_at(address: int) -> int:
+    """The word at an address."""
     return ctypes.c_int64.from_address(address).value
 
 
+def int_at(address: int) -> int:
+    """The half of a word at an address."""
+    return ctypes.c_int32.from_address(address).value
+
+
 def _int(value: object, offset: int) -> int:
-    return ctypes.c_int32.from_address(id(value) + offset).value
+    return int_at(id(value) + offset)
 
 
 def _words(address: int, count: int) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """A native program as a callable of flat values, whatever they are: natively where they fit, else through NumPy."""
 
 import ctypes
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ from pullback.ir.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
 CALLS_WITHOUT_FRAME = 2
+
+_C_CONTIGUOUS, _ALIGNED = 0x0001, 0x0100  # NumPy's flags, as in its headers
+_IN_ORDER = _C_CONTIGUOUS | _ALIGNED
 
 _Array = np.ndarray[Any, Any]
 _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
@@ -40,7 +44,10 @@ class _Plain:
         program = self.program
         try:
             inputs = [
-                np.require(value, type_.dtype, ("C", "A")) for value, type_ in zip(values, program.inputs, strict=False)
+                value
+                if _is_in_order(value, type_)  # asked first: NumPy takes 2 µs to answer that nothing is required
+                else np.require(value, type_.dtype, ("C", "A"))
+                for value, type_ in zip(values, program.inputs, strict=False)
             ]
         except OverflowError:  # a Python integer that no machine integer holds
             return False
@@ -77,12 +84,14 @@ class Runner(_Plain):
         """Run in memory of this call alone."""
         if len(values) != self._count:
             raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
+        ordered = tuple(map(in_order, values))
+        if any(map(operator.is_not, ordered, values)):
+            return self(*ordered)
         self._bind(values)
         program = self.program
         outputs = [np.empty(type_.shape, type_.dtype) for type_ in program.outputs]
         if not self._computed(values, outputs):
-            result: tuple[Any, ...] | Changed = self.otherwise(*values, *program.constants)
-            return result
+            return self.otherwise(*values, *program.constants)  # type: ignore[no-any-return]  # by construction
         results = [_plain(output, type_) for output, type_ in zip(outputs, program.outputs, strict=True)]
         for number, (seen, value) in enumerate(zip(program.guards, results[len(program.results) :], strict=True)):
             if type(seen)(value) != seen:
@@ -103,8 +112,12 @@ class Writer(_Plain):
         """Run with scratch memory of this call alone."""
         if len(args) != self._count + len(self.program.outputs):
             raise TypeError(f"a program of {self._count} inputs was called with {len(args)} inputs and outputs")
-        self._bind(args)
         values, outs = args[: self._count], args[self._count :]
+        ordered = tuple(map(in_order, values))
+        if any(map(operator.is_not, ordered, values)):
+            self(*ordered, *outs)
+            return
+        self._bind(args)
         outputs: Sequence[Any] = [
             out if _is_in_order(out, type_) else np.empty(type_.shape, type_.dtype)
             for out, type_ in zip(outs, self.program.outputs, strict=True)
@@ -145,9 +158,21 @@ def _plain_out(number: int, type_: ArrayType) -> Out:
     return Out(number, type_.dtype, np.ndarray if type_.shape else np.generic)
 
 
-def _is_in_order(array: _Array, type_: ArrayType) -> bool:
-    flags = array.flags
-    return flags.c_contiguous and flags.aligned and array.shape == type_.shape and array.dtype == type_.dtype
+def in_order(value: Any) -> Any:
+    """A value as native programs read it: an array in C order, the very one where it is."""
+    if type(value) is not np.ndarray or value.flags.num & _IN_ORDER == _IN_ORDER:
+        return value
+    return value.copy()
+
+
+def _is_in_order(value: Any, type_: ArrayType) -> bool:
+    """Whether a program for a type can read or write an array as it is."""
+    return (
+        type(value) is np.ndarray
+        and value.dtype == type_.dtype
+        and value.flags.num & _IN_ORDER == _IN_ORDER
+        and value.shape == type_.shape
+    )
 
 
 def _plain(output: np.ndarray[Any, Any], type_: ArrayType) -> Any:

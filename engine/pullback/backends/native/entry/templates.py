@@ -3,7 +3,7 @@
 A template is made of 64-bit words, which every frame for calls of one kind has a copy of. Its head says where the rest is, in bytes from the beginning:
 
     head | steps | table of pointers for the program | objects fetched | outputs | makings | stack | numbers | shapes
-         | guards | watches | pairs
+         | guards | watches | pairs | tables of dicts | words held
 
 Numbers that the program reads or writes are among the words, and the table points at them: what points changes when the words
 are copied, all else stays.
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
+from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
 from pullback.blocks import Block, block_of
@@ -54,10 +55,14 @@ class Head(IntEnum):
     OUT_STEPS = 21
     OUT_PAIRS = 22
     LOCK = 23
+    TABLES = 24
+    TABLES_AT = 25
+    HELD = 26
+    HELD_AT = 27
 
 
 #: Words of one of each, as in entry.ll.
-STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 8, 3, 3, 7, 2
+STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR, DICT, HELD = 8, 8, 3, 3, 7, 2, 3, 3
 
 ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
 _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
@@ -106,8 +111,10 @@ class Template:
         apart: Sequence[tuple[int, int]] = (),
         runs: int = -1,
         takes_out: bool = False,
+        held: Held | None = None,
     ) -> None:
         self.program = program
+        self.held = held or Held()
         self.watched = tuple(watched)
         made = makings(form)
         out_steps, out_pairs = _out(program, nargs, steps, form) if takes_out else ([], [])
@@ -127,6 +134,8 @@ class Template:
         self._guards = self._place(GUARD * len(program.guards))
         self.watches = self._place(WATCH * len(watched))
         self._pairs = self._place(PAIR * len(apart))
+        self._tables = self._place(DICT * len(self.held.tables))
+        self._held = self._place(HELD * len(self.held.pairs))
         self.words = np.zeros(self._size, np.int64)
         self.inside: list[int] = []
         """Words that are places among the words themselves, from the beginning until they are in a frame."""
@@ -142,11 +151,17 @@ class Template:
         self._write_guards()
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
+        for number, table in enumerate(self.held.tables):
+            self._write(self._tables, DICT, number, table)
+        for number, words in enumerate(self.held.pairs):
+            self._write(self._held, HELD, number, words)
 
     def expects_the_same(self, other: "Template") -> bool:
         """Whether another template, for the same calls, is of steps that look for the very same things."""
-        return len(self.steps) == len(other.steps) and all(
-            own.expected is others.expected for own, others in zip(self.steps, other.steps, strict=True)
+        return (
+            self.held == other.held
+            and len(self.steps) == len(other.steps)
+            and all(own.expected is others.expected for own, others in zip(self.steps, other.steps, strict=True))
         )
 
     def number(self, place: int) -> int:
@@ -184,6 +199,10 @@ class Template:
             Head.WATCHES_AT: self.watches * WORD,
             Head.PAIRS: apart,
             Head.PAIRS_AT: self._pairs * WORD,
+            Head.TABLES: len(self.held.tables),
+            Head.TABLES_AT: self._tables * WORD,
+            Head.HELD: len(self.held.pairs),
+            Head.HELD_AT: self._held * WORD,
         }
         for word, value in values.items():
             self.words[word] = value

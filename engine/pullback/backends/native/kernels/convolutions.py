@@ -1,4 +1,8 @@
-"""Convolutions and their two transposes: nodes to kernels."""
+"""Convolutions and their two transposes: nodes to kernels.
+
+What is large enough for several threads is cut into parts of as many examples, each a convolution of its own with memory of its
+own. Gradients of the weights are added up over the parts.
+"""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,14 +20,22 @@ from pullback.backends.native.kernels.convolution.summing import SummingPlan, ma
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
 from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
-from pullback.backends.native.kernels.convolution.winograd.summing import write_quad_sums
-from pullback.backends.native.kernels.convolution.winograd.weight_plans import QuadSumsPlan, make_quad_sums_plan
-from pullback.backends.native.writing.function import Function
+from pullback.backends.native.kernels.convolution.winograd.weights import write_weights
+from pullback.backends.native.kernels.tiles import add_pairwise
+from pullback.backends.native.threads.rooms import Rooms, share_with_rooms
+from pullback.backends.native.threads.sharing import estimated_ns
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
 
-#: What quads must gain: they take more memory, and both ways are compiled.
+#: The most parts, for each needs memory, and what one takes at the least: each transforms all weights.
+_MOST_PARTS, _PART_NS = 8, 1_000_000.0
+
+_LINE = 64
+
+#: What quads must gain: they take more memory, and some of them are computed again.
 _WORTH = 0.92
 
 
@@ -48,17 +60,48 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
     return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, data, result)
 
 
-def _in_order(node: Node) -> Correlation:
-    return _correlation(node, *(Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)))
+def _parts(node: Node) -> int:
+    """How many there are: a divisor of the number of examples."""
+    examples = node.inputs[1].type.shape[0]
+    flops = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
+    most = min(_MOST_PARTS, round(estimated_ns(flops=flops) / _PART_NS))
+    return max((count for count in range(1, most + 1) if examples % count == 0), default=1)
+
+
+def _part(value: Stored, parts: int) -> Stored:
+    """The first part of an array of examples."""
+    return replace(value, shape=(value.shape[0] // parts, *value.shape[1:]))
+
+
+def _moved(function: Function, value: Stored, part: Stored, pointer: str, number: Index) -> str:
+    """Where a part of an array of examples begins."""
+    return function.element(pointer, function.mul(number, part.shape[0] * value.strides[0]), memory_type(value.dtype))
+
+
+def _in_order(node: Node) -> list[Stored]:
+    return [Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)]
+
+
+def _part_in_order(node: Node) -> Correlation:
+    parts, (w, data, result) = _parts(node), _in_order(node)
+    return _correlation(node, w, _part(data, parts), _part(result, parts))
 
 
 def _scratch(node: Node, vector_bits: int) -> int:
-    correlation = _in_order(node)
-    if correlation.is_empty or not node.outputs[0].type.size:
+    if not node.outputs[0].type.size:
         return 0
-    direct = scratch_bytes(correlation, vector_bits)
+    correlation = _part_in_order(node)
+    if correlation.is_empty:
+        return 0
     quads = quads_that_pay(correlation, vector_bits)
-    return max(direct, quads.bytes) if quads else direct
+    if quads is None:
+        return _parts(node) * _in_lines(scratch_bytes(correlation, vector_bits))
+    return _in_lines(quads.weight_bytes) + _parts(node) * _in_lines(quads.bytes)
+
+
+def _in_lines(nbytes: int) -> int:
+    """So many bytes as whole lines of the cache: no two parts share one."""
+    return -(-nbytes // _LINE) * _LINE
 
 
 @lru_cache(maxsize=256)
@@ -83,24 +126,46 @@ def emit_correlation(
     (result,) = results
     if not result.size:
         return
-    correlation = _correlation(node, operands[0], operands[1], result)
+    w, data = operands
+    parts = _parts(node)
+    own_data, own_result = _part(data, parts), _part(result, parts)
+    correlation = _correlation(node, w, own_data, own_result)
     if correlation.is_empty:
         _emit_zeros(emission, result)
         return
+    in_order = _part_in_order(node)
+    quads = quads_that_pay(in_order, emission.vector_bits)
+    if quads is None:
+        weights, rooms = w.pointer, scratch
+        nbytes = _in_lines(scratch_bytes(in_order, emission.vector_bits))
+    else:
+        quads = replace(quads, correlation=correlation)
+        weights, rooms = scratch, emission.function.element(scratch, _in_lines(quads.weight_bytes), "i8")
+        nbytes = _in_lines(quads.bytes)
+        _emit_weights(emission, quads, w.pointer, weights)
 
-    quads = quads_that_pay(_in_order(node), emission.vector_bits)
-
-    def build(function: Function, pointers: Sequence[str]) -> None:
-        plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
+    def build(function: Function, pointers: Sequence[str], number: Index, room: str) -> None:
+        own = (
+            pointers[0],
+            _moved(function, data, own_data, pointers[1], number),
+            _moved(function, result, own_result, pointers[2], number),
+            room,
+        )
         if quads is None:
-            write_correlation(function, plan, *pointers)
-            return
-        is_doubtful = write_quads(function, replace(quads, correlation=correlation), *pointers)
-        with function.when(is_doubtful):
-            write_correlation(function, plan, *pointers)
+            write_correlation(function, make_plan(correlation, emission.vector_bits, nbytes), *own)
+        else:
+            write_quads(function, quads, *own)
 
-    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
-    emission.kernel((correlation, quads is not None), node.primitive.name, pointers, build)
+    pointers = [weights, data.pointer, result.pointer]
+    key = (correlation, quads is not None)
+    share_with_rooms(emission, key, node.primitive.name, pointers, parts, Rooms(rooms, nbytes), build)
+
+
+def _emit_weights(emission: Emission, quads: QuadPlan, weights: str, memory: str) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        write_weights(function, quads, *pointers)
+
+    emission.kernel(("weights of quads", quads), "weights", [weights, memory], build)
 
 
 def _emit_zeros(emission: Emission, result: Stored) -> None:
@@ -123,23 +188,15 @@ def _has_terms(node: Node) -> bool:
 def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
-    y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    sums = _sums_of(node, y, x, w)
-    direct, quads = direct_sums_plan(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
-    return max(direct.bytes, quads.bytes) if quads else direct.bytes
+    parts, (y, x, w) = _parts(node), _in_order(node)
+    own = _in_lines(choose_sums_plan(_sums_of(node, _part(y, parts), _part(x, parts), w), vector_bits).bytes)
+    return own if parts == 1 else parts * (own + _in_lines(w.size * w.dtype.itemsize))
 
 
-def direct_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
+def choose_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
     """The way that is expected to be the faster; it depends on sizes, not on layouts."""
     summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
     return dotting if dotting and dotting.cycles < summing.cycles else summing
-
-
-@lru_cache(maxsize=256)
-def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
-    """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
-    quads = make_quad_sums_plan(sums, vector_bits)
-    return quads if quads and quads.cycles < _WORTH * direct_sums_plan(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -153,20 +210,43 @@ def emit_weight_gradient(
     if not _has_terms(node):
         _emit_zeros(emission, result)
         return
-    sums = _sums_of(node, operands[0], operands[1], result)
+    (y, x), parts = operands, _parts(node)
+    own_y, own_x = _part(y, parts), _part(x, parts)
+    found = result if parts == 1 else Stored.in_order("", node.outputs[0].type)
+    sums = _sums_of(node, own_y, own_x, found)
+    plan = choose_sums_plan(sums, emission.vector_bits)
+    nbytes, found_bytes = _in_lines(plan.bytes), _in_lines(result.size * result.dtype.itemsize)
 
-    quads = quad_sums_that_pay(sums, emission.vector_bits)
+    def build(function: Function, pointers: Sequence[str], number: Index, room: str) -> None:
+        own = (
+            _moved(function, y, own_y, pointers[0], number),
+            _moved(function, x, own_x, pointers[1], number),
+            pointers[2] if parts == 1 else function.element(pointers[2], function.mul(number, found_bytes), "i8"),
+            room,
+        )
+        if isinstance(plan, DottingPlan):
+            write_dots(function, plan, *own)
+        else:
+            write_sums(function, plan, *own)
+
+    together = result.pointer if parts == 1 else emission.function.element(scratch, parts * nbytes, "i8")
+    pointers = [y.pointer, x.pointer, together]
+    share_with_rooms(emission, sums, node.primitive.name, pointers, parts, Rooms(scratch, nbytes), build)
+    if parts > 1:
+        _add_parts(emission, replace(found, pointer=together), found_bytes, parts, result)
+
+
+def _add_parts(emission: Emission, found: Stored, distance: int, parts: int, result: Stored) -> None:
+    """Add up what parts have found, in order."""
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        plan = direct_sums_plan(sums, emission.vector_bits)
+        one = Lanes(function, result.dtype, 1)
         with ExitStack() as stack:
-            if quads is not None:
-                is_doubtful = write_quad_sums(function, quads, *pointers)
-                stack.enter_context(function.when(is_doubtful))
-            if isinstance(plan, DottingPlan):
-                write_dots(function, plan, *pointers)
-            else:
-                write_sums(function, plan, *pointers)
+            indices = [stack.enter_context(function.loop(0, count)) for count in result.shape]
+            place = function.offset(*zip(indices, found.strides, strict=True))
+            values = [one.load(function.element(pointers[0], part * distance, "i8"), place) for part in range(parts)]
+            target = function.offset(*zip(indices, result.strides, strict=True))
+            one.store(add_pairwise(one, values), pointers[1], target)
 
-    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
-    emission.kernel(sums, node.primitive.name, pointers, build)
+    key = ("parts", found.layout, distance, parts, result.layout)
+    emission.kernel(key, "add_parts", [found.pointer, result.pointer], build)

@@ -9,7 +9,6 @@ was chosen for them (`linking.choices`).
 
 import ctypes
 import functools
-import importlib.metadata
 import json
 import os
 import time
@@ -77,6 +76,8 @@ choices.provide(_CHOICE, _find)
 
 @functools.cache
 def _found(path: Path, cpu: str, vector_bits: int, dtype: np.dtype[Any]) -> int:
+    import importlib.metadata  # noqa: PLC0415 - 25 ms that plans with products alone pay
+
     key = f"{cpu} {vector_bits} {dtype.str[1:]} scipy {importlib.metadata.version('scipy')}"
     kept = _read(path)
     if key not in kept:

@@ -1,14 +1,12 @@
-"""All emitters: importing this enters them into the table."""
+"""The emitters that most programs need: importing this enters them into the table, which loads the others itself."""
 
 from pullback.backends.native.kernels import (
     accumulating,
     branches,
-    convolutions,
     diagonals,
     gathers,
     loops,
     moving,
-    pooling,
     products,
     whiles,
 )
@@ -16,12 +14,10 @@ from pullback.backends.native.kernels import (
 __all__ = [
     "accumulating",
     "branches",
-    "convolutions",
     "diagonals",
     "gathers",
     "loops",
     "moving",
-    "pooling",
     "products",
     "whiles",
 ]

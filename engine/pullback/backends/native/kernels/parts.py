@@ -17,10 +17,16 @@ from pullback.backends.native.writing.lanes import memory_type
 #: Writes a product from and to what pointers point to, those of A, B and C.
 Write: TypeAlias = Callable[[Function, Product, Sequence[str]], None]
 
-#: Vectors that are multiplied and added per nanosecond, at the least.
-_VECTORS_PER_NS = 2.25
+#: Vectors that are multiplied and added per nanosecond: two a cycle.
+_VECTORS_PER_NS = 5.0
 
-#: Rows or columns of a product by BLAS: it copies the other factor for every part.
+#: Columns that a part has at the least if the rows are copied for each: that takes 4 / columns of what the part takes.
+_COLUMNS_PER_COPY = 256
+
+#: Strips of rows that are so many are parts as they are.
+_FEW_STRIPS = 7
+
+#: Rows or columns of a product by BLAS, if there are to be more parts than two: it copies the other factor for every part.
 _BLAS_LENGTH = 1024
 
 
@@ -40,25 +46,39 @@ class Parting:
 
 
 def parting_of_tiles(product: Product, choice: Choice, vector_bits: int) -> Parting:
-    """Parts of a product by tiles of our own: whole panels of columns, or whole strips of rows where rows are copied."""
+    """Parts of a product by tiles of our own: whole panels of columns, or strips of rows where rows are copied."""
     rank = len(product.batch)
     seen = product.turned() if choice.turned else product
     rows, columns = (rank + 1, rank) if choice.turned else (rank, rank + 1)
     panel = choice.columns * (choice.width if choice.along == "columns" else 1)
     if rank and choice.along != "batch" and product.batch[0] >= 16:
         axis, size, unit = 0, product.batch[0], 1
-    elif choice.packs_rows or (seen.n <= 4 * panel and not choice.packs):
-        axis, size, unit = rows, seen.m, choice.height if choice.packs_rows else choice.rows
+    elif choice.packs_rows and choice.height >= seen.m:
+        axis, size, unit = columns, seen.n, -(-_COLUMNS_PER_COPY // panel) * panel
+    elif choice.packs_rows:
+        axis, size, unit = rows, seen.m, _strips(seen.m, choice)
+    elif seen.n <= 4 * panel and not choice.packs:
+        axis, size, unit = rows, seen.m, choice.rows
     else:
         axis, size, unit = columns, seen.n, panel
     return _cut(axis, size, unit, blocks_of(nanoseconds_of(product, vector_bits), -(-size // unit)))
+
+
+def _strips(size: int, choice: Choice) -> int:
+    """Rows of a part: as many as are copied at a time, or, where that gives few parts, so many that there are four.
+
+    Of three parts one thread of two would do two.
+    """
+    if size >= _FEW_STRIPS * choice.height:
+        return choice.height
+    return min(choice.height, -(-size // 4 // choice.rows) * choice.rows)
 
 
 def parting_of_blas(product: Product, vector_bits: int) -> Parting:
     """Parts of a product by BLAS: along the longer side of the result."""
     rank = len(product.batch)
     axis, size = max(((rank, product.m), (rank + 1, product.n)), key=lambda side: side[1])
-    return _cut(axis, size, 64, blocks_of(nanoseconds_of(product, vector_bits), size // _BLAS_LENGTH))
+    return _cut(axis, size, 64, blocks_of(nanoseconds_of(product, vector_bits), max(2, size // _BLAS_LENGTH)))
 
 
 def nanoseconds_of(product: Product, vector_bits: int) -> float:

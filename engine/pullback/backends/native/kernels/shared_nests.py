@@ -28,7 +28,7 @@ from pullback.backends.native.kernels.blocks import (
 )
 from pullback.backends.native.kernels.nest import Nest
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.native.threads.sharing import blocks_of, share
+from pullback.backends.native.threads.sharing import ENOUGH, blocks_of, share
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
 
@@ -38,8 +38,6 @@ LINE: Final = 64
 """An axis that vectors lie along, or what is written, is cut at multiples of so many: blocks share no line of the cache."""
 STRETCH: Final = 1024
 """Where there are other axes, a block has at least so many elements that follow each other: pieces of rows would be slow."""
-ENOUGH: Final = 16
-"""So many blocks keep the threads of most machines busy; an axis that gives fewer is taken where no other gives more."""
 
 _CYCLES_PER_NS: Final = 3.0
 _BYTES_PER_NS: Final = 16.0  # between main memory and the third cache
@@ -81,7 +79,8 @@ def _cut(nest: Nest, vector_bits: int) -> Cut | None:
     cuts = [_cut_along(axis, nest, work_ns) for axis in range(len(nest.space))]
     possible = [cut for cut in cuts if cut is not None]
     reduced = frozenset().union(*(reduction.axes for reduction in nest.reductions))
-    # Enough blocks first; then no results of blocks to combine; then whole stretches of memory.
+    # Enough blocks first: an axis that gives fewer is taken where no other gives more. Then no results of blocks to combine;
+    # then whole stretches of memory.
     return min(possible, key=lambda cut: (-min(cut.blocks, ENOUGH), cut.axis in reduced, cut.axis), default=None)
 
 

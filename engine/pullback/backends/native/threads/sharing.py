@@ -15,10 +15,14 @@ from pullback.backends.native.emission import Emission
 from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR
 from pullback.backends.native.writing.function import Function, Index
 
-SHARED_FROM_NS: Final = 1_000_000
-"""Work below this stays on one thread: waking another takes 10 to 50 us, and longer on a machine that is busy."""
+SHARED_FROM_NS: Final = 20_000
+"""Work below this stays on one thread. To offer blocks takes about a microsecond, if threads do not sleep."""
+LEAST_BLOCK_NS: Final = 5_000
+"""How long blocks are as long as there are fewer than `ENOUGH` of them."""
+ENOUGH: Final = 16
+"""So many blocks keep the threads of most machines busy, and the last ones to finish finish together."""
 BLOCK_NS: Final = 250_000
-"""About how long one block takes: short enough that the last ones to finish finish together."""
+"""Blocks are not longer than this, however many there are."""
 
 # One processor at a cautious half of what machines of the last ten years do: work is rather over- than underestimated.
 _FLOPS_PER_NS: Final = 20.0
@@ -36,7 +40,7 @@ def blocks_of(work_ns: float, parts: int) -> int:
     """Into how many blocks to cut work that has so many independent parts; 1 where it is not worth sharing."""
     if work_ns < SHARED_FROM_NS or parts < 2:
         return 1
-    return min(parts, round(work_ns / BLOCK_NS))
+    return min(parts, max(min(ENOUGH, round(work_ns / LEAST_BLOCK_NS)), round(work_ns / BLOCK_NS)))
 
 
 def share(

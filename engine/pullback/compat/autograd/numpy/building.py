@@ -33,7 +33,11 @@ def where(condition: Any, *branches: Any, **named: Any) -> Any:
         raise ValueError("where takes both x and y, or neither")
     x, y = given
     chosen = np.where(condition, x, y)
-    return chosen if any(map(_is_array, (condition, x, y))) or not isinstance(chosen, np.ndarray) else chosen.tolist()
+    return (
+        chosen
+        if any(map(_is_array, (condition, x, y))) or not issubclass(type(chosen), np.ndarray)
+        else chosen.tolist()
+    )
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

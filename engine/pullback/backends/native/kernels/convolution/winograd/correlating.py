@@ -1,11 +1,11 @@
 """A correlation by quads, as a kernel.
 
-    the terms of all weights
-    for blocks of examples and rows:  copy the block with its zeros
+    for blocks of examples and rows:  copy the block with its zeros;  which quads are in doubt
         for panels of quads:  the terms of their patches, products with those of weights, quads from the sums
+        quads in doubt, one by one and directly
         the rows of the block to where they belong
 
-Lanes are quads. Terms are written just as the products read them. Whether all results are finite is found on the way.
+Weights are packed and transformed before, by a kernel of their own. Lanes are quads. Terms are written just as the products read them. A quad with a result that is not finite is in doubt, too.
 """
 
 from collections.abc import Sequence
@@ -13,110 +13,89 @@ from contextlib import ExitStack
 
 from pullback.backends.native.kernels.convolution.planes import fill
 from pullback.backends.native.kernels.convolution.rows import by_turns, clear_row, copy_row, overlapping
+from pullback.backends.native.kernels.convolution.tiles import Tile
 from pullback.backends.native.kernels.convolution.winograd.plans import QUAD, TERMS, QuadPlan
-from pullback.backends.native.kernels.convolution.winograd.transforms import (
-    quad_of_terms,
-    terms_of_patch,
-    terms_of_window,
-)
+from pullback.backends.native.kernels.convolution.winograd.singly import write_quads_in_doubt
+from pullback.backends.native.kernels.convolution.winograd.spread import count_doubts, set_doubts, write_doubts
+from pullback.backends.native.kernels.convolution.winograd.transforms import quad_of_terms, terms_of_patch
+from pullback.backends.native.kernels.convolution.winograd.weights import Made
 from pullback.backends.native.kernels.tiles import Column, Factor, sum_products
 from pullback.backends.native.kernels.tiles import Tile as Products
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
-#: How many windows of weights have their terms computed together.
-_GATHERED = 4
+#: Products of so many channels are added up apart: the errors of equal terms grow with their number.
+_CHAIN = 16
+
+#: Panels with more of their quads in doubt have all of them computed one by one.
+_MOST_IN_DOUBT = 0.25
 
 
-def write_quads(function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str) -> str:
-    """The body of a kernel; gives an i1 that is true where a result is not finite, or what it is made of."""
-    return _Writer(function, plan, weights, source, target, scratch).write()
+def write_quads(function: Function, plan: QuadPlan, made: str, source: str, target: str, scratch: str) -> None:
+    """The body of a kernel; `made` is what `write_weights` has made."""
+    _Writer(function, plan, made, source, target, scratch).write()
 
 
 class _Writer:
-    def __init__(
-        self, function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str
-    ) -> None:
+    def __init__(self, function: Function, plan: QuadPlan, made: str, source: str, target: str, scratch: str) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation
         self.lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
         self.element = memory_type(plan.correlation.dtype)
-        self.weights = weights
+        self.made = Made.at(function, plan, made)
         self.source = source
         self.target = target
         self.copy = scratch
-        self.lines = self._at(self.copy, plan.copied)
-        self.weight_terms = self._at(self.lines, plan.lines)
-        self.patch_terms = self._at(self.weight_terms, TERMS * plan.weight_terms)
+        self.measures = self._at(self.copy, plan.copied)
+        self.doubts = self._at(self.measures, 2 * plan.measured)
+        self.lines = self._at(self.doubts, plan.doubts)
+        self.patch_terms = self._at(self.lines, plan.lines)
         self.quad_terms = self._at(self.patch_terms, TERMS * plan.patch_terms)
-        self.doubt = function.slot(self.lanes.type, self.lanes.constant(0))
-        """Zero times every result, added up: NaN where one is not finite."""
 
     def _at(self, pointer: str, index: Index) -> str:
         return self.function.element(pointer, index, self.element)
 
-    def write(self) -> str:
-        """Weights, blocks, panels, rows."""
+    def write(self) -> None:
+        """Blocks, panels, rows."""
         function, plan, correlation = self.function, self.plan, self.correlation
-        self._write_weight_terms()
-        clear_row(function, self.lanes, self.copy, plan.copied)
+        clear_row(function, self.lanes, self.copy, plan.copied + 2 * plan.measured)
         with ExitStack() as stack:
             starts = [
                 stack.enter_context(overlapping(function, axis.count, count))
                 for axis, count in zip(plan.planes.axes, plan.block, strict=True)
             ]
             fill(function, self.lanes, correlation.source, plan.planes, self.source, starts, self.copy)
+            write_doubts(function, plan, self.copy, self.measures, self.made.spreads, self.doubts)
             first = 0
             for tile, panels in plan.panels:
                 length = tile.vectors * plan.lanes
                 with function.loop(first, first + panels * length, length) as start:
-                    self._write_patch_terms(start, tile.vectors)
-                    self._write_products(tile.outs, tile.vectors)
-                    self._write_quads(start, tile.vectors)
+                    self._write_panel(start, tile)
                 first += panels * length
+            write_quads_in_doubt(function, plan, self.copy, self.made.packed, self.doubts, self.lines)
             self._write_rows(starts)
-        doubt = function.load(self.lanes.type, self.doubt)
-        return self.lanes.any_lane(self.lanes.is_nan(doubt))
 
-    # --- weights ----------------------------------------------------------------------------------------------------
-    def _write_weight_terms(self) -> None:
-        plan, correlation = self.plan, self.correlation
-        weights = correlation.weights
-        lines, numbers = (correlation.outs, weights.outs), (correlation.ins, weights.ins)
-        if not plan.is_by_inputs:
-            lines, numbers = numbers, lines
-        # Weights are gathered one by one, so that wider vectors would be more text and not faster.
-        lanes = Lanes(self.function, correlation.dtype, _GATHERED if numbers[0] >= _GATHERED else 1)
-        with self.function.loop(0, lines[0]) as line:
-            source = self._at(self.weights, self.function.mul(line, lines[1]))
-            target = self._at(self.weight_terms, self.function.mul(line, plan.weight_pitch))
-            with overlapping(self.function, numbers[0], lanes.width) as number:
-                window = self._at(source, self.function.mul(number, numbers[1]))
-                self._write_terms_of_windows(lanes, window, numbers[1], self._at(target, number))
-
-    def _write_terms_of_windows(self, lanes: Lanes, windows: str, stride: int, target: str) -> None:
-        strides = self.correlation.weights.taps[1:]
-        order = [sorted(axis.courses[0].taps, key=lambda tap: tap.offset) for axis in self.correlation.axes[1:]]
-        window = [
-            [
-                lanes.load(windows, row.index * strides[0] + column.index * strides[1], stride=stride)
-                for column in order[1]
-            ]
-            for row in order[0]
-        ]
-        self._store_terms(lanes, terms_of_window(lanes, window), target, self.plan.weight_terms)
+    # --- a panel ----------------------------------------------------------------------------------------------------
+    def _write_panel(self, start: Index, tile: Tile) -> None:
+        function, one = self.function, self.lanes.narrowed()
+        doubts = self._at(self.doubts, start)
+        count = count_doubts(self.lanes, doubts, tile.vectors)
+        most = one.constant(_MOST_IN_DOUBT * tile.vectors * self.lanes.width)
+        with function.when(one.compare("<=", count, most)):
+            self._write_patch_terms(start, tile.vectors)
+            self._write_products(tile.outs, tile.vectors)
+            self._write_quads(start, tile.vectors)
+        with function.when(one.compare(">", count, most)):
+            set_doubts(self.lanes, doubts, tile.vectors)
 
     def _store_terms(self, lanes: Lanes, terms: Sequence[Sequence[str]], target: str, pitch: int) -> None:
         for number, term in enumerate(term for row in terms for term in row):
             lanes.store(term, target, number * pitch)
 
-    # --- a panel ----------------------------------------------------------------------------------------------------
     def _write_patch_terms(self, start: Index, vectors: int) -> None:
         function, lanes, planes = self.function, self.lanes, self.plan.planes
-        rows, columns = (
-            [planes.place(number, tap) for tap in planes.axes[number].courses[0].taps] for number in (1, 2)
-        )
+        rows, columns = self.plan.offsets
         with function.loop(0, self.correlation.ins) as channel:
             source = self._at(self._at(self.copy, function.mul(channel, planes.channel_pitch)), start)
             target = self._at(self.patch_terms, function.mul(channel, vectors * lanes.width))
@@ -127,21 +106,41 @@ class _Writer:
 
     def _write_products(self, outs: int, vectors: int) -> None:
         """One product of matrices for each term."""
+        function, plan, lanes = self.function, self.plan, self.lanes
+        length = vectors * lanes.width
+        with function.loop(0, TERMS) as term, overlapping(function, self.correlation.outs, outs) as out:
+            weights = self._at(self.made.terms, function.offset((term, plan.weight_terms), (out, 1)))
+            patches = self._at(self.patch_terms, function.mul(term, plan.patch_terms))
+            totals = self._sum_chains(outs, vectors, weights, patches)
+            quads = self._at(self.quad_terms, function.offset((term, plan.quad_terms), (out, length)))
+            for row, values in enumerate(totals):
+                for vector, value in enumerate(values):
+                    lanes.store(value, quads, row * length + vector * lanes.width)
+
+    def _sum_chains(self, outs: int, vectors: int, weights: str, patches: str) -> Sequence[Sequence[str]]:
         function, plan, lanes, dtype = self.function, self.plan, self.lanes, self.correlation.dtype
         length = vectors * lanes.width
-        entry, step = (plan.weight_pitch, 1) if plan.is_by_inputs else (1, plan.weight_pitch)
-        products = Products(outs, (Column(lanes),) * vectors, self.correlation.ins)
-        with function.loop(0, TERMS) as term, overlapping(function, self.correlation.outs, outs) as out:
-            weights = self._at(
-                self._at(self.weight_terms, function.mul(term, plan.weight_terms)), function.mul(out, entry)
-            )
-            patches = self._at(self.patch_terms, function.mul(term, plan.patch_terms))
-            left = Factor(weights, entry, step, 0, dtype)
-            right = Factor(patches, lanes.width, length, 1, dtype)
-            quads = self._at(self._at(self.quad_terms, function.mul(term, plan.quad_terms)), function.mul(out, length))
-            for row, sums in enumerate(sum_products(products, left, right)):
-                for vector, value in enumerate(sums):
-                    lanes.store(value, quads, row * length + vector * lanes.width)
+
+        def add_up(channel: Index, steps: int) -> Sequence[Sequence[str]]:
+            left = Factor(self._at(weights, function.mul(channel, plan.out_pitch)), 1, plan.out_pitch, 0, dtype)
+            right = Factor(self._at(patches, function.mul(channel, length)), lanes.width, length, 1, dtype)
+            return sum_products(Products(outs, (Column(lanes),) * vectors, steps), left, right)
+
+        whole, rest = divmod(self.correlation.ins, _CHAIN)
+        if whole <= 1 and not (whole and rest):
+            return add_up(0, self.correlation.ins)
+        slots = [[function.slot(lanes.type, lanes.constant(0)) for _ in range(vectors)] for _ in range(outs)]
+
+        def add(sums: Sequence[Sequence[str]]) -> None:
+            for row, values in zip(slots, sums, strict=True):
+                for slot, value in zip(row, values, strict=True):
+                    function.store(lanes.type, lanes.add(function.load(lanes.type, slot), value), slot)
+
+        with function.loop(0, whole * _CHAIN, _CHAIN) as channel:
+            add(add_up(channel, _CHAIN))
+        if rest:
+            add(add_up(whole * _CHAIN, rest))
+        return [[function.load(lanes.type, slot) for slot in row] for row in slots]
 
     def _write_quads(self, start: Index, vectors: int) -> None:
         """From sums of products to lines of results: even and odd ones of a row by turns."""
@@ -153,17 +152,18 @@ class _Writer:
             target = self._at(target, function.mul(start, QUAD))
             with function.loop(0, vectors * width, width) as place:
                 source, target = self._at(source, place), self._at(target, function.mul(place, QUAD))
+                doubts = self._at(self.doubts, function.add(start, place))
                 terms = [
                     [lanes.load(source, (4 * row + column) * plan.quad_terms) for column in range(4)]
                     for row in range(4)
                 ]
-                doubt = function.load(lanes.type, self.doubt)
+                doubt = lanes.load(doubts)
                 for row, (even, odd) in enumerate(quad_of_terms(lanes, terms)):
                     for value in (even, odd):
                         doubt = lanes.mul_add(value, lanes.constant(0), doubt)
                     for half, both in enumerate(by_turns(lanes, even, odd)):
                         lanes.store(both, target, row * plan.row_pitch + half * width)
-                function.store(lanes.type, doubt, self.doubt)
+                lanes.store(doubt, doubts)
 
     # --- results ----------------------------------------------------------------------------------------------------
     def _write_rows(self, starts: Sequence[Index]) -> None:

@@ -10,18 +10,18 @@ from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
-#: Terms of a patch, and results of a quad along an axis.
-TERMS, QUAD = 16, 2
+#: Terms of a patch, numbers of a window, and results of a quad along an axis.
+TERMS, TAPS, QUAD = 16, 9, 2
 
 #: Cycles, by width of vectors, to compute the terms of a vector of patches, and a vector of quads from their terms.
 _TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
 
 #: Cycles to copy a number of the source, to copy a result, and to compute the terms of a window.
-_COPIED, _WRITTEN, WEIGHED = 0.5, 0.25, 20.0
+_COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 26.0
 
 #: What is written and read soon after stays in a second-level cache of a megabyte; cycles for a byte that does not, and for one
 #: that is read in order again and again.
-NEAR_BYTES, FAR, STREAMED = 768 * 1024, 0.1, 0.045
+_NEAR_BYTES, _FAR, _STREAMED = 768 * 1024, 0.1, 0.045
 
 #: Terms of weights that take more bytes do not stay in any cache, and each window takes so many cycles more to write.
 _MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
@@ -29,13 +29,7 @@ _MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
 #: The most bytes of the source that are copied at a time.
 _LARGEST_BLOCK = 2 * 1024 * 1024
 
-LINE_BYTES = 64
-
-
-def apart(count: int, line: int) -> int:
-    """So many numbers as an odd number of lines of the cache: what is an even number of them apart would share its places."""
-    lines = -(-count // line)
-    return (lines + 1 - lines % 2) * line
+_LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +61,58 @@ class QuadPlan:
         return self.tile.vectors * self.lanes
 
     @property
-    def _line(self) -> int:
-        return LINE_BYTES // self.correlation.dtype.itemsize
+    def line(self) -> int:
+        """Elements in a line of the cache."""
+        return _LINE_BYTES // self.correlation.dtype.itemsize
 
     def _apart(self, count: int) -> int:
-        return apart(count, self._line)
+        """So many numbers as an odd number of lines of the cache: an even number of them apart would share its places."""
+        lines = -(-count // self.line)
+        return (lines + 1 - lines % 2) * self.line
 
     @property
-    def is_by_inputs(self) -> bool:
-        """Whether terms of weights lie along what is summed, or along results: as the weights themselves."""
-        return abs(self.correlation.weights.ins) <= abs(self.correlation.weights.outs)
+    def places(self) -> int:
+        """Quads of a block, with what lies between rows of them and behind the last."""
+        return self.vectors * self.lanes
 
     @property
-    def weight_pitch(self) -> int:
-        """Distance of lines of terms of weights."""
-        return self._apart(self.correlation.ins if self.is_by_inputs else self.correlation.outs)
+    def offsets(self) -> tuple[list[int], list[int]]:
+        """How far the rows and columns of a patch are from its place in the copy."""
+        axes = enumerate(self.planes.axes[1:], 1)
+        rows, columns = ([self.planes.place(number, tap) for tap in axis.courses[0].taps] for number, axis in axes)
+        return rows, columns
+
+    @property
+    def window(self) -> list[list[int]]:
+        """Which weights meet the rows and columns of a window, numbered as they lie."""
+        axes = self.correlation.axes[1:]
+        rows, columns = (sorted(axis.courses[0].taps, key=lambda tap: tap.offset) for axis in axes)
+        return [[3 * row.index + column.index for column in columns] for row in rows]
+
+    @property
+    def padded_outs(self) -> int:
+        """Results of a place, as whole vectors."""
+        return -(-self.correlation.outs // self.lanes) * self.lanes
+
+    @property
+    def out_pitch(self) -> int:
+        """Distance of packed weights, and of their terms."""
+        return self._apart(self.correlation.outs)
+
+    @property
+    def packed(self) -> int:
+        """Elements of the packed weights."""
+        return TAPS * self.correlation.ins * self.out_pitch
 
     @property
     def weight_terms(self) -> int:
         """Elements for one term of all weights."""
-        ins, outs = self.correlation.ins, self.correlation.outs
-        return max(self._apart(ins) * outs, self._apart(outs) * ins)
+        return self._apart(self.correlation.ins * self.out_pitch)
+
+    @property
+    def measured(self) -> int:
+        """Elements for what is measured at all places of the copy, and for what is read past its end."""
+        return self.planes.channel_pitch + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
     def patch_terms(self) -> int:
@@ -102,23 +127,33 @@ class QuadPlan:
     @property
     def row_pitch(self) -> int:
         """Distance in the lines of results of the upper and lower rows of quads."""
-        return self._apart(QUAD * self.vectors * self.lanes)
+        return self._apart(QUAD * self.places)
 
     @property
     def copied(self) -> int:
         """Elements of the copy, and of what is read past its end."""
-        return self.planes.size + (self.tile.vectors + 1) * max(self.lanes, self._line)
+        return self.planes.size + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
     def lines(self) -> int:
         """Elements for the results of a block."""
-        return self.correlation.outs * QUAD * self.row_pitch
+        return self.padded_outs * QUAD * self.row_pitch
+
+    @property
+    def doubts(self) -> int:
+        """Elements for what is known of each quad of a block."""
+        return self._apart(self.places)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Memory for what is made of the weights: how spread windows have to be, packed weights, terms."""
+        return (self.line + self.packed + TERMS * self.weight_terms) * self.correlation.dtype.itemsize
 
     @property
     def bytes(self) -> int:
-        """Memory that it needs, whatever the layouts."""
-        elements = self.copied + self.lines + TERMS * (self.weight_terms + self.patch_terms + self.quad_terms)
-        return elements * self.correlation.dtype.itemsize
+        """Memory that it needs beside that, whatever the layouts."""
+        blocks = self.copied + 2 * self.measured + self.doubts + self.lines
+        return (blocks + TERMS * (self.patch_terms + self.quad_terms)) * self.correlation.dtype.itemsize
 
     @property
     def cycles(self) -> float:
@@ -136,11 +171,11 @@ class QuadPlan:
         transforms = self.vectors * (ins * of_patches + outs * of_quads)
         copied, written, size = self.copied, self.lines, correlation.dtype.itemsize
         copies = _COPIED * copied + _WRITTEN * written
-        far = FAR * (copied + written) * size * (self.bytes > NEAR_BYTES)
+        far = _FAR * (copied + written) * size * (self.bytes + self.weight_bytes > _NEAR_BYTES)
         terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
-        if terms > NEAR_BYTES:
-            far += STREAMED * terms * sum(panels for _, panels in self.panels)
-        window = WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
+        if terms > _NEAR_BYTES:
+            far += _STREAMED * terms * sum(panels for _, panels in self.panels)
+        window = _WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
         axes = correlation.axes
         blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))
         return ((products + transforms + copies + far) * blocks + window * ins * outs) / axes[0].count
@@ -184,7 +219,7 @@ def quad_axis(axis: Axis) -> Axis:
 def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     axes = (correlation.axes[0], *map(quad_axis, correlation.axes[1:]))
-    line = LINE_BYTES // correlation.dtype.itemsize
+    line = _LINE_BYTES // correlation.dtype.itemsize
     tiles = {choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits) for vectors in range(1, 5)}
     for block in _blocks(axes):
         planes = Planes(axes, block, correlation.ins, tuple(range(len(axes))), line)

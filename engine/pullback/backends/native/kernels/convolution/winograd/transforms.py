@@ -6,8 +6,6 @@ Results y, a window's weights g and a patch d along one axis, with terms multipl
                                 A' =               B' = (0  1  1  0)    G = (1/2  1/2  1/2)
                                     (0  1 -1 -1)        (0 -1  1  0)        (1/2 -1/2  1/2)
                                                         (0  1  0 -1)        ( 0    0    1 )
-
-The gradient of the weights is the transpose of this: g_bar = G' ((A y_bar) * (B' d)).
 """
 
 from collections.abc import Callable, Sequence
@@ -53,23 +51,3 @@ def quad_of_terms(lanes: Lanes, terms: Matrix) -> list[list[str]]:
 
 def _to_quad(lanes: Lanes, m: Sequence[str]) -> list[str]:
     return [lanes.add(lanes.add(m[0], m[1]), m[2]), lanes.sub(lanes.sub(m[1], m[2]), m[3])]
-
-
-def terms_of_quad(lanes: Lanes, quad: Matrix) -> list[list[str]]:
-    """4 x 4 terms of the cotangents of 2 x 2 results."""
-    return _both_ways(lanes, quad, _of_quad)
-
-
-def _of_quad(lanes: Lanes, y: Sequence[str]) -> list[str]:
-    return [y[0], lanes.add(y[0], y[1]), lanes.sub(y[0], y[1]), lanes.neg(y[1])]
-
-
-def window_of_terms(lanes: Lanes, terms: Matrix) -> list[list[str]]:
-    """The cotangents of 3 x 3 weights from sums of 4 x 4 products."""
-    return _both_ways(lanes, terms, _to_window)
-
-
-def _to_window(lanes: Lanes, m: Sequence[str]) -> list[str]:
-    half = lanes.constant(0.5)
-    outer = lanes.mul(half, lanes.add(m[1], m[2]))
-    return [lanes.add(m[0], outer), lanes.mul(half, lanes.sub(m[1], m[2])), lanes.add(outer, m[3])]

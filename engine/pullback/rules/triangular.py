@@ -9,20 +9,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from pullback.core.cases import cases, normal
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, adjoint, conjugate, transposed
-from pullback.rules.scipy_linalg.stacks import over_stacks
+from pullback.rules.stacks import over_stacks
 from pullback.rules.systems import solve
+
+#: For matrices of fewer rows NumPy's `solve` is faster than SciPy's functions, by what these cost in Python.
+LEAST_ROWS = 16
 
 
 @over_stacks
 def _solve(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool) -> Any:
-    return scipy.linalg.solve_triangular(
-        a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal, check_finite=False
-    )
+    from scipy import linalg  # noqa: PLC0415 (SciPy is loaded when it is first needed)
+
+    return linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal, check_finite=False)
 
 
 def _type(a: ArrayType, b: ArrayType, *, trans: int, lower: bool, unit_diagonal: bool) -> tuple[ArrayType, ...]:

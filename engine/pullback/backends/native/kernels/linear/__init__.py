@@ -1,0 +1,10 @@
+"""Linear algebra: factorizations of matrices and systems of equations, of stacks of matrices too.
+
+stacks.py            places of stacks in lanes
+small.py             matrices of few rows, written out: every element is a register, lanes are matrices or right sides
+lapack.py            larger ones, by SciPy's LAPACK and BLAS
+pulling.py           the pullback of a Cholesky factor, block by block
+matrices.py          what emitters share
+factorizations.py    the emitters of factors
+systems.py           the emitters of solutions
+"""

@@ -1,0 +1,248 @@
+"""Steps that repeat become a loop: a Python `for` of a thousand equal steps is compiled as one body.
+
+    for t in range(1000):                        scan over x and the numbers, carrying y:
+        y = np.sin(y) * a + x[t] * 0.5 ** t        sin y; mul … a; mul x_t number_t; add
+        kept.append(y)                             gives y, stacked
+
+What a step reads of steps before is carried. What is the same in every step is a constant, what differs is stacked: elements
+of one array are a slice of it, numbers and arrays that the function made are stacked when it is compiled. Values of single
+steps that are read behind the loop are taken from its stacked results.
+
+It runs before differentiation, so that the derivative is a loop too. The same operations are done on the same numbers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pullback.control.scan_rule import scan
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType
+from pullback.passes.common import identity, value_identity
+from pullback.passes.dead_code import drop_dead
+from pullback.passes.loops import repetition
+from pullback.passes.loops.elements import Written, elements_first, join_elements
+from pullback.passes.loops.form import applied
+from pullback.passes.loops.repetition import Inside, Outside, Read, Repetition, repetitions
+from pullback.rules.indexing import index
+from pullback.rules.joining import concatenate
+from pullback.rules.shapes import reshape
+
+Made: TypeAlias = tuple[int, int]
+"""What a step makes: the position of the node among those of the step, and the number of its result."""
+
+#: Bytes of a value that is made outside of the loop, another one in each step, up to which it is worth a copy in a stack.
+_MOST_COPIED = 4096
+
+#: Loops that one graph becomes, about: a loop takes a walk over all nodes, so it has to save a part of them.
+_MOST_LOOPS = 64
+
+#: Nodes that a loop has to save to be one also where it stays with the interpreter: they compile in some ten seconds.
+_ALWAYS_SAVED = 5000
+
+
+def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
+    """Make a loop of everything that repeats, of what saves most first, inside of the loops too.
+
+    `is_compiled` says whether a node becomes machine code. A loop does so as a whole or not at all, so one that has other
+    nodes is left as it is, unless it is so long that compiling it takes longer than a person waits.
+    """
+    if any(node.primitive.effect.writes for node in graph.nodes):
+        return graph
+    rolled, found = graph, False
+    if len(graph.nodes) > repetition.FEWEST_NODES_SAVED:
+        rolled = elements_first(drop_dead(graph))
+        while True:
+            least = len(rolled.nodes) // _MOST_LOOPS
+            loops = (_rolled(rolled, one, is_compiled) for one in repetitions(rolled) if one.saved >= least)
+            # A loop whose single results are all read behind it saves nothing: it would be found again, and again.
+            smaller = next((new for new in loops if new is not None and len(new.nodes) < len(rolled.nodes)), None)
+            if smaller is None:
+                break
+            rolled, found = smaller, True
+    rolled = drop_dead(join_elements(rolled)) if found else graph
+    nodes = tuple(node.with_bodies(lambda body: _rolled_inside(body, is_compiled)) for node in rolled.nodes)
+    same = all(new is old for new, old in zip(nodes, rolled.nodes, strict=True))
+    return rolled if same else replace(rolled, nodes=nodes)
+
+
+def _rolled_inside(body: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
+    rolled = roll_loops(body, is_compiled)
+    return body if rolled.captures else rolled  # bodies have no arrays of their own
+
+
+@dataclass
+class _Writer:
+    """A loop being written: its operands by group, with their names in the body, and the nodes before it."""
+
+    captured: dict[Atom, Any]
+    makers: dict[Atom, Node]
+    steps: int
+    consts: dict[Atom, Var] = field(default_factory=dict)
+    carries: dict[Any, tuple[Var, Atom]] = field(default_factory=dict)
+    xs: dict[Any, tuple[Var, Var]] = field(default_factory=dict)
+    before: Written = field(default_factory=Written)
+
+    def operand(self, read: Read, made: dict[Made, Var]) -> Atom | None:
+        """The name in the body of what a node reads; None where it would have to be copied."""
+        if isinstance(read, Outside):
+            return self.outside(read.atoms)
+        return self.carried(read) if read.delay else made[read.position, read.output]
+
+    def outside(self, atoms: Sequence[Atom]) -> Atom | None:
+        """The name in the body of what is made before the loop; None where it would have to be copied."""
+        first = atoms[0]
+        known = [identity(first)] if all(atom is first for atom in atoms) else [self._identity(atom) for atom in atoms]
+        if all(one == known[0] for one in known):
+            if isinstance(first, Literal):
+                return first
+            return self.consts.setdefault(first, Var(-1, first.type))
+        key = tuple(known)
+        if key not in self.xs:
+            stack = self._stack(atoms)
+            if stack is None:
+                return None
+            self.xs[key] = (Var(-1, first.type), stack)
+        return self.xs[key][0]
+
+    def carried(self, read: Inside) -> Var:
+        """The name in the body of a value of an earlier step; one of several steps before is handed on from carry to carry."""
+        for delay in range(1, read.delay + 1):
+            starts = read.starts[:delay]
+            key = (read.position, read.output, tuple(map(identity, starts)))
+            if key not in self.carries:
+                self.carries[key] = (Var(-1, starts[-1].type), starts[-1])
+        return self.carries[key][0]
+
+    def _identity(self, atom: Atom) -> Any:
+        if atom in self.captured:
+            return value_identity(self.captured[atom])
+        return identity(atom)
+
+    def _stack(self, atoms: Sequence[Atom]) -> Var | None:
+        """A new operand of the loop: the values of all steps along a first axis."""
+        first = atoms[0].type
+        type_ = ArrayType((self.steps, *first.shape), first.dtype)
+        if all(isinstance(atom, Literal) or atom in self.captured for atom in atoms):
+            values = [atom.value if isinstance(atom, Literal) else self.captured[atom] for atom in atoms]
+            stacked = np.array(values)
+            if stacked.dtype != first.dtype or stacked.shape != type_.shape:
+                return None  # numbers beyond 64 bits
+            return self.before.capture(stacked)
+        nodes = [self.makers[atom] for atom in atoms if atom in self.makers]
+        stack = self.before.stack(nodes, _MOST_COPIED) if len(nodes) == len(atoms) else None
+        if stack is not None or first.weak or first.nbytes > _MOST_COPIED:
+            return stack
+        rows = [self.before.apply(reshape, [atom], shape=(1, *first.shape)) for atom in atoms]
+        return self.before.apply(concatenate, rows, axis=0)
+
+
+def _rolled(graph: Graph, found: Repetition, is_compiled: Callable[[Node], bool]) -> Graph | None:
+    """The graph with a loop for what repeats, or None where that takes copies that are not worth it."""
+    step = graph.nodes[found.start : found.start + found.period]
+    if found.saved < _ALWAYS_SAVED and not all(map(is_compiled, step)):
+        return None
+    stacked = _stacked(graph, found)
+    if any(steps == {found.steps - 1} for steps in stacked.values()):
+        # Read of the last step alone, which is left outside.
+        found = found.without_last()
+        stacked = _stacked(graph, found)
+    if not found.is_worthwhile or any(_output(graph, found, 0, made).type.weak for made in stacked):
+        return None
+    loop = _Writer(
+        {capture.var: capture.value for capture in graph.captures},
+        {var: node for node in graph.nodes[: found.start] for var in node.outputs},
+        found.steps,
+    )
+    made = {
+        (position, number): Var(-1, var.type)
+        for position, node in enumerate(step)
+        for number, var in enumerate(node.outputs)
+    }
+    body: list[Node] = []
+    for position, (node, reads) in enumerate(zip(step, found.reads, strict=True)):
+        operands = [loop.operand(read, made) for read in reads]
+        inputs = tuple(operand for operand in operands if operand is not None)
+        if len(inputs) < len(operands):
+            return None
+        body.append(replace(node, inputs=inputs, outputs=tuple(made[position, k] for k in range(len(node.outputs)))))
+    return _written(graph, found, loop, made, body, stacked)
+
+
+def _written(
+    graph: Graph,
+    found: Repetition,
+    loop: "_Writer",
+    made: dict[Made, Var],
+    body: Sequence[Node],
+    stacked: dict[Made, set[int]],
+) -> Graph:
+    after = [made[key[:2]] if len(key[2]) == 1 else loop.carries[(*key[:2], key[2][:-1])][0] for key in loop.carries]
+    inputs = (*loop.consts.values(), *(var for var, _ in loop.carries.values()), *(var for var, _ in loop.xs.values()))
+    operands = [*loop.consts, *(start for _, start in loop.carries.values()), *(xs for _, xs in loop.xs.values())]
+    whole = applied(
+        scan,
+        operands,
+        body[0].source,
+        body=Graph(inputs, (), tuple(body), (*after, *(made[one] for one in stacked))),
+        carries=len(loop.carries),
+        consts=len(loop.consts),
+        length=found.steps,
+        reverse=False,
+    )
+    values: dict[Atom, Atom] = {}
+    for (position, number, starts), last in zip(loop.carries, whole.outputs, strict=False):
+        values[_output(graph, found, found.steps - len(starts), (position, number))] = last
+    behind = []
+    for (one, steps), stack in zip(stacked.items(), whole.outputs[len(loop.carries) :], strict=True):
+        for number in sorted(steps):
+            behind.append(applied(index, [stack], whole.source, key=number))
+            values[_output(graph, found, number, one)] = behind[-1].outputs[0]
+
+    def current(atom: Atom) -> Atom:
+        return values.get(atom, atom)
+
+    rest = [
+        replace(node, inputs=tuple(map(current, node.inputs)))
+        for node in graph.nodes[found.start + found.steps * found.period :]
+    ]
+    return Graph(
+        graph.inputs,
+        (*graph.captures, *loop.before.captures),
+        (*graph.nodes[: found.start], *loop.before.nodes, whole, *behind, *rest),
+        tuple(map(current, graph.outputs)),
+        tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards),
+    )
+
+
+def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
+    """What is read behind the loop and is not the end of a carry, by what makes it: of which steps."""
+    ends = {
+        (read.position, read.output, delay)
+        for reads in found.reads
+        for read in reads
+        if isinstance(read, Inside)
+        for delay in range(1, read.delay + 1)
+    }
+    made = {
+        var: (step, (position, number))
+        for step in range(found.steps)
+        for position in range(found.period)
+        for number, var in enumerate(graph.nodes[found.start + step * found.period + position].outputs)
+    }
+    rest = graph.nodes[found.start + found.steps * found.period :]
+    read_behind = [atom for node in rest for atom in node.inputs]
+    stacked: dict[Made, set[int]] = {}
+    for atom in (*read_behind, *graph.outputs, *(guard.atom for guard in graph.guards)):
+        step, one = made.get(atom, (0, None)) if isinstance(atom, Var) else (0, None)
+        if one is not None and (*one, found.steps - step) not in ends:
+            stacked.setdefault(one, set()).add(step)
+    return stacked
+
+
+def _output(graph: Graph, found: Repetition, step: int, made: Made) -> Var:
+    """What one step makes."""
+    position, number = made
+    return graph.nodes[found.start + step * found.period + position].outputs[number]

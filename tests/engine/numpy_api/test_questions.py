@@ -1,0 +1,197 @@
+"""What a function asks of a traced value is answered as for the value it stands for, in every tier."""
+
+import ast
+import copy
+import functools
+import numbers
+import pickle
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+VALUES = {
+    "array": np.array([1.0, 2.0]),
+    "single": np.array([1.0, 2.0], "f4"),
+    "complex array": np.array([1.0 + 1j, 2.0]),
+    "0-d array": np.array(1.5),
+    "scalar": np.float64(1.5),
+    "single scalar": np.float32(1.5),
+    "float": 1.5,
+    "complex": 1.5 + 0.5j,
+}
+
+CLASSES = (np.ndarray, np.generic, np.floating, np.float64, np.float32, float, int, bool, complex, list, tuple, Mapping)
+ABSTRACT = (numbers.Number, numbers.Real, numbers.Complex, numbers.Integral)
+
+
+@functools.singledispatch
+def named(x):
+    return 0
+
+
+@named.register
+def _(x: np.ndarray):
+    return 1
+
+
+@named.register
+def _(x: float):
+    return 2
+
+
+@named.register
+def _(x: np.float32):
+    return 3
+
+
+def matched(x):
+    match x:
+        case np.ndarray(shape=(2,)):
+            return 1
+        case np.ndarray():
+            return 2
+        case float():
+            return 3
+        case _:
+            return 4
+
+
+QUESTIONS = {
+    "isinstance": lambda x: [isinstance(x, kind) for kind in CLASSES],
+    "abstract": lambda x: [isinstance(x, kind) for kind in ABSTRACT],
+    "union": lambda x: [isinstance(x, int | float), isinstance(x, np.ndarray | list)],
+    "isscalar": lambda x: [np.isscalar(x), np.ndim(x), np.iterable(x), np.iscomplexobj(x)],
+    "class": lambda x: [x.__class__ is np.ndarray, issubclass(x.__class__, float)],
+    "singledispatch": lambda x: [named(x)],
+    "match": lambda x: [matched(x)],
+    "derived": lambda x: [
+        isinstance(x * 2, np.ndarray),
+        isinstance(np.sin(x), float),
+        isinstance(np.sum(x), np.float64),
+    ],
+    "reduced": lambda x: [np.isscalar(reduce(np.abs(x))) for reduce in (np.max, np.mean, np.prod, np.ptp, np.std)],
+    "views": lambda x: [isinstance(np.reshape(x, (-1,)), np.ndarray), isinstance(np.reshape(x, (-1,))[0], np.ndarray)],
+    "whole": lambda x: [
+        isinstance(np.where(np.sum(x) == 0, x, x), np.ndarray),
+        isinstance(np.asarray([1.0]) * x, np.ndarray),
+    ],
+}
+
+
+def watched(question, transform, x):
+    """The answers given inside a transform, and those outside."""
+    inside = []
+
+    def function(x):
+        inside.append(question(x))
+        return np.real(np.sum(x * np.conj(x)))
+
+    transform(function)(x)
+    return inside[0], question(x)
+
+
+TRANSFORMS = {
+    "grad": pb.grad,
+    "jvp": lambda f: lambda x: pb.jvp(f, (x,), (x,)),
+    "grad of grad": lambda f: lambda x: pb.grad(lambda x: np.sum(np.abs(pb.grad(f)(x))))(x),
+    **{tier: lambda f, tier=tier: pb.compile(f, tier=tier) for tier in pb.TIERS},
+    **{f"{tier} grad": lambda f, tier=tier: pb.compile(pb.grad(f), tier=tier) for tier in pb.TIERS},
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_traced_value_answers_as_the_value_does(value, question, transform):
+    inside, outside = watched(QUESTIONS[question], TRANSFORMS[transform], VALUES[value])
+    assert inside == outside
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_the_branch_that_a_class_chooses_is_taken(tier):
+    def by_class(x):
+        return np.sum(x**2) if isinstance(x, np.ndarray) else np.sum(x)
+
+    def by_number(x):
+        return x * 2.0 if isinstance(x, float) or np.isscalar(x) else x * 3.0
+
+    value, gradient = pb.compile(pb.value_and_grad(by_class), tier=tier)(3 * np.ones(3))
+    assert value == 27
+    np.testing.assert_array_equal(gradient, [6, 6, 6])
+    plan = pb.compile(pb.value_and_grad(by_number), tier=tier)
+    assert [plan(1.0), plan(np.float64(1.0)), plan(np.array(1.0))] == [(2, 2), (2, 2), (3, 3)]
+    if tier != "unfused":
+        assert plan.summary()["fallbacks"] == []
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_examples_of_a_batch_and_steps_of_a_loop_answer_as_their_rows_do(tier):
+    def doubled(x):
+        return x * 2.0 if isinstance(x, np.ndarray) else x * 3.0
+
+    assert pb.compile(pb.vmap(doubled), tier=tier)(np.ones(1)) == [3]
+    assert pb.compile(pb.vmap(doubled), tier=tier)(np.ones((1, 1))) == [[2]]
+    for shape, factor in (((1,), 3), ((1, 1), 2)):
+        _, rows = pb.compile(lambda x: pb.scan(lambda h, row: (h, doubled(row)), 0.0, x), tier=tier)(np.ones(shape))
+        np.testing.assert_array_equal(rows, factor * np.ones(shape))
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "native grad"])
+@pytest.mark.parametrize("value", ["array", "0-d array", "scalar"])
+def test_a_traced_value_has_every_public_attribute_of_its_class(value, transform):
+    names = [
+        name for name in dir(VALUES[value]) if not name.startswith("_") and name != "mT"
+    ]  # which an array of one axis has not
+    inside, _ = watched(
+        lambda x: [name for name in names if not hasattr(x, name)], TRANSFORMS[transform], VALUES[value]
+    )
+    assert inside == []
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "native grad"])
+def test_what_lies_in_memory_is_refused_by_name_when_it_is_used(transform):
+    for name, use in {
+        "flags": lambda x: x.flags.c_contiguous,
+        "strides": lambda x: x.strides[0],
+        "data": lambda x: x.data.nbytes,
+        "ctypes": lambda x: x.ctypes.data,
+    }.items():
+        with pytest.raises(pb.errors.TracingError, match=name):
+            watched(use, TRANSFORMS[transform], VALUES["array"])
+
+
+def test_copies_of_a_traced_value_are_traced_and_pickles_are_refused():
+    def function(x):
+        return np.sum(copy.copy(x) * copy.deepcopy(x))
+
+    np.testing.assert_array_equal(pb.grad(function)(np.ones(2)), [2, 2])
+    with pytest.raises(pb.errors.TracingError, match="pickle"):
+        pb.grad(lambda x: len(pickle.dumps(x)) * np.sum(x))(np.ones(2))
+
+
+def test_a_traced_value_is_a_leaf():
+    inside, outside = watched(lambda x: isinstance(x, Iterable), pb.grad, VALUES["array"])
+    assert inside is outside is True
+    tree = {"a": [1.0, np.ones(2)]}
+    gradient = pb.grad(lambda tree: pb.grad(lambda inner: inner["a"][0] * np.sum(inner["a"][1]))(tree)["a"][0])(tree)
+    assert gradient["a"][0] == 0
+    np.testing.assert_array_equal(gradient["a"][1], [1, 1])
+
+
+def test_the_engine_asks_for_types_where_values_may_be_traced():
+    """`isinstance(x, np.ndarray)` is true of a traced array as well: rules and transforms ask `type(x)`."""
+    engine = Path(pb.__file__).parent
+    found = []
+    for folder in ("rules", "traces", "core/kinds.py", "ir/types.py", "trees.py"):
+        for file in [engine / folder] if folder.endswith(".py") else sorted((engine / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                    classes = ast.unparse(node.args[1])
+                    plain = {"np.ndarray", "np.generic", "float", "complex"} & set(classes.replace(",", " ").split())
+                    if plain and "Traced" not in classes:
+                        found.append(f"{file.name}:{node.lineno} {classes}")
+    assert found == []
