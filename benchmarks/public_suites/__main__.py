@@ -3,6 +3,7 @@
 python -m benchmarks.public_suites autograd                      HIPS autograd's own suite, fetched by pip
 python -m benchmarks.public_suites autograd --source FOLDER      without network: a source folder or archive of it
 python -m benchmarks.public_suites pymanopt --packages FOLDER    a package built on autograd, installed in FOLDER
+python -m benchmarks.public_suites mygrad --source CHECKOUT --packages FOLDER   MyGrad's gradients as the oracle
 python -m benchmarks.public_suites torch --packages FOLDER       gradients of torch as the oracle, installed in FOLDER
 
 Another package that imports autograd is one more row in `autograd_programs.SUITES`; another engine's samples are a module
