@@ -5,6 +5,7 @@ function that it stands for. Here the latter is the gradient of this engine, on 
 compare no gradient say nothing about this engine and are left out.
 """
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,10 +32,11 @@ def gradients(
     def function(*values: Any) -> Any:
         return f(*values, **(kwargs or {}))
 
-    value, pullback = pb.vjp(function, *args)
+    run: Any = pb.vjp(function, *args)
+    value, pullback = run
     found: tuple[Any, ...] = pullback(np.reshape(back_grad, np.shape(value)))
     if _compared % PLANNED == 0:
-        _, planned = pb.compile(function, tier="native").vjp(*args)
+        planned = pb.compile(function, tier="native").vjp(*args)[1]
         for own, again in zip(found, planned(np.reshape(back_grad, np.shape(value))), strict=True):
             np.testing.assert_allclose(again, own, rtol=1e-9, atol=1e-9, err_msg="the tiers unfused and native differ")
     return found
@@ -42,7 +44,7 @@ def gradients(
 
 def pytest_collection_modifyitems() -> None:
     """Replace the numerical gradients that the factories look up when a test runs."""
-    from tests.wrappers import uber  # noqa: PLC0415 - MyGrad's, in the folder where pytest was started
+    uber = importlib.import_module("tests.wrappers.uber")  # in the folder where pytest was started
 
     for name in ("numerical_gradient", "numerical_gradient_full", "finite_difference"):
         setattr(uber, name, gradients)
