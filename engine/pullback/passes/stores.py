@@ -85,14 +85,14 @@ def _read(node: Node, makers: dict[Var, Node]) -> Sequence[Node | Atom]:
     while own is not None and (store := _maker_of_store(array, makers)) is not None:
         theirs = _places(dict(store.params)["key"], array.type.shape)
         if theirs is None:
-            break
+            return [node]
         if _are_apart(own, theirs):
             array = store.inputs[0]
             continue
         value, result = store.inputs[1], node.outputs[0]
         within = _within(own, theirs)
         if store.primitive is add_at or within is None or value.type.dtype != result.type.dtype or value.type.weak:
-            break
+            return [node]  # of the latest array: the store behind an older one would have to copy it
         return _part_of(value, selected_shape(array.type.shape, (), dict(store.params)["key"]), within, node)
     return [replace(node, inputs=(array,))]
 

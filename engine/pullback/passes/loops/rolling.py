@@ -29,6 +29,7 @@ from pullback.passes.loops.repetition import Inside, Outside, Read, Repetition, 
 from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
+from pullback.rules.storing import STORES
 
 Made: TypeAlias = tuple[int, int]
 """What a step makes: the position of the node among those of the step, and the number of its result."""
@@ -139,10 +140,15 @@ class _Writer:
         return self.before.apply(concatenate, rows, axis=0)
 
 
+def _copies_in_a_loop(node: Node) -> bool:
+    """Whether a node writes in place in straight code, but copies what a loop carries in each step."""
+    return node.primitive in STORES and node.inputs[0].type.nbytes > _MOST_COPIED
+
+
 def _rolled(graph: Graph, found: Repetition, is_compiled: Callable[[Node], bool]) -> Graph | None:
     """The graph with a loop for what repeats, or None where that takes copies that are not worth it."""
     step = graph.nodes[found.start : found.start + found.period]
-    if found.saved < _ALWAYS_SAVED and not all(map(is_compiled, step)):
+    if found.saved < _ALWAYS_SAVED and not all(is_compiled(node) and not _copies_in_a_loop(node) for node in step):
         return None
     stacked = _stacked(graph, found)
     if any(steps == {found.steps - 1} for steps in stacked.values()):
