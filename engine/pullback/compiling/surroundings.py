@@ -1,10 +1,11 @@
-"""What a function takes from around it: closures, globals, defaults, and the attributes of plain objects.
+"""What a function takes from around it: closures, globals, defaults, attributes of modules, classes and plain objects.
 
-A compiled function must not go on with yesterday's values. Arrays become hidden inputs of the plan, read again on each call
-(`pullback.compiling.substitution` makes the function meet traced values in their place, so that nothing computed from them is
-folded). Numbers, functions and classes are remembered and compared on each call, and a change means recording anew. What
-cannot be watched surely (iterators, random generators, files, modules that are not known to be constant) keeps the
-function on the tape, with the reason. The list is of what is allowed: anything unknown is an obstacle.
+A compiled function must not go on with old values. Arrays, and numbers that have changed before, become hidden inputs of the
+plan, read again on each call (`pullback.compiling.substitution` puts traced values in their place while recording, so that
+nothing computed from them is folded). Other numbers, functions and classes are compared on each call, and a change means
+recording again. Effects that happen while recording (writing, drawing random numbers) are noticed by
+`pullback.compiling.noticing`. What can be neither watched nor noticed (iterators, files) keeps the function on the tape, with
+the reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
 import importlib.util
