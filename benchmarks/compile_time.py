@@ -33,12 +33,13 @@ import numpy as np
 import pullback as pb
 from pullback.backends.native import memory, running
 from pullback.backends.native.linking import toolchain
-from pullback.compiling import compiled, program
+from pullback.compiling import program
+from pullback.passes.loops import rolling
 
 #: Functions whose time is a stage, by module; nested stages are part of what they stand in.
 STAGES: dict[str, tuple[ModuleType, str]] = {
     "record": (program, "recorded"),
-    "roll loops": (program, "roll_loops"),
+    "roll loops": (rolling, "roll_loops"),
     "differentiate": (program, "differentiate"),
     "passes": (program, "simplify"),
     "fuse": (memory, "fuse"),
@@ -48,7 +49,6 @@ STAGES: dict[str, tuple[ModuleType, str]] = {
     "IR text": (running, "emit_program"),
     "LLVM": (toolchain, "compile_object"),
     "link": (toolchain, "link_object"),
-    "page": (compiled, "_hash"),
 }
 
 FIRST_PLAN = """
@@ -195,7 +195,7 @@ def main() -> None:
     pb.compile(pb.value_and_grad(lambda x: np.sum(np.sin(x) * x)), tier="native")(np.ones(3))
     with ExitStack() as patched:
         if chosen.unrolled:
-            patched.enter_context(patch.object(program, "roll_loops", lambda graph, _: graph))
+            patched.enter_context(patch.object(rolling, "roll_loops", lambda graph, _: graph))
         for name in chosen.programs.split(","):
             for count in map(int, chosen.counts.split(",")):
                 for tier in chosen.tiers.split(","):

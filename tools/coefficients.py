@@ -100,6 +100,43 @@ def coefficients(fit: Fit) -> tuple[list[float], Real]:
     return rounded, error
 
 
+@dataclass(frozen=True)
+class Quotient:
+    """A function of h whose value by h is fitted by a quotient of polynomials in h^2, up to a top, both of which begin with 1."""
+
+    function: Function
+    top: Real
+    degree: int
+
+
+def quotient(fit: Quotient) -> tuple[list[float], list[float], Real]:
+    """Coefficients of (above - below) / h^2 and of below, lowest first, and the largest relative error before they are rounded.
+
+    The least squares are those of above - f below, divided by f and by the denominator of the round before.
+    """
+    degree, points = fit.degree, [fit.top / 2 * (1 + mp.cos(mp.pi * (2 * k + 1) / (2 * POINTS))) for k in range(POINTS)]
+    values, squares = [fit.function(x) / x for x in points], [x * x for x in points]
+    importance, before = [mp.mpf(1)] * POINTS, [mp.mpf(1)] * POINTS
+    least, best = mp.inf, mp.zeros(2 * degree, 1)
+    for _ in range(ROUNDS):
+        matrix, right = mp.zeros(POINTS, 2 * degree), mp.zeros(POINTS, 1)
+        for row, (f, z, u, q) in enumerate(zip(values, squares, importance, before, strict=True)):
+            weight = mp.sqrt(u) / (f * q)
+            for k in range(degree):
+                matrix[row, k], matrix[row, degree + k] = weight * z ** (k + 1), -weight * f * z ** (k + 1)
+            right[row] = weight * (f - 1)
+        solution = mp.lu_solve(matrix.T * matrix, matrix.T * right)
+        above, below = ([*list(solution)[first : first + degree][::-1], 1] for first in (0, degree))
+        before = [mp.polyval(below, z) for z in squares]
+        errors = [abs(mp.polyval(above, z) / q / f - 1) for f, z, q in zip(values, squares, before, strict=True)]
+        if max(errors) < least:
+            least, best = max(errors), solution
+        total = sum(u * e for u, e in zip(importance, errors, strict=True))
+        importance = [u * e / total for u, e in zip(importance, errors, strict=True)]
+    above, below = list(best)[:degree], list(best)[degree:]
+    return [float(a - b) for a, b in zip(above, below, strict=True)], [1.0, *map(float, below)], least
+
+
 def _one(_: Real) -> Real:
     return mp.mpf(1)
 
@@ -250,6 +287,9 @@ FITS: dict[str, Fit] = {
 }
 
 
+QUOTIENTS = {"tanh_double": Quotient(mp.tanh, mp.mpf("0.55"), 3)}
+
+
 def main(names: list[str]) -> None:
     """Print those that were asked for."""
     for name, fit in FITS.items():
@@ -259,6 +299,10 @@ def main(names: list[str]) -> None:
             print("    " + ", ".join(repr(float(np.float32(c))) if fit.single else repr(c) for c in rounded))
             if fit.single:
                 print("    " + ", ".join(str(np.float32(c)) for c in rounded))
+    for name, one in QUOTIENTS.items():
+        if not names or any(name.startswith(wanted) for wanted in names):
+            above, below, error = quotient(one)
+            print(f"{name}: 2**{float(mp.log(error, 2)):.2f}\n    {above}\n    {below}", flush=True)
 
 
 if __name__ == "__main__":

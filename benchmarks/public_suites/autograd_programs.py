@@ -57,6 +57,15 @@ SUITES = {
         runs_from="..",
         only_mentioning="backprop_test_factory(",
         plugin="benchmarks.public_suites.mygrad_oracle",
+        not_portable={
+            "*::test_inplace_arithmetic_bkwd*": "calls np.broadcast, which is a class and cannot dispatch",
+            "*::test_reshape_bkwd[[]in_place_reshape]": "assigns to the shape of its argument",
+            "*::test_flatten_bkwd": "calls the method of ndarray by its class",
+            "*::test_batchnorm_bkwd": "its reference function is computed with MyGrad's tensors",
+            "*::test_conv_1d_bkwd": "its reference function is computed with MyGrad's tensors",
+            "*::test_softmax_focal_bkwd": "its reference function is computed with MyGrad's tensors",
+            "*::test_softmax_crossentropy_bkwd": "its reference function is computed with MyGrad's tensors",
+        },
     ),
 }
 

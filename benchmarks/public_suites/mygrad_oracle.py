@@ -2,23 +2,40 @@
 
 MyGrad's factories of tests draw arguments and compare the gradient of a MyGrad function with a numerical one of the NumPy
 function that it stands for. Here the latter is the gradient of this engine, on the tape and as a native plan. Tests that
-compare no gradient say nothing about this engine and are left out.
+compare no gradient say nothing about this engine and are left out. NumPy functions that call `np.asarray` get
+`pb.numpy.asarray`, as the error of a traced value asks for.
 """
 
 import importlib
+import os
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
+import hypothesis
 import numpy as np
 import pytest
 from benchmarks.public_suites.pytest_recording import OUTCOMES
 
 import pullback as pb
+from pullback.core.primitive import Traced
 
 PLANNED = 10
 """One example in so many is computed as a native plan too: shapes differ from one to the next, and each is compiled."""
 
+#: How long an example takes says nothing about a gradient.
+hypothesis.settings.register_profile(
+    "oracle", max_examples=20, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
+os.environ.setdefault("HYPOTHESIS_PROFILE", "oracle")  # the suite's conftest loads it
+
 _compared = 0
+_asarray = np.asarray
+
+
+def asarray(x: Any, *args: Any, **keywords: Any) -> Any:
+    """NumPy's `asarray`, and ours for traced values."""
+    return pb.numpy.asarray(x) if isinstance(x, Traced) else _asarray(x, *args, **keywords)
 
 
 def gradients(
@@ -30,7 +47,8 @@ def gradients(
     _compared += 1
 
     def function(*values: Any) -> Any:
-        return f(*values, **(kwargs or {}))
+        with patch.object(np, "asarray", asarray):
+            return f(*values, **(kwargs or {}))
 
     run: Any = pb.vjp(function, *args)
     value, pullback = run

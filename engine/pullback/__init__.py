@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
+    from pullback.devices import device, fetch, put
     from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.transforms.batching import vmap
@@ -40,8 +41,10 @@ __all__ = [
     "contexts",
     "cut",
     "debug",
+    "device",
     "elementwise",
     "errors",
+    "fetch",
     "fori_loop",
     "grad",
     "hessian",
@@ -55,6 +58,7 @@ __all__ = [
     "optim",
     "pack",
     "primitive",
+    "put",
     "register_pytree_node",
     "rule",
     "scan",
@@ -82,8 +86,10 @@ _HOMES = {
     "contexts": "pullback.contexts",
     "cut": "pullback.transforms.constants:cut",
     "debug": "pullback.debug",
+    "device": "pullback.devices:device",
     "elementwise": "pullback.transforms.elementwise_maps:elementwise",
     "errors": "pullback.errors",
+    "fetch": "pullback.devices:fetch",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms.tiered:grad",
     "hessian": "pullback.transforms.jacobians:hessian",
@@ -98,6 +104,7 @@ _HOMES = {
     "pack": "pullback.packing:pack",
     "primitive": "pullback.custom:primitive",
     "register_pytree_node": "pullback.trees:register_pytree_node",
+    "put": "pullback.devices:put",
     "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",

@@ -10,6 +10,7 @@ PullbackError
 ├── ChangedError         an array that a pullback saved was changed before the pullback was called
 ├── StateError           what a rule kept for its pullback was used twice, out of order or in another thread
 ├── TierError            a tier this engine does not have
+├── DeviceError          a device that is not there, or arrays on several
 ├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
 
@@ -61,6 +62,10 @@ class StateError(PullbackError, RuntimeError):
 
 class TierError(PullbackError, ValueError):
     """The tier that was asked for does not exist in this engine."""
+
+
+class DeviceError(PullbackError, RuntimeError):
+    """A device that is not there, arrays on several devices, or what is not done on a device."""
 
 
 class ControlFlowError(PullbackError, TypeError):

@@ -1,9 +1,9 @@
 """A graph that is ready to run: its program, the memory it keeps, and what that amounts to."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from pullback.backends import interpreter
@@ -11,7 +11,8 @@ from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
-from pullback.core.primitive import Effect
+from pullback.compiling.rule_sources import hash_of_rules
+from pullback.core.primitive import Effect, Traced
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType
@@ -22,6 +23,40 @@ from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
 from pullback.tiers import KEEPING
+
+
+class Page:
+    """The text of a program, a hash of it and of the graph it was made of, and one of its code; made when they are asked for."""
+
+    def __init__(
+        self, graph: Graph, write: Callable[[], str], *, listings: Sequence[str] = (), machine_code: Sequence[str] = ()
+    ) -> None:
+        self._graph = graph
+        self._write = write
+        self._listings = listings
+        """Texts of the native programs that an interpreted one calls."""
+        self._machine_code = machine_code
+        """Hashes of what LLVM was given."""
+
+    @cached_property
+    def text(self) -> str:
+        """The program as `plan.explain()` shows it."""
+        return self._write()
+
+    @cached_property
+    def hash(self) -> str:
+        """The same for programs that print equally, whatever the lines of their sources."""
+        return _hash_of(format_graph(self._graph, sources=False), self.text, *self._listings)
+
+    @cached_property
+    def program(self) -> str:
+        """The same for programs that run the same code: that of their kernels and of the rules that they call, and NumPy's."""
+        rules = "" if self._machine_code and not self._listings else hash_of_rules(self._graph)
+        return _hash_of(self.hash, rules, *self._machine_code)
+
+
+def _hash_of(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +73,15 @@ class Compiled:
     """Call it with the values of the graph's inputs: it gives the outputs, or what a guard saw that it should not."""
 
     program: interpreter.Program
-    text: str
+    page: Page
     memory: tuple[Piece, ...]
     state: State | None
     constants: tuple[Any, ...]
     """Arrays that the function makes for itself."""
     overwritten: tuple[int, ...]
     """Inputs that the program overwrites and restores."""
-    summary: dict[str, Any]
+    counts: dict[str, Any]
+    """What `plan.summary()` says, but for the hashes."""
     poisoned: bool
     native: NativeProgram | None = None
     """The program as machine code, where nothing of it is left to the interpreter."""
@@ -53,6 +89,11 @@ class Compiled:
     """Names and kernels of the native programs that an interpreted one calls."""
     interpreted: int = 0
     """Steps that the interpreter does between them."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `plan.summary()` says of the program."""
+        return {**self.counts, "hash": self.page.hash, "program": self.page.program}
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -67,8 +108,13 @@ class Compiled:
             self.state.give_back(frame)
 
 
-def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Compiled:
-    """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use."""
+def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = (), values: Sequence[Any] = ()) -> Compiled:
+    """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use.
+
+    Where `values`, with which the program will be called first, have one on a device, it runs there.
+    """
+    if any(isinstance(value, Traced) for value in values):
+        return _on_device(graph, values)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
     from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
@@ -79,28 +125,53 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     return _native(share_powers(graph), owned)
 
 
+def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
+    """A program of PyTorch's functions."""
+    from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
+
+    there = [isinstance(value, Traced) for value in values]
+    device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
+    there += [False] * (len(graph.inputs) - len(there))
+    written = program.write(graph, there, device)
+    counts = {
+        "arrays": len(written.arrays),
+        "bytes": sum(type_.nbytes for type_ in written.arrays),
+        "copies": sum(node.primitive.name in ("copy", "astype", "concatenate") for node in graph.nodes),
+        "state_bytes": 0,
+        "kernels": written.kernels,
+        "flops": sum(map(flops_of, graph.nodes)),
+        "peak_bytes": written.peak_bytes,
+        "transient": [],
+        "fallbacks": list(written.fallbacks),
+    }
+    pieces = [
+        Piece(f"array {number}", type_, f"of the pool of {device}") for number, type_ in enumerate(written.arrays)
+    ]
+    page = Page(graph, lambda: written.text)
+    return Compiled(written.program, page, tuple(pieces), None, _constants(graph), (), counts, poisoned=False)
+
+
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
     """A program that keeps its memory takes it from its state."""
     schedule = plan_memory(graph, kept=keeps, owned=owned)
     poisoned = is_poisoning()
     emitted = interpreter.emit(schedule, keeps=keeps, poisons=poisoned)
     state = State(schedule.kept_types, lay_out(schedule), emitted.slots) if keeps else None
-    summary = {
+    counts = {
         **summarise(schedule),
         "peak_bytes": peak_bytes(schedule),
         "state_bytes": state.nbytes + emitted.bodies_nbytes if state is not None else 0,
         "transient": transient(schedule) if keeps else [],
         "fallbacks": list(fallbacks),
-        "hash": _hash(graph, emitted.text),
     }
     return Compiled(
         emitted.program,
-        emitted.text,
+        Page(graph, lambda: emitted.text),
         tuple(_pieces(schedule)),
         state,
         _constants(graph),
         overwritten_inputs(graph),
-        summary,
+        counts,
         poisoned,
     )
 
@@ -114,13 +185,18 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
         return _whole(graph, take_numbers_out_of_sums(sum_factors(whole)))
     split = regions.split(whole)
     compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
-    summary = dict(compiled.summary)
-    summary["kernels"] += sum(region.kernels - 1 for region in split.regions)
+    counts = dict(compiled.counts)
+    counts["kernels"] += sum(region.kernels - 1 for region in split.regions)
     for key in ("state_bytes", "peak_bytes"):
-        summary[key] += sum(region.native.memory.nbytes for region in split.regions)
+        counts[key] += sum(region.native.memory.nbytes for region in split.regions)
     listings = tuple((region.name, region.listing) for region in split.regions)
-    summary["hash"] = _hash(graph, "\n".join([compiled.text, *(listing for _, listing in listings)]))
-    return replace(compiled, summary=summary, regions=listings, interpreted=split.interpreted)
+    page = Page(
+        graph,
+        lambda: compiled.page.text,
+        listings=[listing for _, listing in listings],
+        machine_code=[region.native.text_hash for region in split.regions],
+    )
+    return replace(compiled, page=page, counts=counts, regions=listings, interpreted=split.interpreted)
 
 
 def _whole(graph: Graph, whole: Graph) -> Compiled:
@@ -131,18 +207,16 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     memory = native.memory
     types = [atom.type for atom in whole.outputs]
     state_bytes = memory.nbytes + sum(type_.nbytes for type_ in types)
-    text = listing.format_kernels(memory)
-    summary: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "arrays": 0,
         "bytes": 0,
-        "copies": 0 if memory.in_registers else len(memory.copied),
+        "copies": 0 if memory.in_registers else len(memory.copied) + len(memory.copying),
         "state_bytes": state_bytes,
         "kernels": memory.kernel_count,
         "flops": sum(map(flops_of, graph.nodes)),
         "peak_bytes": state_bytes,
         "transient": [],
         "fallbacks": [],
-        "hash": _hash(graph, text),
     }
     pieces = [Piece("arena", ArrayType((memory.nbytes,), listing.BYTE), "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
@@ -152,11 +226,8 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         return interpreter.emit(plan_memory(graph)).program
 
     program = native.runner(lambda *values: interpreted()(*values))  # noqa: PLW0108 - made when needed
-    return Compiled(program, text, tuple(pieces), None, (), (), summary, poisoned=False, native=native.program)
-
-
-def _hash(graph: Graph, text: str) -> str:
-    return hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()[:16]
+    page = Page(graph, lambda: listing.format_kernels(memory), machine_code=[native.text_hash])
+    return Compiled(program, page, tuple(pieces), None, (), (), counts, poisoned=False, native=native.program)
 
 
 def _constants(graph: Graph) -> tuple[Any, ...]:

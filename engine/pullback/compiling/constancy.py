@@ -1,6 +1,5 @@
 """Which values always do the same as long as they are the same object, and which classes only hold what can be seen."""
 
-import random
 import re
 import sys
 import types
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pullback.compiling.code_facts import READING_FILES
-from pullback.compiling.noticing import is_repeatable
+from pullback.compiling.noticing import is_generator, is_repeatable
 from pullback.compiling.places import UNASSIGNED
 from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
@@ -134,7 +133,7 @@ def is_suspicious(value: Any) -> bool:
         return (
             package(value.__module__) in EFFECTIVE_PACKAGES or value is date or getattr(value, "__base__", None) is date
         )
-    return isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random)
+    return is_generator(value)
 
 
 def of_constant_package(function: types.FunctionType) -> bool:

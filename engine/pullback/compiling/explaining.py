@@ -47,7 +47,7 @@ def passes(stages: Stages) -> Iterator[str]:
 
 def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
     """The text of a program, the native programs that it calls, and the memory it works in."""
-    yield _section(title, compiled.text.rstrip("\n"))
+    yield _section(title, compiled.page.text.rstrip("\n"))
     for name, kernels in compiled.regions:
         yield _section(f"{name} of the {title}", kernels)
     yield _section(f"memory of the {title}", _memory(compiled))
@@ -55,7 +55,7 @@ def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
 
 def why_through_python(compiled: Compiled) -> str:
     """What keeps the calls of a program from being native, and what to do; of a program that is not native throughout."""
-    reasons, programs = "; ".join(compiled.summary["fallbacks"]), len(compiled.regions)
+    reasons, programs = "; ".join(compiled.counts["fallbacks"]), len(compiled.regions)
     if not programs:  # nothing of it is native, and the reason says all there is to do
         return reasons
     calls = programs + compiled.interpreted
@@ -96,7 +96,7 @@ def bytes_of(nbytes: int) -> str:
 
 def _memory(compiled: Compiled) -> str:
     rows = [(piece.name, _with_bytes(piece.type), piece.whose) for piece in compiled.memory]
-    total = f"at most {bytes_of(compiled.summary['peak_bytes'])} of it in use at once"
+    total = f"at most {bytes_of(compiled.counts['peak_bytes'])} of it in use at once"
     return f"{_aligned(rows)}\n{total}" if rows else "none: every result is a number or a view"
 
 

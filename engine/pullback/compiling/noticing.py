@@ -8,7 +8,6 @@ whose methods Python does not tell of, are compared with what they were.
 
 import gc
 import importlib
-import logging
 import random
 import sys
 import types
@@ -16,13 +15,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from pullback.compiling.code_facts import READING_FILES
 from pullback.errors import TracingError
 from pullback.traces.recorder import Watch
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -83,12 +85,33 @@ _EFFECTS = {
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
 
-Generator = np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random
+Generator: TypeAlias = "np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random"
+
+
+def is_generator(value: object) -> TypeGuard[Generator]:
+    """Whether a value draws random numbers; `numpy.random` is not imported to know."""
+    if isinstance(value, random.Random):
+        return True
+    known = "numpy.random" in sys.modules
+    return known and isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator)
 
 
 def is_repeatable(function: types.BuiltinFunctionType) -> bool:
     """Whether a built-in function gives the same for the same arguments, and does nothing else."""
     return _why_not(function) is None
+
+
+def is_logger(value: Any) -> "TypeGuard[Logger]":
+    """Whether a value is a logger; `logging`, 4 ms, is not imported to know."""
+    return "logging" in sys.modules and isinstance(value, _loggers())
+
+
+def _is_of_loggers(code: types.CodeType, method: str) -> bool:
+    return code.co_name == method and "logging" in sys.modules and code is getattr(_loggers(), method).__code__
+
+
+def _loggers() -> Any:
+    return sys.modules["logging"].Logger
 
 
 class Noticed(Watch):
@@ -99,7 +122,7 @@ class Noticed(Watch):
 
     def __init__(self, obstacles: Mapping[types.CodeType, str], left_out: Collection[types.CodeType]) -> None:
         self.obstacle: str | None = None
-        self.loggers: list[logging.Logger] = []
+        self.loggers: list[Logger] = []
         self.ran: set[types.CodeType] = set()
         # By their ids: the hash of code is made of all it consists of, anew each time.
         self._obstacles = {id(code): obstacle for code, obstacle in obstacles.items()}
@@ -134,10 +157,10 @@ class Noticed(Watch):
             self.ran.add(code)
         if id(code) in self._obstacles:
             self._refuse(self._obstacles[id(code)])
-        if code is _IS_ENABLED:
+        if _is_of_loggers(code, "isEnabledFor"):
             self.loggers.append(frame.f_locals["self"])
-        if code is _LOG:
-            level = logging.getLevelName(frame.f_locals["level"])
+        if _is_of_loggers(code, "_log"):  # where every enabled message comes by
+            level = sys.modules["logging"].getLevelName(frame.f_locals["level"])
             return f"logs at level {level}, for which logger {frame.f_locals['self'].name!r} is enabled"
         if code.co_name in READING_FILES and code.co_filename.startswith(_NUMPY):
             return f"calls numpy.{code.co_name}"
@@ -252,5 +275,3 @@ def _remedy(reason: str) -> str:
 
 _STANDARD = str(Path(types.__file__).parent)
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]  # noqa: SLF001 - every import comes by
-_IS_ENABLED = logging.Logger.isEnabledFor.__code__
-_LOG = logging.Logger._log.__code__  # noqa: SLF001 - where every enabled message comes by

@@ -43,7 +43,8 @@ from pullback.compiling.program import Fallback, LooksFurtherError, Program, bui
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
-from pullback.errors import DifferentiationError, PlanWarning
+from pullback.devices import Carried, carried
+from pullback.errors import DifferentiationError, PlanWarning, TierError
 from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -144,6 +145,8 @@ class Plan:
         if keywords:
             return self._call_by_keyword(args, keywords)
         key, leaves = signature(args)
+        if leaves is not args and (there := self._carried(args)) is not None:
+            return there.back(self._call(there.args, {}))
         if is_poisoning():
             key = ("poisoning", key)
         families = self._families.get(key, ())
@@ -156,6 +159,13 @@ class Plan:
             self._keep(key, family)  # in use: not the next to go
         family.calls += 1
         return self._run(key, family, args, leaves)
+
+    def _carried(self, args: tuple[Any, ...]) -> Carried | None:
+        """A call with others' arrays on a device, as one with device arrays."""
+        there = carried(inner_function(self.function), args, {})
+        if there is not None and self.tier in tiers.KEEPING:
+            raise TierError(f"the tier {self.tier} does not run on {there.device} yet; use unfused or fused")
+        return there if there is not None and there.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
         """A family for what is around the function now. Numbers there that were something else before are inputs of it."""
@@ -299,7 +309,7 @@ class Plan:
         return Plan(partial(jvp, self.function), self.tier)
 
     def summary(self) -> dict[str, Any]:
-        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash.
+        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and hashes.
 
         And why the plan was recorded, how often for each reason.
         """
@@ -307,7 +317,7 @@ class Plan:
         recordings: Counter[str] = sum((history.causes for history in self._histories.values()), Counter())
         if isinstance(last, Fallback):
             counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
-            return {**counts, "fallbacks": [last.reason], "hash": None, "recordings": dict(recordings)}
+            return {**counts, "fallbacks": [last.reason], "hash": None, "program": None, "recordings": dict(recordings)}
         summary = {**last.compiled.summary, "recordings": dict(recordings)}
         if last.backward is not None:
             summary["backward"] = dict(last.backward.summary)
@@ -319,7 +329,7 @@ class Plan:
         if isinstance(last, Fallback):
             return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
         first_graph = last.stages.graphs[0][1]
-        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}{self._calls(last)}"]
+        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.counts, last.guards)}{self._calls(last)}"]
         parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
         parts.extend(explaining.passes(last.stages))
         parts.extend(explaining.program(last.compiled))

@@ -11,19 +11,20 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native import availability
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
+from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.noticing import noticing
 from pullback.compiling.surroundings import Surroundings
-from pullback.core.primitive import innermost_recorder
+from pullback.core.primitive import Traced, innermost_recorder
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard
-from pullback.ir.types import is_array_like, type_of
-from pullback.nn.recurrent.loops import write_loops
+from pullback.ir.types import is_array, is_array_like, type_of
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
-from pullback.passes.loops.rolling import roll_loops
+from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.passes.shifts import hold_shifts
 from pullback.passes.stores import forward_stores
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
@@ -117,14 +118,18 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     stages = Stages()
     gradient = function if isinstance(function, Gradient) else None
     graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild, gradient)
-    stages.add("recorded", graph)
-    graph = named(graph, stages, tier)
-    if wanted is not None and gradient is not None:
-        graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
-    else:
-        finish = _finish_values(rebuild_output)
-    overwritten = overwritten_inputs(graph)
-    compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING, looping=compiles_loops(tier)), tier=tier)
+    values = [*leaves, *surroundings.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
+    lowered = bool(values) or tier in KEEPING
+    with collecting_later():
+        stages.add("recorded", graph)
+        graph = named(graph, stages, tier)
+        if wanted is not None and gradient is not None:
+            graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
+        else:
+            finish = _finish_values(rebuild_output)
+        overwritten = overwritten_inputs(graph)
+        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier))
+        compiled = compile_graph(simple, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 
 
@@ -136,10 +141,16 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     graph = graph if forwarded is graph else stages.add("stores", forwarded)
     if not compiles_loops(tier):
         return graph
-    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+    if len(graph.nodes) > FEWEST_NODES_SAVED or any(node.bodies() for node in graph.nodes):
+        from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+        from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
 
-    rolled = roll_loops(graph, becomes_native)
-    graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
+        rolled = roll_loops(graph, becomes_native)
+        graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
+    if not any(type(node.primitive).__module__.startswith("pullback.nn.recurrent.") for node in graph.nodes):
+        return graph
+    from pullback.nn.recurrent.loops import write_loops  # noqa: PLC0415 - 10 ms that recurrent layers alone pay
+
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
@@ -151,6 +162,8 @@ def compiles_loops(tier: str) -> bool:
 
 def require_plain(leaf: Any) -> None:
     """Refuse an argument that plans do not take."""
+    if isinstance(leaf, Traced) and leaf.on_device:
+        return
     if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
@@ -259,6 +272,8 @@ def _differentiated(
     scalar(
         np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
     )
+    held = hold_shifts(graph, 1)
+    graph = graph if held is graph else stages.add("shifts", held)
     joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
     stages.add("differentiated", joint)
     if (
@@ -266,7 +281,7 @@ def _differentiated(
         and not gradient.has_aux
         and wanted.flat
         and all(mask)
-        and all(issubclass(type(leaves[leaf]), np.ndarray) for leaf in wanted.leaves)
+        and all(is_array(leaves[leaf]) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
     kinds = [type(leaves[leaf]) for leaf in wanted.leaves]
@@ -295,7 +310,7 @@ def _finish_gradients(
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = next(values) if gradient.with_value else None
-        if gradient.with_value and not issubclass(type(value), np.generic):
+        if gradient.with_value and not issubclass(type(value), np.generic | Traced):
             value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [

@@ -26,6 +26,7 @@ from pullback.backends.native.entry import (
     plain_form,
     steps_of,
 )
+from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph
 from pullback.compiling.program import (
     CannotCompileError,
@@ -46,6 +47,7 @@ from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
+from pullback.passes.shifts import hold_shifts
 from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like, name_of
 from pullback.transforms.fingerprints import Watch, samples
@@ -69,34 +71,37 @@ def _build(
         require_plain(differentiable(leaf, function))
     stages = Stages()
     graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild)
-    stages.add("recorded", graph)
-    graph = named(graph, stages, tier)
-    _require_values(graph)
-    joint, mask = with_pullback(graph, range(len(leaves)))
-    stages.add("differentiated", joint)
-    joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
-    parts = part(joint, len(graph.inputs), len(graph.outputs))
-    stages.add("forward", parts.forward)
-    stages.add("backward", parts.backward)
-    arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
-    backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
-    kinds = [type(leaf) for leaf in leaves]
-    derivative = Derivative(
-        function,
-        backward,
-        rebuild,
-        rebuild_output,
-        tuple(atom.type for atom in graph.outputs),
-        tuple(mask),
-        tuple(kinds),
-        len(parts.saved),
-        _values_read(parts.backward, len(parts.saved)),
-        once=once,
-    )
-    finish = Finish(derivative.finish, _no_form)
-    return Program(
-        compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward, quiet=quiet
-    )
+    with collecting_later():
+        stages.add("recorded", graph)
+        graph = named(graph, stages, tier)
+        _require_values(graph)
+        held = hold_shifts(graph, len(graph.outputs))
+        graph = graph if held is graph else stages.add("shifts", held)
+        joint, mask = with_pullback(graph, range(len(leaves)))
+        stages.add("differentiated", joint)
+        joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
+        parts = part(joint, len(graph.inputs), len(graph.outputs))
+        stages.add("forward", parts.forward)
+        stages.add("backward", parts.backward)
+        arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
+        backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
+        kinds = [type(leaf) for leaf in leaves]
+        derivative = Derivative(
+            function,
+            backward,
+            rebuild,
+            rebuild_output,
+            tuple(atom.type for atom in graph.outputs),
+            tuple(mask),
+            tuple(kinds),
+            len(parts.saved),
+            _values_read(parts.backward, len(parts.saved)),
+            once=once,
+        )
+        finish = Finish(derivative.finish, _no_form)
+        return Program(
+            compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward, quiet=quiet
+        )
 
 
 def _no_form(_: Sequence[Any]) -> Any:

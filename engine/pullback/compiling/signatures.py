@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.ir.types import is_array
 
 _NUMBERS = frozenset({bool, int, float, complex})
 
@@ -29,4 +30,6 @@ def signature(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...] | list[Any]]:
 
 
 def _leaf_key(leaf: Any) -> Any:
-    return (type(leaf), leaf.shape, leaf.dtype) if issubclass(type(leaf), np.ndarray) else type(leaf)
+    if not is_array(leaf):
+        return type(leaf)
+    return type(leaf), leaf.shape, leaf.dtype, leaf.device

@@ -9,13 +9,12 @@ the reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
 import importlib.util
-import logging
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from pullback.compiling.constancy import (
     package,
     slots_of,
 )
-from pullback.compiling.noticing import Generator
+from pullback.compiling.noticing import Generator, is_generator, is_logger
 from pullback.compiling.places import (
     CLASS_LABELS,
     UNASSIGNED,
@@ -79,6 +78,9 @@ from pullback.compiling.substitution import (
 from pullback.custom import CustomPrimitive
 from pullback.ir.types import ArrayType, type_of
 from pullback.rule import StatefulRule
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 #: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
 LARGEST_COMPARED_BYTES = 16 * 1024
@@ -202,7 +204,7 @@ class Surroundings:
         """Whether recording has to be watched."""
         return self._is_suspicious or bool(self.left_out) or any(part.obstacle for part in self._walked.values())
 
-    def watch_logger(self, logger: logging.Logger) -> None:
+    def watch_logger(self, logger: "Logger") -> None:
         """Watch what a logger writes."""
         above: Any = logger
         self._watch(Named(logger.manager.__dict__, "_disable"), logger.manager.disable, "logging.disable")
@@ -327,10 +329,10 @@ class Surroundings:
         if isinstance(value, types.BuiltinFunctionType):  # a method of something made by a module written in C
             self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=True)
             return Part(value)
-        if isinstance(value, Generator):
+        if is_generator(value):
             self.generators.append(value)
             return Part(value)
-        if isinstance(value, logging.Logger):
+        if is_logger(value):
             self._is_suspicious = True
             return Part(value)
         if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):

@@ -42,6 +42,14 @@ def unbroadcast(v: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     return cast(v, dtype)
 
 
+def broadcast_shape(first: Shape, *others: Shape) -> Shape:
+    """The shape that operands of these shapes have together; most have the same, or are numbers."""
+    for shape in others:
+        if shape != first and shape:
+            return np.broadcast_shapes(first, *others) if first else broadcast_shape(*others)
+    return first
+
+
 def cast(v: Any, dtype: np.dtype[Any]) -> Any:
     """A tangent or cotangent in the dtype of the value it belongs to; the real part, where that is real."""
     if v.dtype.kind == "c" and dtype.kind != "c":
@@ -86,7 +94,7 @@ class Scalar(Primitive):
         """Broadcast shape, promoted dtype."""
         if params:
             raise TypeError(f"{self.name} takes no parameters, got {sorted(params)}")
-        shape = np.broadcast_shapes(*(type_.shape for type_ in types))
+        shape = broadcast_shape(*[type_.shape for type_ in types])
         weak = self.operator is not None and all(type_.weak for type_ in types)
         operands = tuple(promotable(type_) for type_ in types)
         if weak:  # Python counts its truth values as integers

@@ -70,6 +70,8 @@ class Traced:
     """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
 
     __slots__ = ("memory", "trace")
+    #: Whether it is an array in the memory of a device: a value, which nothing but the lowest trace follows.
+    on_device: ClassVar[bool] = False
     trace: Trace
     #: What its object shows where it is an argument, a view, or has been stored into (`pullback.numpy_api.memory`); else None.
     memory: Any
@@ -87,6 +89,26 @@ class Traced:
         """What is computed of this array while it holds a plain one."""
         return result
 
+    def on(self, device: Any) -> Any:
+        """Of an array on a device: the same on another."""
+        raise NotImplementedError  # on a device alone
+
+    def filled(self, value: int) -> Any:
+        """Of an array on a device: one like it, of one number."""
+        raise NotImplementedError  # on a device alone
+
+    def placed(self, value: Any) -> Any:
+        """Of an array on a device: a plain value in its type, beside it; what is traced as it is."""
+        raise NotImplementedError  # on a device alone
+
+    def separated(self, others: Sequence[Any]) -> Any:
+        """Of an array on a device: itself, or a copy where it shares memory with one of the others or within itself."""
+        raise NotImplementedError  # on a device alone
+
+    def fetched(self) -> Any:
+        """Of an array on a device: a NumPy array of its elements."""
+        raise NotImplementedError  # on a device alone
+
 
 class _Given:
     """The mark of an argument, as its memory: it shows what it was given, and is not for the function to write to."""
@@ -96,6 +118,11 @@ class _Given:
 
 
 GIVEN = _Given()
+
+
+def is_followed(x: Any) -> bool:
+    """Whether a transformation follows a value; an array on a device is plain to all of them."""
+    return isinstance(x, Traced) and not x.on_device
 
 
 def current(x: Any) -> Any:

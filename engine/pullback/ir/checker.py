@@ -1,7 +1,9 @@
 """The type check that runs before and after every pass."""
 
+from collections.abc import Sequence
+
 from pullback.errors import GraphError
-from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.printer import format_graph
 
 
@@ -18,27 +20,25 @@ def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:
             raise GraphError(f"value {var.index} is defined twice in\n{format_graph(graph)}")
         defined.add(var)
 
-    def use(atom: Atom, where: str) -> None:
-        if not isinstance(atom, Literal) and atom not in defined:
-            raise GraphError(f"value {atom.index} is used by {where} before it is defined")
+    def use(atoms: Sequence[Atom], where: str) -> None:
+        for atom in atoms:
+            if isinstance(atom, Var) and atom not in defined:
+                raise GraphError(f"value {atom.index} is used by {where} before it is defined")
 
     for var in (*graph.inputs, *(capture.var for capture in graph.captures)):
         define(var)
     for node in graph.nodes:
-        for atom in node.inputs:
-            use(atom, node.primitive.name)
-        _check_types(node, typed)
+        use(node.inputs, node.primitive.name)
+        if node not in typed:
+            typed.add(node)
+            _check_types(node)
         for var in node.outputs:
             define(var)
-    for atom in (*graph.outputs, *(guard.atom for guard in graph.guards)):
-        use(atom, "return or a guard")
+    use((*graph.outputs, *(guard.atom for guard in graph.guards)), "return or a guard")
     return graph
 
 
-def _check_types(node: Node, typed: set[Node]) -> None:
-    if node in typed:
-        return
-    typed.add(node)
+def _check_types(node: Node) -> None:
     for _, body in node.bodies():
         if body.captures:
             raise GraphError(f"{node.primitive.name} at {node.source} has a body with captures; bodies are closed")

@@ -12,6 +12,7 @@ needs no node of its own.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, TypeAlias
 
 from pullback.core.primitive import Primitive
@@ -64,6 +65,12 @@ class Node:
             elif isinstance(value, tuple):
                 found += [(f"{name}[{k}]", part) for k, part in enumerate(value) if isinstance(part, Graph)]
         return found
+
+    def reading(self, inputs: tuple[Atom, ...]) -> "Node":
+        """The node with other operands; the node itself where they are its own."""
+        if all(map(is_, inputs, self.inputs)):
+            return self
+        return Node(self.primitive, inputs, self.params, self.outputs, self.source)
 
     def with_bodies(self, change: Callable[["Graph"], "Graph"]) -> "Node":
         """The node with every graph among its parameters changed."""

@@ -56,6 +56,11 @@ def is_array_like(value: Any) -> bool:
     return issubclass(type(value), (np.ndarray, np.generic)) or type(value) in _PYTHON_SCALARS
 
 
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, of NumPy or on a device, and neither a number nor traced."""
+    return issubclass(type(value), np.ndarray) or getattr(type(value), "on_device", False)
+
+
 def dtype_of(value: Any) -> np.dtype[Any]:
     """Dtype of a value, traced or not; of a Python number the one NumPy gives it."""
     dtype: np.dtype[Any] | None = getattr(value, "dtype", None)

@@ -83,9 +83,9 @@ def _shifted(x: Any, axis: int) -> tuple[Any, Any]:
 
     The shift is the same for every result, so it is a constant to derivatives.
     """
-    top = stop(np.max(_real(x), axis=axis, keepdims=True))
-    top = np.where(np.isinf(top), 0, top).astype(top.dtype)
-    return x - top, top
+    x = _real(x) if x.dtype.kind == "f" else _real(x).astype(float)
+    top = stop(np.max(x, axis=axis, keepdims=True))
+    return rules.below_largest(x, top), top
 
 
 def _log(total: Any) -> Any:

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.errors import NeedsValueError, TracingError
+from pullback.ir.types import type_of
 from pullback.numpy_api import contractions
-from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
-from pullback.rules.matrices import adjoint, conjugate, real
+from pullback.rules.matrices import adjoint, conjugate, matrix_dtype, real, real_dtype
 
 
 class EigResult(NamedTuple):
@@ -164,10 +165,12 @@ def svdvals(x: Any, /) -> Any:
 
 # --- least squares and rank -----------------------------------------------------------------------------------------
 @implements(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    if rcond is not None and rtol is not None:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NONE) -> Any:
+    if rcond is not None and rtol is not NONE:
         raise ValueError("numpy.linalg.pinv: rtol and rcond are two names of one thing; give one of them")
-    tolerance = rtol if rcond is None else rcond
+    tolerance = rcond if rtol is NONE else rtol
+    if rtol is None:
+        tolerance = max(np.shape(a)[-2:]) * np.finfo(real_dtype(matrix_dtype("pinv", type_of(a)))).eps
     return pseudoinverse.pinv(a, rtol=_number("numpy.linalg.pinv", tolerance), hermitian=bool(hermitian))
 
 

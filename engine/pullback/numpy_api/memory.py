@@ -176,7 +176,8 @@ def replace(array: Any, value: Any) -> None:
         raise TracingError(
             "a store into an argument: NumPy would change the caller's array; write to a copy, x = x.copy(), and return it"
         )
-    if (memory.born if isinstance(memory, Contents) else array.trace) is not here:
+    born = memory.born if isinstance(memory, Contents) else here if array.on_device else array.trace
+    if born is not here:
         raise TracingError(
             "a store into an array from around the function that is traced here, which would see it only once; "
             "make the array in this function, y = y.copy(), or pass it and return the new one"

@@ -40,6 +40,8 @@ def concrete(x: Any, function: str) -> Any:
             f"{function} gives an array whose shape depends on values, which cannot be compiled; the function runs eagerly"
         )
     while isinstance(x, Traced):
+        if x.on_device:
+            return x.fetched()
         if not hasattr(x, "value"):
             raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch")
         x = current(x.value)

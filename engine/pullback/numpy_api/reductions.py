@@ -8,7 +8,7 @@ from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, numbe
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
-from pullback.rules import logic, reductions
+from pullback.rules import exponential, logic, reductions, softmax
 from pullback.rules.complex_numbers import conj, real
 from pullback.rules.quotients import spread
 
@@ -48,11 +48,8 @@ def prod(
     axes = _axes_of(a, axis)
     if len(axes) == 1:
         product = reductions.prod(a, axis=axes[0])
-    else:  # several axes are made one
-        rest = np.ndim(a) - len(axes)
-        behind = moveaxis(a, axes, tuple(range(rest, np.ndim(a))))
-        lengths = np.shape(behind)
-        product = reductions.prod(reshape(behind, (*lengths[:rest], number_of(lengths[rest:]))), axis=rest)
+    else:
+        product = reductions.prod(_joined(a, axes), axis=np.ndim(a) - len(axes))
     product = expand_dims(product, axes) if keepdims else product
     return product if _absent(initial) else product * initial
 
@@ -198,6 +195,33 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return sum_(logic.not_equal(a, 0), axis, keepdims=keepdims)
 
 
+def logaddexp_reduced(
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NONE,
+    where: Any = True,
+) -> Any:
+    """`numpy.logaddexp.reduce`, with the largest element taken off first."""
+    refuse("numpy.logaddexp.reduce", out=out)
+    a = _chosen(a if dtype is None else astype(a, dtype), where, -np.inf)
+    axes = _axes_of(a, axis)
+    if not axes:
+        return a if _absent(initial) else exponential.logaddexp(a, initial)
+    total = softmax.logsumexp(_joined(a, axes), axis=np.ndim(a) - len(axes))
+    total = expand_dims(total, axes) if keepdims else total
+    return total if _absent(initial) else exponential.logaddexp(total, initial)
+
+
+def logaddexp2_reduced(a: Any, axis: Any = 0, **options: Any) -> Any:
+    """`numpy.logaddexp2.reduce`."""
+    if not _absent(options.get("initial", NONE)):
+        options["initial"] = options["initial"] * exponential.LN_2
+    return logaddexp_reduced(a * exponential.LN_2, axis, **options) / exponential.LN_2
+
+
 # --- numbers that are not there --------------------------------------------------------------------------------------
 @implements(np.nansum)
 def nansum(
@@ -298,6 +322,14 @@ def _numbers(a: Any, where: Any) -> Any:
 def _axes_of(a: Any, axis: Any) -> tuple[int, ...]:
     """The axes to reduce. An array of shape () has none, yet NumPy reduces it along 0 and -1 as well."""
     return () if np.ndim(a) == 0 and axis in (0, -1) else normalized_axes(axis, np.ndim(a))
+
+
+def _joined(a: Any, axes: tuple[int, ...]) -> Any:
+    """The array with several axes made one, its last."""
+    rest = np.ndim(a) - len(axes)
+    behind = moveaxis(a, axes, tuple(range(rest, np.ndim(a))))
+    lengths = np.shape(behind)
+    return reshape(behind, (*lengths[:rest], number_of(lengths[rest:])))
 
 
 def _absent(option: Any) -> bool:

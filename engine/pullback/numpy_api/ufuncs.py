@@ -117,6 +117,8 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.minimum: reductions.min_,
     np.logical_and: reductions.all_,
     np.logical_or: reductions.any_,
+    np.logaddexp: reductions.logaddexp_reduced,
+    np.logaddexp2: reductions.logaddexp2_reduced,
 }
 
 ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}

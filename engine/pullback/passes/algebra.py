@@ -60,7 +60,7 @@ def _without_broadcasts(node: Node, makers: dict[Var, Node]) -> Node:
         candidate = [*inputs[:position], maker.inputs[0], *inputs[position + 1 :]]
         if np.broadcast_shapes(*(operand.type.shape for operand in candidate)) == node.outputs[0].type.shape:
             inputs = candidate
-    return replace(node, inputs=tuple(inputs)) if inputs != list(node.inputs) else node
+    return node.reading(tuple(inputs))
 
 
 def _square_of(atom: Atom, node: Node) -> Node:

@@ -1,6 +1,5 @@
 """Common subexpressions: what has been computed is not computed again."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ def merge_common(graph: Graph) -> Graph:
 
     def step(node: Node) -> Node | tuple[Atom, ...]:
         if twins:
-            inputs = tuple(twins.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
-            node = replace(node, inputs=inputs)
+            node = node.reading(tuple(twins.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs))
         if node.primitive.effect is not Effect.NONE:
             return node
         key = (

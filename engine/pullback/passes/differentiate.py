@@ -101,5 +101,5 @@ def _with_literal(graph: Graph, var: Var, literal: Literal) -> Graph:
     def current(atom: Atom) -> Atom:
         return literal if atom is var else atom
 
-    nodes = tuple(replace(node, inputs=tuple(map(current, node.inputs))) for node in graph.nodes)
+    nodes = tuple(node.reading(tuple(map(current, node.inputs))) for node in graph.nodes)
     return replace(graph, nodes=nodes, outputs=tuple(map(current, graph.outputs)))

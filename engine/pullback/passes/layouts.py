@@ -36,11 +36,28 @@ def copy_for_layouts(graph: Graph) -> Graph:
             if isinstance(atom, Var) and not _fits(node, position, _layout(atom, layouts)):
                 copied = inputs[position] = Var(next(numbers), atom.type)
                 nodes.append(Node(copy, (atom,), (), (copied,), node.source))
-        inner = replace(inner, inputs=tuple(inputs))
+        inner = inner.reading(tuple(inputs))
         nodes.append(inner)
         if node.primitive in _VIEWS and node.outputs[0].type.shape:
             layouts[node.outputs[0]] = node.primitive.evaluate(_layout(inputs[0], layouts), **dict(node.params))
     return replace(graph, nodes=tuple(nodes))
+
+
+def places_of(graph: Graph) -> dict[Atom, PlaceArray]:
+    """How values lie: those that nodes make and inputs in C order, views of them as NumPy makes them, without copies."""
+    layouts: dict[Atom, PlaceArray] = {}
+    for atom in (*graph.inputs, *(capture.var for capture in graph.captures)):
+        layouts[atom] = places(atom.type.shape)
+    for node in graph.nodes:
+        for var in node.outputs:
+            layouts[var] = places(var.type.shape)
+        if node.primitive in _VIEWS and node.outputs[0].type.shape and isinstance(node.inputs[0], Var):
+            result, operand = node.outputs[0], layouts[node.inputs[0]]
+            if node.primitive is not reshape:
+                layouts[result] = node.primitive.evaluate(operand, **dict(node.params))
+            elif _fits(node, 0, operand):
+                layouts[result] = np.reshape(operand, result.type.shape, copy=False)
+    return layouts
 
 
 def _layout(atom: Atom, layouts: Mapping[Var, PlaceArray]) -> PlaceArray:

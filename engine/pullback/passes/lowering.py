@@ -16,7 +16,7 @@ from pullback.core.kinds import Scalar
 from pullback.core.pieces import Pieces
 from pullback.core.primitive import Primitive, tracing
 from pullback.errors import PullbackError
-from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
 from pullback.traces.recorder import GraphTracer, Recorder
 
 Form = Callable[..., Any] | None
@@ -61,8 +61,20 @@ def lower(graph: Graph) -> Graph:
 
 
 def _lower_inside(body: Graph) -> Graph:
-    lowered = lower(body)
-    return body if lowered.captures else lowered  # a body has no arrays of its own
+    return inside(body, lower(body))
+
+
+def inside(body: Graph, written: Graph) -> Graph:
+    """A body as it is written out, with its numbers where they are read; as it was where there are arrays, of which it has none."""
+    if any(capture.var.type.shape for capture in written.captures):
+        return body
+    numbers = {capture.var: Literal(np.asarray(capture.value)[()], capture.var.type) for capture in written.captures}
+
+    def current(atom: Atom) -> Atom:
+        return numbers.get(atom, atom) if isinstance(atom, Var) else atom
+
+    nodes = tuple(replace(node, inputs=tuple(map(current, node.inputs))) for node in written.nodes)
+    return replace(written, captures=(), nodes=nodes, outputs=tuple(map(current, written.outputs)))
 
 
 def written_out(graph: Graph, form_of: Callable[[Primitive], Form]) -> Graph:

@@ -8,6 +8,7 @@ from pullback.ir.graph import Graph, Node
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.decompositions import drop_vectors, share_decompositions
 from pullback.passes.layouts import copy_for_layouts
 from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
@@ -22,10 +23,13 @@ from pullback.passes.masks import mask_before_spreading
 from pullback.passes.outer_products import join_outer_products
 from pullback.passes.parts import join_parts
 from pullback.passes.slices import slice_operands
+from pullback.passes.stacked_products import sum_within_products
+from pullback.passes.store_order import order_stores
 from pullback.passes.stores import forward_stores
 from pullback.passes.systems import factor_systems
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
+from pullback.passes.wholes import reshape_wholes
 from pullback.rules.pooling import max_spread
 
 Pass = tuple[str, Callable[[Graph], Graph]]
@@ -93,18 +97,26 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
     if any(node.primitive.effect.writes for node in graph.nodes):
         graph = stages.add("undone writes", drop_undone_writes(graph))
     if not any(node.primitive.effect.writes for node in graph.nodes):
+        decomposed = share_decompositions(graph, native=lowered and looping)
+        graph = graph if decomposed is graph else stages.add("decompositions", decomposed)
         graph = stages.add("systems", factor_systems(graph, native=lowered and looping))
     if lowered:
         graph = stages.add("lowered", lower(graph))
         if not any(node.primitive.effect.writes for node in graph.nodes):
             graph = stages.add("parts", join_parts(graph))
+            whole = reshape_wholes(graph)
+            graph = graph if whole is graph else stages.add("wholes", whole)
             forwarded = forward_stores(graph)
             graph = graph if forwarded is graph else stages.add("stores", forwarded)
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
+    valued = drop_vectors(graph)
+    graph = graph if valued is graph else stages.add("decompositions: values alone", valued)
     if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
         if looping:
             graph = stages.add("outer products", join_outer_products(graph))
+        stacked = sum_within_products(graph)
+        graph = graph if stacked is graph else stages.add("stacked products", stacked)
         graph = stages.add("products", turn_products(graph))
     if lowered and looping and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: shifting", shift_carries(graph))
@@ -112,4 +124,10 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
         graph = stages.add("loops: panels", lay_in_panels(graph))
     if lowered and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: packing", pack_before_loops(graph))
-    return stages.add("layouts", copy_for_layouts(graph)) if lowered else graph
+    return _arranged(graph, stages) if lowered else graph
+
+
+def _arranged(graph: Graph, stages: Stages) -> Graph:
+    graph = stages.add("layouts", copy_for_layouts(graph))
+    ordered = order_stores(graph)
+    return graph if ordered is graph else stages.add("order of stores", ordered)

@@ -55,7 +55,7 @@ def share_powers(graph: Graph) -> Graph:
             substitutes[node.outputs[0]] = powered(now, exponent, node.source)
             continue
         inputs = tuple(substitutes.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
-        nodes.append(replace(node, inputs=inputs).with_bodies(share_powers))
+        nodes.append(node.reading(inputs).with_bodies(share_powers))
 
     def current(atom: Any) -> Any:
         return substitutes.get(atom, atom) if isinstance(atom, Var) else atom

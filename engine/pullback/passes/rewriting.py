@@ -20,8 +20,7 @@ def rewrite(graph: Graph, step: Rewrite) -> Graph:
 
     nodes: list[Node] = []
     for node in graph.nodes:
-        inputs = tuple([current(atom) for atom in node.inputs]) if substitutes else node.inputs
-        result = step(node if inputs == node.inputs else replace(node, inputs=inputs))
+        result = step(node.reading(tuple([current(atom) for atom in node.inputs])) if substitutes else node)
         if isinstance(result, Node):
             nodes.append(result)
         else:

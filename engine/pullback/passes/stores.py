@@ -8,19 +8,23 @@
     b = set_at a v {key=0}          c = concatenate v w        an array that stores fill is joined, its parts made in place
     c = set_at b w {key=1}    ->
 
+    b = set_at a v {key=(3, 0)}     u = concatenate v w        and so is a row; what reads it reads one value, not two
+    c = set_at b w {key=(3, 1:)} -> c = set_at a u {key=3}
+
 A loop of stores in Python, `u[t + 1] = f(u[t])`, is then its rows, and the array is put together once; and so are its cotangents.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import Shape
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.keys import Place, are_apart, as_range, covers, places_of, within
 from pullback.passes.loops.form import applied
+from pullback.passes.loops.repetition import FEWEST_STEPS
 from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import broadcast_to, reshape
@@ -29,8 +33,13 @@ from pullback.rules.storing import STORES, add_at, selected_shape, set_at
 #: Of an axis, the part that stores have to fill at least for the array to be joined instead of stored into.
 _FILLED = 0.5
 
-#: A place along an axis: a number, which takes the axis away, or a range.
-_Place = int | range
+_Stored: TypeAlias = tuple[tuple[Place, ...], Node]
+"""What a store replaces, and the store."""
+
+_Kind: TypeAlias = tuple[Shape, tuple[range | None, ...]]
+
+#: Stores that become one row at most: each store looks back for so many.
+_MOST_JOINED = 32
 
 
 def forward_stores(graph: Graph) -> Graph:
@@ -54,16 +63,19 @@ def _forwarded(graph: Graph) -> Graph:
         nodes.append(node)
         makers.update((var, node) for var in node.outputs)
 
+    rows = _Rows.of(graph)
     for old in graph.nodes:
-        node = replace(old, inputs=tuple(known.get(atom, atom) for atom in old.inputs)).with_bodies(forward_stores)
+        node = old.reading(tuple(known.get(atom, atom) for atom in old.inputs)).with_bodies(forward_stores)
         if node.primitive is index:
-            for made in _read(node, makers):
+            for made in _read(node, makers, rows):
                 if isinstance(made, Node):
                     emit(made)
                 else:
                     known[node.outputs[0]] = made
         elif node.primitive is set_at:
-            emit(_without_stored_over(node, makers))
+            store = _without_stored_over(node, makers)
+            for made in _row(store, makers, rows) or [store]:
+                emit(made)
         else:
             emit(node)
     guards = tuple(replace(guard, atom=known.get(guard.atom, guard.atom)) for guard in graph.guards)
@@ -78,34 +90,37 @@ def _maker_of_store(atom: Atom, makers: dict[Var, Node]) -> Node | None:
     return maker if maker is not None and maker.primitive in STORES and len(maker.inputs) == 2 else None
 
 
-def _read(node: Node, makers: dict[Var, Node]) -> Sequence[Node | Atom]:
+def _read(node: Node, makers: dict[Var, Node], rows: "_Rows") -> Sequence[Node | Atom]:
     """A read of an array after stores, of the array before those that it does not see, or of what was stored."""
     array = node.inputs[0]
-    own = _places(dict(node.params)["key"], array.type.shape)
+    own = places_of(dict(node.params)["key"], array.type.shape)
     while own is not None and (store := _maker_of_store(array, makers)) is not None:
-        theirs = _places(dict(store.params)["key"], array.type.shape)
+        theirs = places_of(dict(store.params)["key"], array.type.shape)
         if theirs is None:
             return [node]
-        if _are_apart(own, theirs):
+        if are_apart(own, theirs):
             array = store.inputs[0]
             continue
         value, result = store.inputs[1], node.outputs[0]
-        within = _within(own, theirs)
-        if store.primitive is add_at or within is None or value.type.dtype != result.type.dtype or value.type.weak:
-            return [node]  # of the latest array: the store behind an older one would have to copy it
-        return _part_of(value, selected_shape(array.type.shape, (), dict(store.params)["key"]), within, node)
+        for places, piece in rows.pieces(store):
+            if (part := within(own, places)) is not None:
+                return _part_of(piece, piece.type.shape, part, node)
+        part = within(own, theirs)
+        if store.primitive is add_at or part is None or value.type.dtype != result.type.dtype or value.type.weak:
+            break
+        return _part_of(value, selected_shape(array.type.shape, (), dict(store.params)["key"]), part, node)
     return [replace(node, inputs=(array,))]
 
 
-def _part_of(value: Atom, shape: Shape, within: tuple[Any, ...], node: Node) -> Sequence[Node | Atom]:
+def _part_of(value: Atom, shape: Shape, key: tuple[Any, ...], node: Node) -> Sequence[Node | Atom]:
     """What a key reads of a value that was broadcast to a shape when it was stored."""
     made: list[Node | Atom] = []
     if value.type.shape != shape:
         made.append(applied(broadcast_to, [value], node.source, shape=shape))
         value = made[-1].outputs[0]  # type: ignore[union-attr]  # it was just made
-    if all(part == slice(None) for part in within):
+    if all(part == slice(None) for part in key):
         return [*made, value]
-    return [*made, replace(node, inputs=(value,), params=(("key", within),))]
+    return [*made, replace(node, inputs=(value,), params=(("key", key),))]
 
 
 def _without_stored_over(node: Node, makers: dict[Var, Node]) -> Node:
@@ -113,84 +128,181 @@ def _without_stored_over(node: Node, makers: dict[Var, Node]) -> Node:
     if len(node.inputs) > 2:
         return node
     array = node.inputs[0]
-    own = _places(dict(node.params)["key"], array.type.shape)
+    own = places_of(dict(node.params)["key"], array.type.shape)
     while own is not None and (store := _maker_of_store(array, makers)) is not None:
-        theirs = _places(dict(store.params)["key"], array.type.shape)
-        if theirs is None or not _covers(own, theirs):
+        theirs = places_of(dict(store.params)["key"], array.type.shape)
+        if theirs is None or not covers(own, theirs):
             break
         array = store.inputs[0]
     return replace(node, inputs=(array, node.inputs[1]))
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
-def _places(key: Any, shape: Shape) -> tuple[_Place, ...] | None:
-    """What a basic key takes along each axis; None of one with new axes, or with an ellipsis."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(part, slice) or type(part) is int for part in parts) or len(parts) > len(shape):
+# --- rows that stores fill -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A row that was joined of pieces along an axis, and the array before it."""
+
+    base: Atom
+    along: int
+    places: tuple[Place, ...]
+    pieces: Sequence[tuple[range, Atom]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What is asked of a graph to join the stores of a row."""
+
+    readers: Mapping[Atom, Sequence[Node | None]]
+    """By value the nodes that read it; None stands for the caller."""
+    often: frozenset[_Kind]
+    """The stores of which there are as many as a loop has steps at least."""
+    joined: dict[Atom, _Joined] = field(default_factory=dict)
+    """By array the row that was stored last."""
+
+    @classmethod
+    def of(cls, graph: Graph) -> "_Rows":
+        readers: dict[Atom, list[Node | None]] = {}
+        for node in graph.nodes:
+            for atom in node.inputs:
+                readers.setdefault(atom, []).append(node)
+        for atom in (*graph.outputs, *(guard.atom for guard in graph.guards)):
+            readers.setdefault(atom, []).append(None)
+        kinds = Counter(_kind(places, node) for node in graph.nodes if (places := _stored_places(node)) is not None)
+        return cls(readers, frozenset(kind for kind, count in kinds.items() if count >= FEWEST_STEPS))
+
+    def pieces(self, store: Node) -> Iterator[tuple[tuple[Place, ...], Atom]]:
+        """What a store of a row joined, each piece with where it is."""
+        row = self.joined.get(store.outputs[0])
+        if row is not None:
+            for taken, value in row.pieces:
+                yield (*row.places[: row.along], taken, *row.places[row.along + 1 :]), value
+
+
+def _kind(places: Sequence[Place], node: Node) -> _Kind:
+    """What stores of a loop have in common: the shape of the array, and the ranges."""
+    return (node.outputs[0].type.shape, tuple(place if isinstance(place, range) else None for place in places))
+
+
+def _row(node: Node, makers: dict[Var, Node], rows: _Rows) -> list[Node] | None:
+    """The stores that end here as one, where they fill an axis of what they store into and nobody sees only some of them.
+
+    In a loop it is enough that they fill most of it: what is left is taken from the array before.
+    """
+    first, shape = _stored_places(node), node.outputs[0].type.shape
+    if first is None:
         return None
-    return _known_places(tuple((p.start, p.stop, p.step) if isinstance(p, slice) else p for p in parts), shape)
+    is_cut = [place != range(size) for place, size in zip(first, shape, strict=True)]
+    if sum(is_cut) < 2:  # an array that is filled is joined at its last store
+        return None
+    for along in (axis for axis, cut in enumerate(is_cut) if cut):
+        found = _stored_along(node, along, makers, rows)
+        filled = sum(len(as_range(places[along])) for places, _ in found)
+        often = any(isinstance(p[along], range) and _kind(p, store) in rows.often for p, store in found)
+        below = _row_below(along, found, makers, rows)
+        if below is not None or filled == shape[along] or (often and filled > _FILLED * shape[along]):
+            return _joined_row(node, along, found, below, makers, rows)
+    return None
 
 
-@lru_cache(maxsize=4096)
-def _known_places(parts: tuple[Any, ...], shape: Shape) -> tuple[_Place, ...]:
-    places: list[_Place] = [
-        part % size if isinstance(part, int) else range(*slice(*part).indices(size))
-        for part, size in zip(parts, shape, strict=False)
-    ]
-    return (*places, *(range(size) for size in shape[len(parts) :]))
+def _row_below(along: int, found: Sequence[_Stored], makers: dict[Var, Node], rows: _Rows) -> _Joined | None:
+    """The row that stores store into parts of."""
+    (places, last), array = found[-1], found[-1][1].inputs[0]
+    below = rows.joined.get(array)
+    if below is None or below.along != along or len(found) + len(below.pieces) > _MOST_JOINED:
+        return None
+    same = all(place == below.places[axis] for axis, place in enumerate(places) if axis != along)
+    return below if same and isinstance(array, Var) and _is_seen_whole(makers[array], last, makers, rows) else None
 
 
-def _as_range(place: _Place) -> range:
-    return range(place, place + 1) if isinstance(place, int) else place
+def _stored_along(node: Node, along: int, makers: dict[Var, Node], rows: _Rows) -> list[_Stored]:
+    """The stores up to a store that differ along one axis alone, and what else reads only some of them is something else."""
+    found: list[_Stored] = []
+    current: Node | None = node
+    while current is not None and len(found) < _MOST_JOINED and (places := _stored_places(current)) is not None:
+        if found:
+            others = (axis for axis in range(len(places)) if axis != along)
+            same = all(places[axis] == found[0][0][axis] for axis in others)
+            apart = all(are_apart((places[along],), (other[along],)) for other, _ in found)
+            if not (same and apart and _is_seen_whole(current, found[-1][1], makers, rows)):
+                break
+        found.append((places, current))
+        current = _maker_of_store(current.inputs[0], makers)
+    return found
 
 
-def _are_apart(own: tuple[_Place, ...], theirs: tuple[_Place, ...]) -> bool:
-    """Whether no element is in both."""
-    for one, other in zip(own, theirs, strict=True):
-        if isinstance(one, int) and isinstance(other, int):
-            if one != other:
-                return True
-            continue
-        a, b = _as_range(one), _as_range(other)
-        if not a or not b:
-            return True
-        if max(min(a[0], a[-1]), min(b[0], b[-1])) > min(max(a[0], a[-1]), max(b[0], b[-1])):
-            return True
-        if abs(a.step) == abs(b.step) and (a[0] - b[0]) % a.step:
-            return True
-    return False
+def _stored_places(node: Node) -> tuple[Place, ...] | None:
+    """What a store replaces, if that is ranges of single steps by values of the same dtype."""
+    if node.primitive is not set_at or len(node.inputs) != 2:
+        return None
+    value, array = node.inputs[1].type, node.outputs[0].type
+    places = places_of(dict(node.params)["key"], array.shape)
+    if places is None or value.dtype != array.dtype or value.weak:
+        return None
+    return places if all(as_range(place).step == 1 and as_range(place) for place in places) else None
 
 
-def _covers(own: tuple[_Place, ...], theirs: tuple[_Place, ...]) -> bool:
-    return all(_is_in(_as_range(other), _as_range(one)) for one, other in zip(own, theirs, strict=True))
+def _is_seen_whole(before: Node, following: Node, makers: dict[Var, Node], rows: _Rows) -> bool:
+    """Whether what a store makes is read by the store that follows it, and else only where something else is read instead."""
+    array = before.outputs[0]
+    for reader in rows.readers[array]:
+        if reader is None or (reader.primitive is not index and reader.outputs != following.outputs):
+            return False
+        if reader.primitive is index and any(
+            isinstance(m, Node) and array in m.inputs for m in _read(reader, makers, rows)
+        ):
+            return False
+    return True
 
 
-def _is_in(inner: range, outer: range) -> bool:
-    if not inner:
-        return True
-    return inner[0] in outer and inner[-1] in outer and (len(inner) == 1 or inner.step % outer.step == 0)
+def _joined_row(
+    node: Node, along: int, found: Sequence[_Stored], below: _Joined | None, makers: dict[Var, Node], rows: _Rows
+) -> list[Node]:
+    """The nodes that join what was stored, with what is left of the row or the array before between, and store it."""
+    shape, made = node.outputs[0].type.shape, list[Node]()
+    base = found[-1][1].inputs[0] if below is None else below.base
+    pieces: list[tuple[range, Atom]] = []
+    axis = sum(isinstance(place, range) for place in found[0][0][:along])
 
+    def piece(primitive: Any, *atoms: Atom, **params: Any) -> Atom:
+        made.append(applied(primitive, atoms, node.source, **params))
+        return made[-1].outputs[0]
 
-def _within(own: tuple[_Place, ...], theirs: tuple[_Place, ...]) -> tuple[Any, ...] | None:
-    """The key that reads places out of what a store to more places stored; None where they are not among them."""
-    key: list[Any] = []
-    for one, other in zip(own, theirs, strict=True):
-        if not _is_in(_as_range(one), _as_range(other)) or (isinstance(other, int) and not isinstance(one, int)):
-            return None
-        if isinstance(other, int):
-            continue
-        if isinstance(one, int):
-            key.append(other.index(one))
-        elif one == other:
-            key.append(slice(None))
-        elif not one:
-            return None
-        else:
-            start = other.index(one[0])
-            step = one.step // other.step if len(one) > 1 else 1
-            stop = start + step * len(one)
-            key.append(slice(start, stop if stop >= 0 else None, step))
-    return tuple(key)
+    def key(taken: range) -> tuple[int | slice, ...]:
+        own = (taken if other == along else place for other, place in enumerate(found[0][0]))
+        return tuple(place if isinstance(place, int) else slice(place.start, place.stop) for place in own)
+
+    def left(taken: range) -> None:
+        if below is None:
+            for one in _read(applied(index, [base], node.source, key=key(taken)), makers, rows) if taken else ():
+                made.extend([one] if isinstance(one, Node) else [])
+                value = one.outputs[0] if isinstance(one, Node) else one
+            pieces.extend([(taken, value)] if taken else [])
+            return
+        for own, value in below.pieces:
+            part = range(max(own.start, taken.start), min(own.stop, taken.stop))
+            if part == own:
+                pieces.append((own, value))
+            elif part:
+                within_own = slice(part.start - own.start, part.stop - own.start)
+                pieces.append((part, piece(index, value, key=(*[slice(None)] * axis, within_own))))
+
+    end = 0
+    for places, store in sorted(found, key=lambda one: as_range(one[0][along]).start):
+        taken, value = as_range(places[along]), store.inputs[1]
+        left(range(end, taken.start))
+        selected = selected_shape(shape, (), dict(store.params)["key"])
+        own = value if value.type.shape == selected else piece(broadcast_to, value, shape=selected)
+        whole = tuple(
+            len(as_range(place)) for other, place in enumerate(places) if other == along or isinstance(place, range)
+        )
+        pieces.append((taken, own if selected == whole else piece(reshape, own, shape=whole)))
+        end = taken.stop
+    left(range(end, shape[along]))
+    row = piece(concatenate, *(value for _, value in pieces), axis=axis)
+    params = {**dict(node.params), "key": key(range(shape[along]))}
+    store = _without_stored_over(replace(node, inputs=(base, row), params=tuple(sorted(params.items()))), makers)
+    rows.joined[node.outputs[0]] = _Joined(store.inputs[0], along, found[0][0], pieces)
+    return [*made, store]
 
 
 # --- arrays that stores fill -----------------------------------------------------------------------------------------
@@ -215,13 +327,13 @@ def _as_join(node: Node, makers: dict[Var, Node], inner: set[Atom]) -> list[Node
     current: Node | None = node
     base: Atom = node.outputs[0]
     while current is not None and current.primitive is set_at and len(current.inputs) == 2:
-        places = _places(dict(current.params)["key"], shape)
+        places = places_of(dict(current.params)["key"], shape)
         axes = [
             axis for axis, (place, size) in enumerate(zip(places or (), shape, strict=False)) if place != range(size)
         ]
         if places is None or len(axes) != 1 or (along is not None and axes[0] != along):
             break
-        taken = _as_range(places[axes[0]])
+        taken = as_range(places[axes[0]])
         overlaps = any(taken.start < other.stop and other.start < taken.stop for other, _, _ in found.values())
         if (
             not taken

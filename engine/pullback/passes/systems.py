@@ -6,7 +6,7 @@
     w = inv a                       w = lu_solve f order identity
     s, l = slogdet a                d = diagonal f;  l = sum(log|d|);  s = parity * the signs of d
 
-A matrix that the program shows to be triangular (a Cholesky factor, a triangle, a transpose of these) has no factors: it is
+A matrix that the program shows to be triangular (a Cholesky or QR factor, a triangle, a transpose of these) has no factors: it is
 solved as it is. Equal nodes become one afterwards, so solves with one matrix, forward and backward, share its factors. The
 transposes of a matrix are solved with the factors of the matrix itself.
 
@@ -30,7 +30,7 @@ from pullback.rules.constants import stop
 from pullback.rules.determinants import det, slogdet
 from pullback.rules.diagonals import diagonal, lower, on_diagonal, upper
 from pullback.rules.exponential import exp
-from pullback.rules.factorizations import cholesky
+from pullback.rules.factorizations import cholesky, qr
 from pullback.rules.inplace import copy
 from pullback.rules.logic import equal, less
 from pullback.rules.lu_factors import lu, lu_solve
@@ -45,7 +45,13 @@ _FACTORED = frozenset({solve, inv, slogdet, det})
 
 def factor_systems(graph: Graph, *, native: bool) -> Graph:
     """Write systems of equations and determinants with factors, inside loops and branches too."""
-    return _Walk(graph, native=native).run()
+    return _Walk(graph, native=native).run() if _has_systems(graph) else graph
+
+
+def _has_systems(graph: Graph) -> bool:
+    return any(
+        node.primitive in _FACTORED or any(_has_systems(body) for _, body in node.bodies()) for node in graph.nodes
+    )
 
 
 class _Walk:
@@ -64,7 +70,7 @@ class _Walk:
     def run(self) -> Graph:
         """The graph, written anew."""
         for old in self.graph.nodes:
-            node = replace(old, inputs=tuple(map(self.current, old.inputs)))
+            node = old.reading(tuple(map(self.current, old.inputs)))
             self.source = node.source
             results = self.written(node) if node.primitive in _FACTORED and self.is_known(node) else None
             if results is None:
@@ -145,6 +151,8 @@ class _Walk:
         while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None:
             if maker.primitive is cholesky:
                 return not turned
+            if maker.primitive is qr and atom is maker.outputs[1]:
+                return turned
             k = dict(maker.params).get("k", 0)
             if (maker.primitive is lower and k <= 0) or (maker.primitive is upper and k >= 0):
                 return (maker.primitive is lower) != turned

@@ -157,7 +157,9 @@ class _Memory:
             if operand not in self.places or self.buffers[self.places[operand]] != node.outputs[0].type:
                 continue
             others = [other for other in operands if other is not operand]
-            shared = any(self.liveness.root(other) is operand for other in others)
+            # A store by a basic key may read what it writes: NumPy looks whether they overlap.
+            looks = node.primitive in STORES and len(node.inputs) == 2
+            shared = not looks and any(self.liveness.root(other) is operand for other in others)
             if not shared and self.liveness.dies_at(operand, position):
                 return operand
         return None
@@ -211,11 +213,12 @@ def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()
 
 
 def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
-    """Whether each output must be copied: it is the caller's own memory, stretched, or returned twice."""
+    """Whether each output must be copied: it is the caller's own memory, stretched, a view of a number, or returned twice."""
     stretched: set[Var] = set()
     for node in graph.nodes:
-        of_stretched = node.primitive.aliases_operand and node.inputs[0] in stretched
-        if node.primitive is broadcast_to or of_stretched:
+        if node.primitive is broadcast_to or (
+            node.primitive.aliases_operand and (node.inputs[0] in stretched or _is_element(node.inputs[0], memory))
+        ):
             stretched.update(node.outputs)
     returned: set[Var] = set()
     copied = []
@@ -227,6 +230,11 @@ def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
         copied.append(root not in memory.places or root in returned or atom in stretched)
         returned.add(root)
     return tuple(copied)
+
+
+def _is_element(atom: Atom, memory: _Memory) -> bool:
+    """Whether an atom is one element of an array: a number, which is in kept memory only for as long as a call takes."""
+    return memory.keeps and isinstance(atom, Var) and not atom.type.shape and memory.liveness.root(atom) is not atom
 
 
 def _output_buffer(atom: Atom, memory: _Memory, *, is_copied: bool) -> int | None:
@@ -263,6 +271,13 @@ def flops_of(node: Node) -> int:
     return own + steps * max(inside, default=0)
 
 
+def _copies(step: Step) -> bool:
+    """Whether a step moves an array to other memory: stores do where they cannot write into what they are given."""
+    if step.node.primitive in STORES:
+        return step.placement is not Placement.IN_PLACE
+    return step.node.primitive in (copy, astype, concatenate)
+
+
 def summarise(schedule: Schedule) -> dict[str, int]:
     """What one call of the plan does, counted. A reshape is counted as a view; of some layouts NumPy makes a copy."""
     nodes = [step.node for step in schedule.steps]
@@ -278,7 +293,7 @@ def summarise(schedule: Schedule) -> dict[str, int]:
     return {
         "arrays": len(fresh) + len(made),
         "bytes": sum(fresh) + sum(made),
-        "copies": len(copies) + sum(node.primitive in (copy, astype, concatenate) for node in nodes),
+        "copies": len(copies) + sum(map(_copies, schedule.steps)),
         "state_bytes": sum(schedule.buffers[number].nbytes for number in schedule.kept),
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps

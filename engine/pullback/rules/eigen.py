@@ -52,14 +52,18 @@ def _phase_free(x: Any, turning: Any) -> Any:
     return off_diagonal(x)
 
 
-# x without its diagonal, if the diagonal of `turning`, the derivative by the phase of every vector, is real.
-phase_free = MatrixFunction(
+_phase_free_rule = MatrixFunction(
     "phase_free",
     _phase_free,
     lambda x, turning: (x,),
     lambda tangents, y, operands: np.zeros(np.shape(y), y.dtype) if tangents[0] is None else off_diagonal(tangents[0]),
     lambda needed, v, y, operands: (off_diagonal(v), None),
 )
+
+
+def phase_free(x: Any, turning: Any) -> Any:
+    """The matrix x without its diagonal, if the diagonal of `turning`, the derivative by the phase of every vector, is real."""
+    return _phase_free_rule(x, turning) if is_complex(turning) else off_diagonal(x)
 
 
 # --- Hermitian matrices ---------------------------------------------------------------------------------------------

@@ -21,7 +21,12 @@ from pullback.ir.types import dtype_of
 add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)
 sub = Scalar("sub", np.subtract, lambda v, a, b, y: v, lambda v, a, b, y: -v, operator=operator.sub)
 mul = Scalar("mul", np.multiply, lambda v, a, b, y: v * b, lambda v, a, b, y: a * v, operator=operator.mul)
-div = Scalar("div", np.divide, lambda v, a, b, y: v / b, lambda v, a, b, y: -(v * y) / b, operator=operator.truediv)
+div = Scalar("div", np.divide, lambda v, a, b, y: v / b, lambda v, a, b, y: -(v / b * y), operator=operator.truediv)
+"""a / b. The derivative by b shares v / b with that by a, so a gradient by both divides once.
+
+At the rim it differs from -(v y) / b: where v / b overflows, which takes |b| < 1e-308, and y is 0, it is NaN and not 0; where v y
+would overflow and v / b does not, it is finite.
+"""
 neg = Scalar("neg", np.negative, lambda v, x, y: -v, operator=operator.neg)
 square = Scalar("square", np.square, lambda v, x, y: v * (2 * x))
 reciprocal = Scalar("reciprocal", np.reciprocal, lambda v, x, y: -(v * np.square(y)))

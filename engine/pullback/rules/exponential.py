@@ -22,23 +22,27 @@ sqrt = Scalar("sqrt", np.sqrt, lambda v, x, y: v * (0.5 / y))
 cbrt = Scalar("cbrt", np.cbrt, lambda v, x, y: v / (3 * np.square(y)))
 
 
-def _exponent(mine: Any, y: Any) -> Any:
-    """Log of the weight of one term in a sum; where that term is the sum, infinite or not, the weight is one."""
+def _exponent(mine: Any, other: Any, y: Any, half: float) -> Any:
+    """Log of the weight of one term in a sum; where that term is the sum, infinite or not, the weight is one.
+
+    Of two that are infinite each has a `half`, as of two that are equal. Beside -inf a term is the sum, however small.
+    """
     is_sum = mine == y
-    return np.where(is_sum, 0, mine - np.where(is_sum, 0, y))
+    exponent = np.where(is_sum, 0, mine - np.where(is_sum, 0, y))
+    return np.where(np.logical_and(mine == other, mine == np.inf), half, exponent)
 
 
 logaddexp = Scalar(
     "logaddexp",
     np.logaddexp,
-    lambda v, a, b, y: v * np.exp(_exponent(a, y)),
-    lambda v, a, b, y: v * np.exp(_exponent(b, y)),
+    lambda v, a, b, y: v * np.exp(_exponent(a, b, y, -LN_2)),
+    lambda v, a, b, y: v * np.exp(_exponent(b, a, y, -LN_2)),
 )
 logaddexp2 = Scalar(
     "logaddexp2",
     np.logaddexp2,
-    lambda v, a, b, y: v * np.exp2(_exponent(a, y)),
-    lambda v, a, b, y: v * np.exp2(_exponent(b, y)),
+    lambda v, a, b, y: v * np.exp2(_exponent(a, b, y, -1.0)),
+    lambda v, a, b, y: v * np.exp2(_exponent(b, a, y, -1.0)),
 )
 
 for _anywhere in (exp, exp2, expm1):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, type_of
 from pullback.rules.matrices import (
     MatrixFunction,
     adjoint,
@@ -63,17 +63,26 @@ def _pull_pinv(
     return (conjugate(hermitian_part(a_bar) if hermitian else a_bar),)
 
 
+def cutoff_of(a: Any, b: Any, rcond: float | None) -> float:
+    """Up to which part of the largest singular value others count as zero in `least_squares`: as LAPACK's gelsd has it."""
+    eps = float(np.finfo(matrix_dtype("lstsq", type_of(a), type_of(b))).eps)
+    if rcond is None:
+        return eps * max(type_of(a).shape)
+    return rcond if 0 < rcond < 1 else eps / 2
+
+
 def _least_squares_type(a: ArrayType, b: ArrayType, *, rcond: float | None) -> tuple[ArrayType, ...]:
     return (ArrayType((a.shape[-1], b.shape[-1]), matrix_dtype("lstsq", a, b)),)
 
 
 def _push_least_squares(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, rcond: float | None) -> Any:
     (da, db), (a, b) = tangents, operands
-    inverse = pinv(a, rtol=rcond, hermitian=False)
+    rtol = cutoff_of(a, b, rcond)
+    inverse = pinv(a, rtol=rtol, hermitian=False)
     dx = None if db is None else np.matmul(inverse, db)
     if da is None:
         return dx
-    moved = np.matmul(_push_pinv((da,), inverse, (a,), rtol=rcond, hermitian=False), b)
+    moved = np.matmul(_push_pinv((da,), inverse, (a,), rtol=rtol, hermitian=False), b)
     return moved if dx is None else dx + moved
 
 
@@ -81,11 +90,12 @@ def _pull_least_squares(
     needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any], *, rcond: float | None
 ) -> tuple[Any, Any]:
     a, b = operands
-    inverse = pinv(a, rtol=rcond, hermitian=False)
+    rtol = cutoff_of(a, b, rcond)
+    inverse = pinv(a, rtol=rtol, hermitian=False)
     b_bar = np.matmul(transposed(inverse), v)
     if not needed[0]:
         return (None, b_bar)
-    (a_bar,) = _pull_pinv((True,), np.matmul(v, transposed(b)), inverse, (a,), rtol=rcond, hermitian=False)
+    (a_bar,) = _pull_pinv((True,), np.matmul(v, transposed(b)), inverse, (a,), rtol=rtol, hermitian=False)
     return (a_bar, b_bar)
 
 

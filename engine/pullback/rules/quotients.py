@@ -18,8 +18,10 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
 from pullback.core.numbers import number
+from pullback.core.primitive import Primitive
 from pullback.errors import DifferentiationError
 from pullback.ir.types import ArrayType
+from pullback.rules.diagonals import on_diagonal
 from pullback.rules.matrices import MatrixFunction
 
 _REFUSED = (
@@ -50,6 +52,17 @@ def _gaps(w: Any) -> Any:
     size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0)[..., None]
     resolved = np.abs(difference) > np.finfo(w.dtype).eps * np.shape(w)[-1] * size
     return difference * resolved + np.eye(np.shape(w)[-1], dtype=w.dtype)
+
+
+def _gaps_steps(w: Any) -> Any:
+    """The same with one array after the other, all of them computed from w."""
+    size, dtype = np.shape(w)[-1], w.dtype
+    difference = np.expand_dims(w, -2) - np.expand_dims(w, -1)
+    largest = np.expand_dims(np.max(np.abs(w), axis=-1, keepdims=True), -1)
+    resolved = np.abs(difference) > dtype.type(np.finfo(dtype).eps * size) * largest
+    rank = np.ndim(w)
+    ones = on_diagonal((w == w).astype(dtype), shape=(*np.shape(w), size), offset=0, axis1=rank - 1, axis2=rank)  # noqa: PLR0124
+    return difference * resolved + ones
 
 
 def _sum_by_index(v: Any) -> Any:
@@ -100,12 +113,50 @@ quotient.needs_scratch = False
 gaps = MatrixFunction(
     "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
 )
+gaps.lower = staticmethod(_gaps_steps)
 
 direction: Scalar = Scalar(
     "direction", _direct, lambda v, x, d, y: quotient(v, d), lambda v, x, d, y: -quotient(v * y, d)
 )
 inverse: Scalar = Scalar("inverse", _invert, lambda v, d, y: -v * quotient(1.0, np.square(d)))
 spread: Scalar = Scalar("spread", np.sqrt, lambda v, x, y: v * (0.5 * inverse(y)))
+
+
+# --- in native programs -----------------------------------------------------------------------------------------------------
+class _OneUnless(Primitive):
+    """The number 1, or a refusal where something is true: what quotients in native programs divide by instead of zero."""
+
+    moves = False
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        if operands[0]:
+            raise DifferentiationError(_REFUSED)
+        return params["dtype"].type(1)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        del types
+        return (ArrayType((), params["dtype"]),)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        del needed, y_bar, y, operands, params
+        return (None,)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        del tangents, operands, params
+        return y * 0
+
+
+one_unless = _OneUnless("one_unless")
+
+
+def quotient_steps(x: Any, d: Any) -> Any:
+    """The quotient of real numbers in other rules."""
+    zero = d == 0
+    wrong = np.any(np.logical_and(zero, x != 0))
+    return x / np.where(zero, one_unless(wrong, dtype=d.dtype), d)
+
 
 cases(inverse, away_from(0.0, 3, 4))
 cases(spread, positive(3, 4))

@@ -44,6 +44,24 @@ round_: Flat = Flat(
     lambda x, decimals: round_(x, decimals=decimals),
 )
 
+
+MOST_DECIMALS = 308
+
+
+def _rounded(x: Any, *, decimals: int) -> Any:
+    """As NumPy does it: by a power of ten, to a whole number, half to even, and back."""
+    if np.result_type(x).kind != "f":
+        raise TypeError("integers, truth values and complex numbers are rounded otherwise")
+    if decimals == 0:
+        return rint(x)
+    if abs(decimals) > MOST_DECIMALS:
+        raise TypeError(f"10 to the power {decimals} is no float64")
+    power = 10.0 ** abs(decimals)
+    return rint(x * power) / power if decimals > 0 else rint(x / power) * power
+
+
+round_.lower = _rounded
+
 for _rest in (remainder, fmod):
     cases(_rest, normal(3, 4), positive(4), because="random quotients are not whole, where the rest jumps")
 

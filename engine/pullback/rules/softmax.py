@@ -7,8 +7,8 @@
 | logsumexp          | max(x) + log(sum(exp(x - max(x))))               | x, y                        | exp(…), sum          |
 | logitcrossentropy  | -sum(target * logsoftmax(x))                     | x, target                   | and three of x's size|
 
-The largest element is taken off first, so nothing overflows; where it is infinite it stays, so that a row of -inf is
-log(0) and not nan. A target of 0 at a logit of -inf counts 0.
+The largest element is taken off first (`below_largest`), so nothing overflows, a row of -inf is log(0) and not nan, and an
+infinite element has all the weight, several of them equal ones. A target of 0 at a logit of -inf counts 0.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal, positive, whole
 from pullback.core.flat import Flat
-from pullback.core.kinds import cast
+from pullback.core.kinds import Scalar, cast
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import ignoring
@@ -33,22 +33,39 @@ def _floating(x: Any) -> Any:
     return x if x.dtype.kind == "f" else x.astype(float)
 
 
-def _largest(x: Any, axis: int) -> Any:
+def _top_that_is_taken_off(top: Any) -> Any:
+    """The largest elements, or the largest number where they are infinite; nothing of rows of -inf."""
+    zero, largest = number(0, top.dtype), np.finfo(top.dtype).max
+    return np.where(np.isinf(top), np.where(top > 0, largest, zero), top)
+
+
+def _below_largest(x: Any, top: Any) -> Any:
+    zero, rest = number(0, x.dtype), x - _top_that_is_taken_off(top)
+    return np.where(np.less(zero, rest), zero, rest)  # one instruction natively, which `minimum` with its NaN is not
+
+
+#: Elements below the largest one: at most zero, and zero where both are infinite.
+below_largest: Scalar = Scalar("below_largest", _below_largest, lambda v, x, top, y: v, lambda v, x, top, y: -v)
+
+
+def _shifted(x: Any, axis: int) -> tuple[Any, Any]:
+    """The largest elements, and what is left without them."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    return np.where(np.isinf(top), 0, top).astype(x.dtype, copy=False)
+    rest = x - _top_that_is_taken_off(top)
+    return top, np.minimum(rest, 0, out=rest)
 
 
 def _softmax(x: Any, axis: int) -> Any:
     x = _floating(x)
-    e = np.exp(x - _largest(x, axis))
+    e = np.exp(_shifted(x, axis)[1])
     e /= np.sum(e, axis=axis, keepdims=True)
     return e
 
 
 def _logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:  # noqa: FBT001, FBT002 (a parameter of the rule)
     x = _floating(x)
-    top = _largest(x, axis)
-    total = np.sum(np.exp(x - top), axis=axis, keepdims=True)
+    top, rest = _shifted(x, axis)
+    total = np.sum(np.exp(rest), axis=axis, keepdims=True)
     with ignoring("divide"):  # the logarithm of no probability is -inf
         y = top + np.log(total)
     return y if keepdims else np.squeeze(y, axis=axis)[()]
@@ -153,8 +170,7 @@ def _shifted_steps(x: Any, axis: int) -> tuple[Any, Any]:
         raise ValueError("rows of no elements are left to the rule as it stands")
     x = x if x.dtype.kind == "f" else x.astype(float)
     top = np.max(x, axis=axis, keepdims=True)
-    top = np.where(np.isinf(top), number(0, x.dtype), top)
-    return top, x - top
+    return top, _below_largest(x, top)
 
 
 def _softmax_steps(x: Any, axis: int) -> Any:
@@ -304,6 +320,7 @@ logsumexp = _LogSumExp("logsumexp")
 logitcrossentropy = _LogitCrossEntropy("logitcrossentropy")
 
 cases(quiet_log, positive(3, 4))
+cases(below_largest, normal(3, 4), lambda rng: rng.uniform(4.0, 5.0, size=(3, 1)), because="below the largest")
 for _rule in (softmax, logsoftmax, logsumexp):
     cases(_rule, normal(3, 4), axis=0)
     cases(_rule, normal(2, 3, 4), axis=1)

@@ -31,23 +31,34 @@ arccosh = Scalar("arccosh", np.arccosh, lambda v, x, y: v / (np.sqrt(x - 1) * np
 arctanh = Scalar("arctanh", np.arctanh, lambda v, x, y: v / (1 - np.square(x)))
 
 
-def _over_square(v: Any, x: Any, length: Any) -> Any:
-    """The product v * x / length**2; the square of a length may be too large or too small for a float."""
-    return v * (x / length / length)
+def _over_square(v: Any, x: Any, length: Any, angle: Any) -> Any:
+    """The product v * x / length**2; the square of a length may be too large or too small for a float.
+
+    Beside infinity it is zero, unless there is no angle.
+    """
+    return v * (np.where(np.isinf(length), 0 * angle, x) / length / length)
+
+
+def _over_length(v: Any, x: Any, other: Any, length: Any) -> Any:
+    """The product v * x / length: at infinity the limit, with one infinity as far as another as for `arctan2`."""
+    is_far = np.isinf(x)
+    length = np.where(is_far, 1, length)
+    length = np.where(np.logical_and(is_far, np.isinf(other)), 2**0.5, length)
+    return v * (np.where(is_far, np.sign(x), x) / np.where(length == 0, 1, length))
 
 
 arctan2 = Scalar(
     "arctan2",
     np.arctan2,
-    lambda v, a, b, y: _over_square(v, b, np.hypot(a, b)),
-    lambda v, a, b, y: -_over_square(v, a, np.hypot(a, b)),
+    lambda v, a, b, y: _over_square(v, b, np.hypot(a, b), y),
+    lambda v, a, b, y: -_over_square(v, a, np.hypot(a, b), y),
 )
 # At the origin every slope from -1 to 1 is a subgradient; like abs, zero is taken.
 hypot = Scalar(
     "hypot",
     np.hypot,
-    lambda v, a, b, y: v * (a / np.where(y == 0, 1, y)),
-    lambda v, a, b, y: v * (b / np.where(y == 0, 1, y)),
+    _over_length,
+    lambda v, a, b, y: _over_length(v, b, a, y),
 )
 deg2rad = Scalar("deg2rad", np.deg2rad, lambda v, x, y: v * (pi / 180))
 rad2deg = Scalar("rad2deg", np.rad2deg, lambda v, x, y: v * (180 / pi))

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -418,7 +419,12 @@ def user_source() -> str:
     frame = sys._getframe(1)  # noqa: SLF001 (inspect.stack costs a thousand times more)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_ENGINE, _NUMPY)):
         frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return f"{_name_of_file(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+@lru_cache(maxsize=256)
+def _name_of_file(path: str) -> str:
+    return Path(path).name
 
 
 def _has_same_contents(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:

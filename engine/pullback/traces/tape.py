@@ -17,6 +17,7 @@ from pullback.contexts import Run
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
+from pullback.ir.types import is_array
 from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
@@ -174,7 +175,7 @@ class Tape(Trace):
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
         """An in-place rule undoes its write in its pullback, so an outer trace would read what is gone."""
-        outer = [operand.trace for operand in plain if isinstance(operand, Traced)]
+        outer = [operand.trace for operand in plain if isinstance(operand, Traced) and not operand.on_device]
         if any(trace.records_types for trace in outer):
             raise NeedsValueError(f"{primitive.name} below a derivative inside a compiled function runs on the tape")
         if outer:
@@ -347,12 +348,17 @@ def separate(gradients: list[Any], seeds: Sequence[tuple[Any, Any]]) -> list[Any
 
     Rules may hand one cotangent to two operands, or a broadcast view of a single number; those are copied here.
     """
-    held: list[Any] = [seed for _, seed in seeds if issubclass(type(seed), np.ndarray)]
+    held: list[Any] = [seed for _, seed in seeds if is_array(seed)]
     result = []
     for gradient in gradients:
         own = dense(gradient)
-        if issubclass(type(own), np.ndarray) and not isinstance(own, Traced):
-            if not own.flags.writeable or any(np.may_share_memory(own, other) for other in held):
+        if isinstance(own, Traced) and own.on_device:
+            own = own.separated(held)
+            held.append(own)
+        elif issubclass(type(own), np.ndarray) and not isinstance(own, Traced):
+            if not own.flags.writeable or any(
+                issubclass(type(other), np.ndarray) and np.may_share_memory(own, other) for other in held
+            ):
                 own = np.array(own)
             held.append(own)
         result.append(own)

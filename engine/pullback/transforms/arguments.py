@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.primitive import Traced
 from pullback.errors import DifferentiationError
-from pullback.ir.types import is_array_like, type_of
+from pullback.ir.types import dtype_of, is_array_like
 
 Wrt = int | str | tuple[int | str, ...]
 
@@ -119,10 +119,10 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
     """The leaf, if it can have a gradient."""
-    if isinstance(leaf, Traced):
+    if isinstance(leaf, Traced) and not leaf.on_device:
         return leaf
     name = name_of(function)
-    if not is_array_like(leaf):
+    if not is_array_like(leaf) and not isinstance(leaf, Traced):
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number, "
             "or mark it constant with pb.cut"
@@ -134,7 +134,7 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
         and isinstance(leaf, np.matrix | np.ma.MaskedArray)
     ):
         raise DifferentiationError(f"{name} cannot be differentiated by a {type(leaf).__name__}; pass a plain array")
-    dtype = type_of(leaf).dtype
+    dtype = dtype_of(leaf)
     if dtype.kind not in "fc":
         raise DifferentiationError(
             f"{name} cannot be differentiated by an argument of dtype {dtype}; pass floating-point numbers"
@@ -144,6 +144,10 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
 
 def like(gradient: Any, leaf: Any) -> Any:
     """The gradient in the caller's terms: zeros for none, a Python float for a Python float."""
+    if isinstance(leaf, Traced) and leaf.on_device:
+        return leaf.filled(0) if gradient is None else leaf.placed(gradient)
+    if isinstance(gradient, Traced) and gradient.on_device:  # by a number beside arrays on the device
+        gradient = gradient.fetched()
     if isinstance(leaf, Traced) or isinstance(gradient, Traced):
         return np.zeros(np.shape(leaf), leaf.dtype)[()] if gradient is None else gradient
     if gradient is None:

@@ -65,7 +65,7 @@ class Gradient:
                 output, aux = split_aux(output, self.function) if self.has_aux else (output, None)
                 value = scalar(tape.value_of(output), self.function, holomorphic=self.holomorphic)
                 inputs = [tracer for _, tracers, _ in watched for tracer in tracers]
-                gradients = iter(tape.sweep([(output, value.dtype.type(1))], inputs, once=True))
+                gradients = iter(tape.sweep([(output, one_like(value))], inputs, once=True))
             except BaseException:
                 tape.undo()
                 raise
@@ -80,6 +80,11 @@ class Gradient:
         if self.with_value:
             return ((value, aux) if self.has_aux else value), gradient
         return (gradient, aux) if self.has_aux else gradient
+
+
+def one_like(value: Any) -> Any:
+    """The cotangent of a single number by itself."""
+    return value.filled(1) if isinstance(value, Traced) and value.on_device else value.dtype.type(1)
 
 
 def split_aux(output: Any, function: Callable[..., Any]) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced, tracing
+from pullback.devices import Carried, carried
 from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.ir.types import dtype_of, is_array_like, shape_of
 from pullback.numpy_api.memory import given
@@ -79,6 +80,28 @@ def vjp(
     >>> print(y, a_bar, b_bar)
     [3. 6.] [3. 3.] 3.0
     """
+    there = carried(function, args, {})
+    result: tuple[Any, Callable[[Any], tuple[Any, ...]]] = (
+        _vjp(function, args, once=once, has_aux=has_aux)
+        if there is None
+        else _vjp_there(function, there, once=once, has_aux=has_aux)
+    )
+    return result
+
+
+def _vjp_there(function: Callable[..., Any], there: Carried, *, once: bool, has_aux: bool) -> Any:
+    """`vjp` of arrays on a device: the pullback takes and gives arrays of the kind that went in."""
+    value, pullback, *aux = _vjp(function, there.args, once=once, has_aux=has_aux)
+
+    def pulled(y_bar: Any) -> tuple[Any, ...]:
+        there.check(function)
+        cotangents: tuple[Any, ...] = there.back(pullback(there.there(y_bar)))
+        return cotangents
+
+    return (there.back(value, copied=True), pulled, *(there.back(part, copied=True) for part in aux))
+
+
+def _vjp(function: Callable[..., Any], args: tuple[Any, ...], *, once: bool, has_aux: bool) -> Any:
     linear = Linearization(function, args, has_aux=has_aux)
     watch = Watch(function, args, saved_arrays(linear.tape.records))
     used = False
@@ -109,6 +132,19 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> print(push(np.array([1.0, 0.0])), push(np.array([0.0, 1.0])))
     [2. 0.] [0. 4.]
     """
+    there = carried(function, primals, {})
+    if there is not None:
+        value, push_there = _linearize(function, there.args)
+
+        def pushed(*tangents: Any) -> Any:
+            there.check(function)
+            return there.back(push_there(*there.there(tangents)))
+
+        return there.back(value, copied=True), pushed
+    return _linearize(function, primals)
+
+
+def _linearize(function: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Any, Callable[..., Any]]:
     linear = Linearization(function, primals)
     if linear.tape.sweeps_once:
         linear.tape.undo()
@@ -147,6 +183,16 @@ def jvp(
             raise DifferentiationError(
                 f"jvp takes the arguments and their tangents as tuples, not as {type(sequence).__name__}: jvp(f, (x,), (dx,))"
             )
+    there = carried(function, tuple(primals), {})
+    if there is None:
+        return _jvp(function, primals, tangents, has_aux=has_aux)
+    results: tuple[Any, ...] = there.back(_jvp(function, there.args, there.there(tuple(tangents)), has_aux=has_aux))
+    return results
+
+
+def _jvp(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool
+) -> tuple[Any, ...]:
     leaves, rebuild = trees.flatten(tuple(primals))
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
     moves = [
@@ -182,6 +228,8 @@ def checked_array(value: Any, function: Callable[..., Any]) -> Any:
 
 def zero_like(value: Any) -> Any:
     """The tangent of a value that does not move; integers move in the default precision, as in NumPy's promotion."""
+    if getattr(type(value), "on_device", False) and value.dtype.kind in "fc":
+        return value.filled(0)
     dtype = dtype_of(value)
     return np.zeros(shape_of(value), dtype if dtype.kind in "fc" else float)[()]
 
@@ -206,6 +254,8 @@ def _fitting(move: Any, value: Any, got: str, what: str) -> Any:
         return move
     if dtype.kind != "c" and _is_complex(move):
         raise DifferentiationError(f"{got} that is complex, {what} is real; pass its real part")
+    if getattr(type(value), "on_device", False):
+        return value.placed(move)
     # A number stays a number: an array of shape () would cost memory.
     return np.asarray(move, dtype) if shape_of(value) else dtype.type(move)
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.compiling.plan import Plan
-from pullback.core.primitive import Traced
+from pullback.core.primitive import is_followed
+from pullback.devices import carried, device_in_force
 from pullback.tiers import current_tier, gradients_are_planned
 from pullback.transforms.arguments import Wrt, chosen
 from pullback.transforms.gradients import Gradient
@@ -23,13 +24,24 @@ class TieredGradient(Gradient):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run in the tier in force; under an outer transformation always on the tape."""
         tier = current_tier()
-        if not keywords and gradients_are_planned() and _PLAIN.issuperset(map(type, args)):
+        if (
+            not keywords
+            and gradients_are_planned()
+            and device_in_force() is None
+            and _PLAIN.issuperset(map(type, args))
+        ):
             known = self._plans.get(tier)
             if known is not None:  # the usual case: nothing to bind, nothing that could be traced
                 return known(*args)
         args, by_keyword = self.selection.bind(args, keywords)
+        there = carried(self.function, args, by_keyword)
+        if there is not None:
+            return there.back(self._in_tier(tier, there.args, there.keywords))
+        return self._in_tier(tier, args, by_keyword)
+
+    def _in_tier(self, tier: str, args: tuple[Any, ...], by_keyword: dict[str, Any]) -> Any:
         on_the_tape = not gradients_are_planned() or self.holomorphic
-        if on_the_tape or any(isinstance(leaf, Traced) for leaf in trees.flatten((args, by_keyword))[0]):
+        if on_the_tape or any(is_followed(leaf) for leaf in trees.flatten((args, by_keyword))[0]):
             return self.eagerly(args, by_keyword)
         plan = self._plans.get(tier)
         if plan is None:

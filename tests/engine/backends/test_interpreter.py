@@ -54,7 +54,8 @@ def test_programs_are_those_of_the_golden_files(name, renew_golden):
     page = plan.explain().split("\n\n")
     last_graph = next(section for section in reversed(page) if "\ngraph(" in section)
     program = [section for section in page if section.startswith(("# program", "# memory"))]
-    text = "\n\n".join([last_graph, *program, f"{plan.summary()}"]) + "\n"
+    counts = {name: told for name, told in plan.summary().items() if name != "program"}  # changes with NumPy's version
+    text = "\n\n".join([last_graph, *program, f"{counts}"]) + "\n"
     file = GOLDEN / f"{name}.txt"
     text = "\n".join(line.partition(" test_interpreter.py")[0].rstrip() for line in text.splitlines()) + "\n"
     if renew_golden:

@@ -14,7 +14,7 @@ from pullback.compat.autograd.misc import const_graph, flatten
 from pullback.compat.autograd.misc.fixed_points import fixed_point
 from pullback.compat.autograd.misc.optimizers import adam, rmsprop, sgd
 from pullback.compat.autograd.test_util import check_grads
-from pullback.compat.autograd.tracer import getval, isbox
+from pullback.compat.autograd.tracer import Node, getval, isbox, trace
 
 MODULES = """
 autograd.builtins autograd.core autograd.differential_operators autograd.extend autograd.misc autograd.misc.fixed_points
@@ -59,6 +59,35 @@ def test_isinstance_and_type_look_through_a_trace():
         return x
 
     assert grad(function)(2.0) == 1.0
+
+
+class Step(Node):
+    """A node that knows how it was computed."""
+
+    def __init__(self, value, fun, args, kwargs, parent_argnums, parents):
+        texts = {**dict(enumerate(map(str, args))), **{n: p.text for n, p in zip(parent_argnums, parents, strict=True)}}
+        self.text = f"{fun.__name__}({', '.join(texts.values())})"
+
+    def initialize_root(self, name):
+        self.text = name
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (lambda x: np.sin(x) * 2.0 + x, 2.0 * onp.sin(1.5) + 1.5, "add(mul(sin(x), 2.0), x)"),
+        (grad(lambda x: np.sin(x) * 2.0), 2.0 * onp.cos(1.5), "mul(2.0, cos(x))"),  # traces nest
+    ],
+)
+def test_a_trace_hands_each_step_to_a_node_class(function, value, text):
+    result, node = trace(Step.new_root("x"), function, 1.5)
+    assert result == value
+    assert node.text == text
+
+
+def test_a_trace_of_a_constant_has_no_node():
+    with pytest.warns(UserWarning, match="independent of input"):
+        assert trace(Step.new_root("x"), lambda x: 2.0, 1.5) == (2.0, None)
 
 
 def test_flattening_goes_both_ways():

@@ -204,3 +204,10 @@ def test_arrays_of_out_that_share_memory_are_refused():
     first, second = plan(np.ones(3), out=(memory[::2], memory[1::2]))
     assert (first == 2).all()
     assert (second == 3).all()
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+def test_rounding_to_more_decimals_than_a_power_of_ten_has_gives_what_numpy_gives(tier):
+    x = np.array([1.0, -2.5])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(pb.compile(lambda x: np.round(x, 400), tier=tier)(x), np.round(x, 400))

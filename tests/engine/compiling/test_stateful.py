@@ -42,6 +42,24 @@ def test_a_dense_layer_allocates_nothing_whatever_its_activation(act, arrays_in_
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.cumsum(x)[-1].reshape(-1),
+        lambda x: np.sin(x)[0][None],
+        lambda x: np.reshape(x[1] * 1.0, (1, 1)).T,
+        lambda x: np.broadcast_to((x * 2)[2], (3,)),
+        lambda x: np.expand_dims(np.sum(x), 0),
+    ],
+)
+def test_results_made_of_one_element_are_held_unchanged(function, arrays_in_steady_state):
+    plan = stateful(function)
+    held = [(plan(x), np.array(function(x))) for x in (X[0], -X[0], X[1], X[2])]
+    for found, expected in held:
+        np.testing.assert_array_equal(found, expected)
+    assert arrays_in_steady_state(lambda: plan(X[0])) == {plan.summary()["arrays"]} == {0}
+
+
 @pytest.mark.parametrize("name", ["dense_bias_act", "mul_restore", "poly9_broadcast", "touch_large_array"])
 def test_the_workloads_allocate_nothing(name, arrays_in_steady_state):
     workload = find_workload(name)
@@ -89,6 +107,37 @@ def test_what_the_caller_holds_is_never_written_to():
         np.testing.assert_array_equal(flat, (X * k).reshape(-1))
         np.testing.assert_array_equal(views[k], np.tanh(X * k)[1:])
         np.testing.assert_array_equal(np.asarray(buffers[k]), np.tanh(X * k))
+
+
+VIEWS_OF_NUMBERS = {
+    "an element": lambda x: np.cumsum(x)[-1].reshape(-1),
+    "an element of an argument": lambda x: x[0][None],
+    "a sum": lambda x: np.sum(x).reshape(1, 1),
+    "a product": lambda x: (x @ x)[None],
+    "a ufunc": lambda x: np.sin(x[0]).reshape(1)[::-1],
+    "broadcast": lambda x: np.broadcast_to(np.sum(x), (3,)),
+    "at least": lambda x: np.atleast_2d(np.max(x) * 2).T,
+    "diagonal": lambda x: np.diagonal(np.reshape(np.sum(x), (1, 1))),
+    "complex": lambda x: np.real(np.reshape(np.sum(x) + 1j, (1,))),
+    "in a loop": lambda x: pb.scan(lambda c, e: (c + e, c.reshape(1)), x[0], x)[1],
+    "a carry": lambda x: pb.fori_loop(0, 3, lambda _, c: (np.sum(c) + x[0]).reshape(1), x[:1]),
+}
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+@pytest.mark.parametrize("case", VIEWS_OF_NUMBERS)
+def test_an_array_made_of_a_number_is_not_written_to_while_it_is_held(case, tier):
+    """NumPy gives numbers for elements and sums; an array made of one looks at memory that the plan keeps."""
+    function = VIEWS_OF_NUMBERS[case]
+    plan = pb.compile(function, tier=tier)
+    arguments = [np.arange(1.0, 4.0) * k for k in range(1, 5)]
+    held = [plan(x) for x in arguments]
+    for x, result in zip(arguments, held, strict=True):
+        np.testing.assert_allclose(result, function(x), rtol=1e-14)
+    pullbacks = [plan.vjp(x)[1] for x in arguments]
+    for x, pullback in zip(arguments, pullbacks, strict=True):
+        value, tape = pb.vjp(function, x)
+        np.testing.assert_allclose(pullback(np.ones_like(value))[0], tape(np.ones_like(value))[0], rtol=1e-13)
 
 
 def test_a_result_may_be_the_next_argument():

@@ -6,7 +6,3 @@ from pullback.backends.native import availability
 
 if not availability.is_available():
     collect_ignore = [path.name for path in Path(__file__).parent.iterdir() if path.name != "test_availability.py"]
-else:
-    from pullback.backends.native.kernels import every
-
-    assert every  # kernels enter themselves where they are imported

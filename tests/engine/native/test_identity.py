@@ -106,9 +106,20 @@ def test_all_that_a_program_is_written_from_is_known_here():
     def fields(of):
         return [field.name for field in dataclasses.fields(of)]
 
-    memory = ["graph", "kernels", "kept", "offsets", "scratch", "returned", "copied", "nbytes", "in_registers"]
+    memory = [
+        "graph",
+        "kernels",
+        "kept",
+        "offsets",
+        "scratch",
+        "returned",
+        "copied",
+        "copying",
+        "nbytes",
+        "in_registers",
+    ]
     assert fields(Memory) == memory
-    assert fields(Kernels) == ["kernels", "views"]
+    assert fields(Kernels) == ["kernels", "views", "taken"]
     assert fields(Fused) == ["space", "nodes", "values", "read"]
     assert fields(Alone) == ["node"]
     assert fields(Access) == ["root", "offset", "strides"]

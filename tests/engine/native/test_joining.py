@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.views import Views
 from pullback.ir.strides import contiguous_strides

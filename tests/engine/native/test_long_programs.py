@@ -1,14 +1,21 @@
 """Straight programs of many steps: what is made of them grows with their length, and no faster."""
 
+import gc
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native.elementary.calls import LONG_NEST, MOST_BODIES
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import MOST_CALLS, emit_program
+from pullback.backends.native.views import Views
+from pullback.compiling import compiled
+from pullback.ir import checker
 from pullback.ir.checker import check_graph
+from pullback.passes.pipeline import Stages, simplify
 from pullback.passes.rewriting import rewrite
 
 rng = np.random.default_rng(0)
@@ -43,9 +50,114 @@ def test_the_text_of_a_program_grows_with_its_length_alone():
     assert sizes[2] - sizes[1] < 2.2 * (sizes[1] - sizes[0])
 
 
+def test_a_step_more_is_a_bounded_number_of_bytes_of_text():
+    few, many = (len(emitted(count)[1]) for count in (150, 300))
+    assert (many - few) / 150 < 1700  # a nest and a call of a product; the body of tanh alone is 8,000
+
+
+@pytest.mark.parametrize("count", [4, MOST_BODIES, MOST_BODIES + 1, 40])
+def test_a_function_that_many_nests_compute_has_one_body(count):
+    _, text = emitted(count)
+    computed = 3 * count  # a nest is two vectors side by side and one behind them
+    is_called = count > MOST_BODIES
+    assert text.count(" = call <4 x double> @llvm.copysign") == (1 if is_called else computed)  # the end of a tanh
+    assert text.count(" = call <4 x double> @tanh_of_v4f64(") == (computed if is_called else 0)
+
+
+def test_long_nests_repeat_bodies_where_short_ones_call_them():
+    def function(y):
+        for step in range(2 * MOST_BODIES):
+            y = y + np.sum(np.tanh(y * (1.0 + 0.001 * step)))
+        return y
+
+    for points, is_called in ((LONG_NEST - 4, True), (LONG_NEST, False)):
+        graph = pb.trace(function)(np.ones(points)).graph
+        assert ("@tanh_of_v4f64" in emit_program(plan_memory(graph, 256), 256).text()) == is_called
+
+
+def nests_of(function, *args):
+    """By name, how often nests of a program are called, and how many pointers they take."""
+    graph = pb.trace(function)(*args).graph
+    text = emit_program(plan_memory(graph, 256), 256).text()
+    calls = Counter(re.findall(r"call void @(nest\w*)\(", text))
+    heads = re.findall(r"^define internal void @(nest\w*)\((.*)\) nounwind", text, re.MULTILINE)
+    return {name: (calls[name], parameters.count("ptr")) for name, parameters in heads}
+
+
+def test_a_kernel_that_is_called_once_has_one_pointer_into_the_memory_of_the_plan():
+    def function(m, a, b):
+        for step in range(10):
+            a, b = m @ (a * b + float(step)), m @ (a - b * float(step))
+        return np.sum(a + b)
+
+    found = nests_of(function, M, Y, Y + 1.0)
+    assert [calls for calls, _ in found.values()].count(1) > 8
+    assert all(pointers <= 3 for calls, pointers in found.values() if calls == 1)  # of the caller's: a and b
+
+
+def test_a_kernel_that_is_called_from_several_places_takes_a_pointer_for_each_operand():
+    def function(m, a, b):
+        for _ in range(10):
+            a, b = m @ (a * b), m @ (a - b)
+        return np.sum(a + b)
+
+    assert (10, 4) in nests_of(function, M, Y, Y + 1.0).values()  # a, b, and what is made of them
+
+
+def test_the_places_of_values_are_looked_up_in_proportion_to_the_nodes(monkeypatch):
+    def looks(count):
+        seen = Counter()
+        access = Views.access
+        graph = pb.trace(layered(count))(M, Y).graph
+        with monkeypatch.context() as patched:
+            patched.setattr(Views, "access", lambda views, atom: (seen.update(looks=1), access(views, atom))[1])
+            plan_memory(graph, 256)
+        return seen["looks"], len(graph.nodes)
+
+    (few, nodes), (many, more_nodes) = looks(150), looks(600)
+    assert few < 25 * nodes
+    assert many / more_nodes < 1.1 * few / nodes
+
+
+def test_a_node_that_no_pass_changes_is_typed_once(monkeypatch):
+    typed = Counter()
+    check = checker._check_types
+    monkeypatch.setattr(checker, "_check_types", lambda node: (typed.update(nodes=1), check(node)))
+    graph, stages = pb.trace(layered(50))(M, Y).graph, Stages()
+    simplify(stages.add("recorded", graph), stages, lowered=True, looping=True)
+    assert len(stages.graphs) > 5
+    assert typed["nodes"] == len({node for _, one in stages.graphs for node in one.nodes}) < 1.1 * len(graph.nodes)
+
+
+def test_the_page_and_the_hash_are_made_when_they_are_asked_for(monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", "0")
+    plan = pb.compile(layered(3), tier="native")
+    with monkeypatch.context() as patched:
+        for name in ("pullback.compiling.compiled.format_graph", "pullback.backends.native.running.program_key"):
+            patched.setattr(name, lambda *_, **__: pytest.fail("nobody asked for it"))
+        patched.setattr("pullback.backends.native.listing.format_kernels", lambda _: pytest.fail("nobody asked for it"))
+        np.testing.assert_allclose(plan(M, Y), layered(3)(M, Y), rtol=1e-12)
+    assert plan.summary()["hash"] == plan.summary()["hash"]
+    assert "nest" in plan.explain()
+
+
+def test_the_garbage_collector_waits_while_a_program_is_compiled_and_goes_on_afterwards(monkeypatch):
+    seen = []
+    plan_native = compiled._native
+    monkeypatch.setattr(compiled, "_native", lambda *args: (seen.append(gc.isenabled()), plan_native(*args))[1])
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            pb.compile(layered(3), tier="native")(M, Y)
+            assert gc.isenabled() is enabled
+        finally:
+            gc.enable()
+    assert seen == [False, False]
+
+
 @pytest.mark.parametrize("returned", ["a value", "an argument too"])
 def test_a_program_in_parts_gives_what_the_tape_gives(monkeypatch, returned):
-    monkeypatch.setattr("pullback.compiling.program.roll_loops", lambda graph, _: graph)
+    monkeypatch.setattr("pullback.passes.loops.rolling.roll_loops", lambda graph, _: graph)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     function = layered(2 * MOST_CALLS)
     if returned == "a value":

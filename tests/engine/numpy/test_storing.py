@@ -139,14 +139,14 @@ def test_a_plan_stores_where_the_array_lies_if_nobody_reads_it_again(tier):
 
     def function(x, v):
         y = np.sin(x)
-        for row in range(4):
+        for row in range(3):
             y = pb.numpy.updated(y, (row, slice(1, 3)), v[row] * y[row, 0])
         return np.cumsum(y, axis=0)
 
     plan = pb.compile(function, tier=tier)
     x, v = np.random.default_rng(0).normal(size=(4, 1000)), np.arange(4.0)
     expected = np.sin(x)
-    for row in range(4):
+    for row in range(3):
         expected[row, 1:3] = v[row] * expected[row, 0]
     for _ in range(3):
         np.testing.assert_allclose(plan(x, v), np.cumsum(expected, axis=0), rtol=1e-13)

@@ -155,7 +155,12 @@ def test_a_random_program_of_stores_gives_numpys_values_in_every_tier(number):
     expected = [program.function(x.copy(), program.weights.copy()) for x in program.arguments]
     loss = total(program.function)
     gradient = pb.value_and_grad(loss, wrt=(0, 1))
-    on_the_tape = [gradient(x, program.weights) for x in program.arguments]
+    try:
+        on_the_tape = [gradient(x, program.weights) for x in program.arguments]
+    except pb.errors.TracingError as refusal:  # docs/assignment.md; NumPy's answer depends on how the argument lies
+        if "a store beside a reshape of an array that is not in C order" not in str(refusal):
+            raise
+        return
     for x, wanted, (value, slopes) in zip(program.arguments, expected, on_the_tape, strict=True):
         np.testing.assert_allclose(value, total(lambda *_, wanted=wanted: wanted)(x, None), rtol=1e-10)
         moves = [np.random.default_rng(number).normal(size=slope.shape) * 1e-6 for slope in slopes]

@@ -183,6 +183,20 @@ def test_numbers_have_the_axes_that_numpy_gives_them(function, axis):
         (np.logaddexp, INF, 1.0, (1, 0)),
         (np.logaddexp, -INF, 1.0, (0, 1)),
         (np.logaddexp2, 1.0, INF, (0, 1)),
+        (np.logaddexp, INF, INF, (0.5, 0.5)),
+        (np.logaddexp2, INF, INF, (0.5, 0.5)),
+        (np.arctan2, INF, 1.0, (0, 0)),
+        (np.arctan2, 1.0, -INF, (0, 0)),
+        (np.arctan2, INF, INF, (0, 0)),
+        (np.arctan2, NAN, INF, (NAN, NAN)),
+        (np.hypot, INF, 1.0, (1, 0)),
+        (np.hypot, 0.0, -INF, (0, -1)),
+        (np.hypot, -INF, INF, (-(0.5**0.5), 0.5**0.5)),  # as far along both axes, as for arctan2
+        (lambda a, b: pb.nn.logsumexp(np.stack([a, b]), axis=0), INF, 1.0, (1, 0)),
+        (lambda a, b: pb.nn.logsumexp(np.stack([a, b]), axis=0), INF, INF, (0.5, 0.5)),
+        (lambda a, b: pb.nn.logsumexp(np.stack([a, b]), axis=0), -INF, 1.0, (0, 1)),
+        (lambda a, b: pb.nn.logsumexp(np.stack([a, b]), axis=0), NAN, INF, (NAN, NAN)),
+        (lambda a, b: np.logaddexp.reduce(np.stack([a, b])), INF, 1.0, (1, 0)),
         (lambda a, b: np.arcsinh(a) + b, 1e200, 0.0, (1e-200, 1)),
         (lambda a, b: np.linalg.norm(np.stack([a, b])), 1e-200, 1e-200, (0, 0)),  # NumPy's norm of them is zero
     ],
@@ -190,3 +204,50 @@ def test_numbers_have_the_axes_that_numpy_gives_them(function, axis):
 def test_gradients_of_huge_and_tiny_numbers_are_right(function, a, b, expected):
     found = gradients(lambda a, b: np.sum(function(a, b)), np.array([a]), np.array([b]), wrt=(0, 1))
     np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: pb.nn.logsumexp(x, axis=0), INF),
+        (lambda x: pb.nn.logsumexp(x[:1], axis=0), -INF),
+        (lambda x: pb.nn.softmax(x, axis=0), [0, 0, 1]),
+        (lambda x: np.hypot(x, 1.0), [INF, np.hypot(2.0, 1.0), INF]),
+        (lambda x: np.logaddexp.reduce(x), INF),
+    ],
+)
+def test_values_at_infinity_are_limits_and_of_one_dtype(function, expected, dtype):
+    x = np.array([-INF, 2.0, INF], dtype)
+    for tier in pb.TIERS:
+        found = pb.compile(function, tier=tier)(x)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, -1, None, (0, 2), ()], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"keepdims": True}, {"initial": 0.3}, {"where": np.array([True, False, True, True])}], ids=str
+)
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2])
+def test_sums_of_exponentials_reduce_as_in_numpy(ufunc, axis, options):
+    x = np.random.default_rng(0).normal(size=(2, 3, 4))
+
+    if "where" in options and axis in (0, ()):
+        return  # nothing is left of some places, whose sum has no derivative
+
+    def reduced(x):
+        return ufunc.reduce(x, axis=axis, **options)
+
+    for tier in pb.TIERS:
+        np.testing.assert_allclose(pb.compile(reduced, tier=tier)(x), reduced(x), rtol=1e-13)
+    pb.testing.check_grads(reduced, (x,))
+
+
+def test_sums_of_no_exponentials_are_nothing():
+    for dtype in ("f8", "i8"):
+        x = np.zeros((0, 2), dtype)
+        value = pb.compile(np.logaddexp.reduce)(x)
+        np.testing.assert_array_equal(value, np.logaddexp.reduce(x))
+    whole = np.arange(3)
+    np.testing.assert_allclose(pb.compile(np.logaddexp.reduce)(whole), np.logaddexp.reduce(whole))

@@ -79,6 +79,134 @@ def test_an_array_that_stores_fill_is_joined(function):
     assert (found["set_at"], found["concatenate"]) == (0, 1)
 
 
+def ends_and_inside(u, x):
+    for t in range(4):
+        u[t + 1, 0] = 1.0
+        u[t + 1, -1] = u[t, -1]
+        u[t + 1, 1:-1] = u[t, 2:] - u[t, :-2] * x[t, 1:-1]
+    return np.sin(u[4])
+
+
+def inside_then_ends(u, x):
+    for t in range(8):
+        u[t + 1, 1:-1] = u[t, 2:] - u[t, :-2] * x[t % 6, 1:-1]
+        u[t + 1, 0] = u[t + 1, 1]
+        u[t + 1, -2:] = u[t + 1, 2] * x[0, 0]
+    return np.sin(u[8])
+
+
+def halves(u, x):
+    u[1:3, :4, 2] = u[1:3, 4:, 0] * x[0, :4]
+    u[1:3, 4:, 2] = x[1, 4:]
+    return u[1:3, 2:6, 2] * 2
+
+
+def one_by_one(u, x):
+    for column in range(8):
+        u[2, column] = x[0, column] * (u[2, column - 1] if column else 1.0)
+    return u[2, 1:-1] * 2
+
+
+def inside_alone(u, x):
+    u[:, 0] = x[0, 0]
+    for t in range(8):
+        u[t + 1, 1:-1] = u[t, 2:] - u[t, :-2] * x[t % 6, 1:-1]
+    return np.sin(u[8])
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "stores", "joined"),
+    [
+        (ends_and_inside, (6, 8), 1, 3),  # of the first row the ends are known, and there is no loop
+        (inside_alone, (9, 8), 1, 8),  # the column
+        (inside_then_ends, (9, 8), 0, 8),
+        (halves, (6, 8, 3), 0, 1),
+        (one_by_one, (6, 8), 0, 1),
+    ],
+)
+def test_a_row_that_stores_fill_is_joined_and_read_as_one(program, shape, stores, joined):
+    def function(x):
+        return program(np.zeros_like(x, shape=shape), x)
+
+    found = forwarded(function, X)
+    assert (found["set_at"], found["concatenate"]) == (stores, joined)
+
+
+def test_a_row_is_stored_at_once_in_an_array_that_is_read():
+    def function(x):
+        u = copied(x) * 2
+        u[3, 0] = x[0, 0]
+        u[3, 1:] = x[1, 1:]
+        return np.sum(np.sin(u)) + u
+
+    assert forwarded(function, X)["set_at"] == 1
+
+
+def read_with_one_end(u, x):
+    u[2, 0] = x[0, 0]
+    first = np.sum(u[1:3])
+    u[2, 1:] = x[1, 1:]
+    return u * first
+
+
+def returned_with_one_end(u, x):
+    u[2, 0] = x[0, 0]
+    first = u * 1
+    u[2, 1:] = x[1, 1:]
+    return u + first
+
+
+def overlapping(u, x):
+    u[2, :5] = x[0, :5]
+    u[2, 3:6] = x[1, 3:6]
+    return u * 2
+
+
+def twice_and_a_gap(u, x):
+    u[2, :5] = x[0, :5]
+    u[2, 2:5] = x[1, 2:5]
+    return u * 2
+
+
+def with_steps(u, x):
+    u[2, ::2] = x[0, ::2]
+    u[2, 1::2] = x[1, 1::2]
+    return u * 2
+
+
+@pytest.mark.parametrize(
+    "program", [read_with_one_end, returned_with_one_end, overlapping, twice_and_a_gap, with_steps]
+)
+def test_a_row_that_is_not_filled_or_seen_before_is_stored_as_it_was(program):
+    assert forwarded(lambda x: program(copied(x) * 3, x), X)["set_at"] == 2
+
+
+def test_a_wave_whose_ends_are_stored_apart_becomes_a_loop():
+    if availability.why_not():
+        pytest.skip(availability.why_not())
+
+    def function(start, speed):
+        u = np.zeros_like(start, shape=(42, 30))
+        u[0] = start
+        u[1] = start
+        for t in range(1, 41):
+            u[t + 1, 0] = u[t, 0]
+            u[t + 1, -1] = u[t, -1]
+            u[t + 1, 1:-1] = 2 * u[t, 1:-1] - u[t - 1, 1:-1] + speed * (u[t, 2:] - 2 * u[t, 1:-1] + u[t, :-2])
+        return np.sum(u[-1] ** 2) + np.sum(u[20])
+
+    start, speed = np.sin(np.linspace(0, 6, 30)), np.full(28, 0.2)
+    gradient = pb.value_and_grad(function, wrt=(0, 1))
+    plan = pb.compile(gradient, tier="native")
+    (value, slopes), (expected, expected_slopes) = plan(start, speed), gradient(start, speed)
+    assert value == pytest.approx(expected)
+    for slope, other in zip(slopes, expected_slopes, strict=True):
+        np.testing.assert_allclose(slope, other, rtol=1e-10, atol=1e-12)
+    assert plan.summary()["copies"] == 0
+    assert plan.summary()["kernels"] < 60  # 430 without a loop
+    assert "scan" in plan.explain().rsplit("# program", 1)[-1]
+
+
 def test_few_stores_are_made_in_the_array():
     def function(x):
         y = copied(x) * 3

@@ -75,7 +75,7 @@ def triangles(a, b):
 def test_what_the_program_shows_to_be_triangular_is_not_factored(native_only):
     found = rules_of(triangles, positive(5, 5), np.ones(5))
     assert "lu" not in found
-    assert found["solve_triangular"] == 8
+    assert found["solve_triangular"] == 7  # the first step back is the solve for b that is there
     assert (found["cholesky"], found["cholesky_pull"]) == (1, 1)
 
 

@@ -154,3 +154,18 @@ def test_tails_of_activations_stay_finite(name):
     value, gradient = pb.value_and_grad(lambda x: np.sum(rule(x)))(np.array([-800.0, 0.0, 800.0]))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
+
+
+def test_a_gradient_by_both_operands_of_a_quotient_divides_once_more():
+    plan = pb.compile(pb.grad(lambda a, b: np.sum(np.sin(a / b)), wrt=(0, 1)), tier="fused")
+    a, b = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    by_a, by_b = plan(a, b)
+    np.testing.assert_allclose(by_a, np.cos(a / b) / b, rtol=1e-15)
+    np.testing.assert_allclose(by_b, -np.cos(a / b) * a / b**2, rtol=1e-15)
+    program = plan.explain().rpartition("# program")[2]
+    assert program.count("divide(") + program.count(" / ") == 2
+
+
+def test_the_derivative_of_a_quotient_is_finite_where_it_is_though_cotangent_times_quotient_is_not():
+    _, pullback = pb.vjp(lambda b: 1e300 / b, 1e100)
+    assert pullback(1e150) == (-1e150 / 1e100 * 1e200,)

@@ -57,10 +57,9 @@ def arranged(graph: Graph, kernels: Sequence[Kernel], kept: Collection[Var], vec
     wanted = list(dict.fromkeys(axes.find(axis) for axis, _ in disputed.most_common()))[:_MOST_TRIED]
     found: dict[Var, tuple[int, ...]] = {}
     while wanted:
-        best = min(
-            (offers.of(axis, axes, movable - set(found), found) for axis in wanted), key=lambda offer: offer.left
-        )
-        if best.left > _WORTH_IT:
+        made = [offers.of(axis, axes, movable - set(found), found) for axis in wanted]
+        best = max((offer for offer in made if offer.is_worth_it), key=lambda offer: offer.saved, default=None)
+        if best is None:
             break
         found.update(best.layouts)
         wanted.remove(best.axis)
@@ -187,8 +186,19 @@ class _Offer:
 
     axis: _Axis
     layouts: Layouts
-    left: float
-    """Of the cycles that kernels take which read or write what would lie otherwise."""
+    before: float
+    """Cycles of the kernels that read or write what would lie otherwise."""
+    after: float
+
+    @property
+    def saved(self) -> float:
+        """Cycles that are not taken any more. Offers are compared by them: a large part of a small kernel is little."""
+        return self.before - self.after
+
+    @property
+    def is_worth_it(self) -> bool:
+        """True if the saving is larger than the error of the estimates."""
+        return self.after <= _WORTH_IT * self.before and self.saved > 0
 
 
 class _Offers:
@@ -221,7 +231,7 @@ class _Offers:
         cycles_before, cycles_after = (
             sum(self._cycles(kernel, views) for kernel in concerned) for views in (before, after)
         )
-        return _Offer(axis, layouts, cycles_after / cycles_before if concerned else 1.0)
+        return _Offer(axis, layouts, cycles_before, cycles_after)
 
     def _cycles(self, kernel: Kernel, views: Views) -> float:
         if isinstance(kernel, Fused):

@@ -11,6 +11,7 @@ Kernels of one key share one function, so the key must hold everything the text 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.module import Module
+from pullback.backends.native.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Node
 from pullback.ir.strides import contiguous_strides
@@ -97,7 +98,8 @@ class Emission:
             function = self.module.kernels[key] = self.module.function(
                 name, parameters, returns="i64" if can_fail else "void"
             )
-            build(function, [f"%{parameter}" for _, parameter in parameters])
+            own = [f"%{parameter}" for _, parameter in parameters]
+            build(function, own)
             if can_fail:
                 function.give(0)
         arguments: list[tuple[str, Index]] = [("ptr", pointer) for pointer in pointers]
@@ -106,6 +108,14 @@ class Emission:
             self.attempt(function.name, *arguments)
         else:
             self.function.call("void", f"@{function.name}", *arguments)
+
+    def kernel_later(self, key: Hashable, name: str, pointers: Sequence[str], build: Build, uses: Counter[Use]) -> None:
+        """The same for a kernel that is written when all its calls are known, and all `uses` of elementary functions."""
+        later = self.module.later.get(key)
+        if later is None:
+            later = self.module.later[key] = Later(self.module.function(name, []), build)
+            self.module.uses += uses
+        later.call(self.function, pointers)
 
     def attempt(self, name: str, *arguments: tuple[str, Index]) -> None:
         """Call a function that gives 0 where all went well; where it did not, the function that is open ends as well."""
@@ -130,13 +140,26 @@ class Emitter:
     """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
 
 
-#: Emitters that few programs need, by the module that enters them when the first of its primitives is looked up: to load all
-#: of them is a fifth of what a first plan takes.
+#: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of
+#: them is a fifth of what a first plan takes.
 _LOADED_LATER = {
+    "pullback.backends.native.kernels.accumulating": ("cumsum", "cumprod", "linear_recurrence", "argmax", "argmin"),
+    "pullback.backends.native.kernels.branches": ("switch",),
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
+    "pullback.backends.native.kernels.diagonals": ("diagonal", "on_diagonal", "lower_triangle", "upper_triangle"),
+    "pullback.backends.native.kernels.gathers": (
+        *("gather", "take_along", "scatter_add", "put_along", "set_at", "add_at", "class_numbers"),
+    ),
+    "pullback.backends.native.kernels.loops": ("scan",),
+    "pullback.backends.native.kernels.moving": ("scatter", "concatenate"),
     "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
+    "pullback.backends.native.kernels.products": ("matmul",),
+    "pullback.backends.native.kernels.refusing": ("one_unless",),
+    "pullback.backends.native.kernels.whiles": ("while",),
+    "pullback.backends.native.kernels.linear.decompositions": ("eigh", "eigvalsh", "qr", "svd", "svdvals"),
     "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull", "adjugate"),
     "pullback.backends.native.kernels.linear.systems": ("lu_solve", "solve_triangular"),
+    "pullback.backends.native.kernels.sorting": ("argsort", "argpartition", "searchsorted"),
 }
 _MODULES = {name: module for module, names in _LOADED_LATER.items() for name in names}
 

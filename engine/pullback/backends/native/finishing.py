@@ -9,40 +9,53 @@ The product goes where the nest is. Its result has no memory of its own then, on
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.fusing import Alone, FinishedProduct, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.native.joining import join_of
 from pullback.backends.native.kernels.blocks import operands_of
-from pullback.backends.native.kernels.finished import Finished, finished, pays
-from pullback.backends.native.kernels.product import described
 from pullback.backends.native.nesting import nest_of
 from pullback.backends.native.views import Access, Views
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.rules.contractions import matmul
+
+if TYPE_CHECKING:
+    from pullback.backends.native.kernels.finished import Finished
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
     """How a product and a nest are one kernel, and by operand of the nest what it is."""
 
-    finished: Finished
+    finished: "Finished"
     operands: tuple[Access, ...]
 
 
 def with_finished_products(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kernels:
     """The kernels, with each product in the nest that it is worth being computed for, block by block."""
+    products = [
+        (number, kernel)
+        for number, kernel in enumerate(found.kernels)
+        if isinstance(kernel, Alone) and kernel.node.primitive is matmul
+    ]
+    if not products:
+        return found
+    from pullback.backends.native.kernels.finished import may_pay, pays  # noqa: PLC0415 - 20 ms that products alone pay
+
     kernels: list[Kernel | None] = list(found.kernels)
     readers = _readers(graph, found)
-    for number, kernel in enumerate(found.kernels):
-        if not isinstance(kernel, Alone) or kernel.node.primitive is not matmul:
-            continue
+    for number, kernel in products:
         (result,) = kernel.node.outputs
+        if not may_pay(result.type.nbytes, kernel.node.inputs[0].type.shape[-1]):  # to describe it takes longer
+            continue
         if len(readers[result]) != 1 or found.views.access(result).root is not result:
             continue
         (place,) = readers[result]
         nest = kernels[place] if place < len(kernels) else None
         if not isinstance(nest, Fused) or join_of(nest) is not None:
+            continue
+        if not found.can_wait(kernel, [one for one in kernels[number + 1 : place] if one is not None]):
             continue
         one = FinishedProduct(kernel.node, nest)
         finish = _finish(one, found.views, kept)
@@ -59,6 +72,9 @@ def finish_of(kernel: FinishedProduct, views: Views, kept: Collection[Var]) -> F
 
 
 def _finish(kernel: FinishedProduct, views: Views, kept: Collection[Var]) -> Finish | None:
+    from pullback.backends.native.kernels.finished import finished  # noqa: PLC0415 - as above
+    from pullback.backends.native.kernels.product import described  # noqa: PLC0415
+
     (a, b), (c,) = kernel.product.inputs, kernel.product.outputs
     nest, places = nest_of(kernel.nest, views, kept)
     results = [number for number, read in enumerate(nest.reads) if places[read.pointer].root is c]

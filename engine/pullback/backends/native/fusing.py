@@ -8,23 +8,26 @@ in registers. Everything else is a kernel by itself, and views are no kernel at 
       square f -> g; sum g -> h                        sums g over both axes
 
 Kernels stand in an order that is never changed: a node joins a nest only if everything it reads is there before that nest
-begins, so no cycle can come about. Of the nests it can join it takes the one that reads what it reads.
+begins, so no cycle can come about. Of the nests it can join it takes the one that reads what it reads. What reads an array that a
+store takes over stands before the store.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels.nest import ReductionKind
+from pullback.backends.native.stores import readers_before, taken_over
 from pullback.backends.native.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import Shape
+from pullback.ir.types import ArrayType, Shape
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype
@@ -91,6 +94,16 @@ class Kernels:
 
     kernels: tuple[Kernel, ...]
     views: Views
+    taken: Mapping[Var, Node] = field(default_factory=dict)
+    """By array, the store that writes where it lies; no kernel that reads the array stands behind it."""
+
+    def can_wait(self, kernel: Kernel, between: Sequence[Kernel]) -> bool:
+        """True if no store in the kernels behind one overwrites what that one reads."""
+        if not self.taken:
+            return True
+        roots = {self.views.access(atom).root for node in nodes_of(kernel) for atom in node.inputs}
+        stores = {self.taken[root] for root in roots if isinstance(root, Var) and root in self.taken}
+        return not any(isinstance(other, Alone) and other.node in stores for other in between)
 
 
 def is_elementwise(node: Node) -> bool:
@@ -113,17 +126,24 @@ def reduced_axes(node: Node) -> frozenset[int]:
 
 def loop_dtypes(node: Node) -> tuple[np.dtype[np.generic], ...]:
     """The dtype in which an elementwise node takes each operand."""
-    result = node.outputs[0].type.dtype
-    ufunc = getattr(node.primitive, "ufunc", None)
-    if node.primitive is elementwise.where:
+    operands = tuple([(atom.type.dtype, atom.type.weak) for atom in node.inputs])
+    return _loop_dtypes(node.primitive, operands, node.outputs[0].type.dtype)
+
+
+@lru_cache(maxsize=4096)
+def _loop_dtypes(
+    primitive: Primitive, given: tuple[tuple[np.dtype[np.generic], bool], ...], result: np.dtype[np.generic]
+) -> tuple[np.dtype[np.generic], ...]:
+    ufunc = getattr(primitive, "ufunc", None)
+    if primitive is elementwise.where:
         return (np.dtype(bool), result, result)
     if isinstance(ufunc, np.ufunc):
-        operands = tuple(promotable(atom.type) for atom in node.inputs)
+        operands = tuple(promotable(ArrayType((), dtype, weak)) for dtype, weak in given)
         if all(isinstance(operand, type) for operand in operands):  # Python numbers alone
-            operands = tuple(atom.type.dtype for atom in node.inputs)
+            operands = tuple(dtype for dtype, _ in given)
         resolved = ufunc.resolve_dtypes((*operands, *([None] * ufunc.nout)))
         return tuple(np.dtype(dtype) for dtype in resolved[: ufunc.nin])
-    return (result,) * len(node.inputs)
+    return (result,) * len(given)
 
 
 def why_not_fused(node: Node) -> str | None:
@@ -168,7 +188,8 @@ def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
     nests: list[int] = []
-    for node in _as_late_as_possible(graph):
+    taken = taken_over(graph, views)
+    for node in _as_late_as_possible(graph, readers_before(graph, taken, views)):
         if is_view(node):
             continue
         space = space_of(node)
@@ -184,14 +205,14 @@ def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
         if isinstance(kernel, Fused):
             kernel.add(node, views)
         made_by.update(dict.fromkeys(node.outputs, number))
-    return Kernels(tuple(kernels), views)
+    return Kernels(tuple(kernels), views, taken)
 
 
-def _as_late_as_possible(graph: Graph) -> list[Node]:
-    """The nodes, each right before the first that needs it.
+def _as_late_as_possible(graph: Graph, before: Mapping[Node, Sequence[Node]]) -> list[Node]:
+    """The nodes, each right before the first that needs it; a store also behind the nodes that read what it writes over.
 
     A nest stands where its first node does, and what joins it later has to be there by then: so the later it begins, the
-    more can join.
+    more can join. There is such an order, as that of the graph is one.
     """
     makers = {var: node for node in graph.nodes for var in node.outputs}
     ordered: dict[Node, None] = {}
@@ -206,6 +227,7 @@ def _as_late_as_possible(graph: Graph) -> list[Node]:
             waiting.pop()
         else:
             opened.add(node)
+            waiting.extend(before.get(node, ()))
             waiting.extend(makers[atom] for atom in reversed(node.inputs) if isinstance(atom, Var) and atom in makers)
     return list(ordered)
 
@@ -214,27 +236,25 @@ def _nest_for(
     node: Node, space: Shape, nests: Sequence[int], kernels: Sequence[Kernel], made_by: dict[Var, int], views: Views
 ) -> int | None:
     """The nest that a node joins: the latest that has one of its operands in registers, else in memory."""
+    operands = {atom for atom in node.inputs if isinstance(atom, Var)}
+    roots = {atom: views.access(atom).root for atom in operands}
+    made = {atom: made_by.get(root, -1) for atom, root in roots.items() if isinstance(root, Var)}
+    latest = max(made.values(), default=-1)
+    read = set(roots.values())
+    is_number = math.prod(space) <= 1
     reading: int | None = None
     for number in reversed(nests[-_NESTS_SEEN:]):
         nest = kernels[number]
         if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
-        if not all(_is_there(atom, number, nest, made_by, views) for atom in node.inputs):
+        # What a nest is given is in registers, or in memory before it begins.
+        if latest >= number and any(at >= number and atom not in nest.values for atom, at in made.items()):
             continue
-        if any(atom in nest.values for atom in node.inputs):
+        if not nest.values.isdisjoint(operands):
             return number
-        shares = any(views.access(atom).root in nest.read for atom in node.inputs if isinstance(atom, Var))
-        if reading is None and (shares or math.prod(space) <= 1):  # of single numbers: one kernel instead of several
+        if reading is None and (is_number or not nest.read.isdisjoint(read)):  # of numbers: one kernel for several
             reading = number
     return reading
-
-
-def _is_there(atom: Atom, number: int, nest: Fused, made_by: dict[Var, int], views: Views) -> bool:
-    """Whether a nest can have an operand: in registers, or in memory before it begins."""
-    if isinstance(atom, Literal) or atom in nest.values:
-        return True
-    root = views.access(atom).root
-    return isinstance(root, Literal) or made_by.get(root, -1) < number
 
 
 def kept_values(found: Kernels, graph: Graph) -> set[Var]:

@@ -18,7 +18,7 @@ What is left of the operands is copied.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
@@ -60,7 +60,7 @@ def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
         for own, there in fresh.items():  # one by one: finding all views anew for each join takes most of a compilation
             views.place(own, there, use.views)
         placed |= fresh
-    return Kernels(found.kernels, views)
+    return replace(found, views=views)
 
 
 def join_of(kernel: Kernel) -> Node | None:

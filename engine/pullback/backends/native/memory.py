@@ -4,7 +4,7 @@ Values that are never alive together share bytes. A value of a nest may take the
 last time, element for element. What is returned is computed straight into its place where that place is its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
@@ -24,8 +24,9 @@ from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.merging import merged
 from pullback.backends.native.sinking import sunk
+from pullback.backends.native.stores import array_of
 from pullback.backends.native.views import Layouts, views_of
-from pullback.ir.graph import Atom, Graph, Var
+from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.storing import STORES
@@ -50,6 +51,8 @@ class Memory:
     """By value, the output whose memory it is computed into."""
     copied: tuple[int, ...]
     """The outputs that are copies: of what the caller gave, of numbers, of views, and of other outputs."""
+    copying: tuple[Node, ...]
+    """The stores that copy the array they store into."""
     nbytes: int
     in_registers: bool
     """Whether it is a few numbers, computed by one kernel that has no memory at all."""
@@ -60,7 +63,7 @@ class Memory:
         return 1 if self.in_registers else len(self.kernels.kernels) + len(self.copied)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Slot:
     """Bytes that one value has, or several one after the other."""
 
@@ -95,6 +98,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
         kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
+    _write_into_outputs(kernels, returned, last_use)
     plan = _Plan()
     scratch: dict[int, _Slot] = {}
     for number, kernel in enumerate(kernels.kernels):
@@ -126,6 +130,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
         {number: slot.offset for number, slot in scratch.items()},
         returned,
         copied,
+        tuple(_copying(kernels, plan, returned)),
         nbytes,
         len(kernels.kernels) + len(copied) >= _FEWEST_KERNELS and pays(graph, vector_bits),
     )
@@ -166,6 +171,27 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     return returned, tuple(copied)
 
 
+def _write_into_outputs(kernels: Kernels, returned: dict[Var, int], last_use: dict[Var, int]) -> None:
+    """Let arrays that stores take over on the way to what is returned be computed where it is returned."""
+    made = {var for kernel in kernels.kernels for node in nodes_of(kernel) for var in node.outputs}
+    for number, kernel in reversed(list(enumerate(kernels.kernels))):
+        if not isinstance(kernel, Alone) or kernel.node.outputs[0] not in returned:
+            continue
+        array = array_of(kernel.node, kernels.views)
+        if array is not None and array in made and last_use[array] == number:
+            returned[array] = returned[kernel.node.outputs[0]]
+
+
+def _copying(kernels: Kernels, plan: "_Plan", returned: dict[Var, int]) -> Iterator[Node]:
+    for kernel in kernels.kernels:
+        if not isinstance(kernel, Alone) or kernel.node.primitive not in STORES:
+            continue
+        array, result = kernels.views.access(kernel.node.inputs[0]).root, kernel.node.outputs[0]
+        places = [(plan.slots.get(var), returned.get(var)) for var in (array, result) if isinstance(var, Var)]
+        if len(places) == 1 or places[0] == (None, None) or places[0] != places[1]:
+            yield kernel.node
+
+
 def _is_all_in_order(atom: Atom, kernels: Kernels) -> bool:
     access, shape = kernels.views.access(atom), atom.type.shape
     in_order = contiguous_strides(shape)
@@ -194,9 +220,8 @@ def _ending(
 ) -> dict[Var, tuple[int, ...] | None]:
     """The values that a kernel is the last to read, with their strides where it reads them only in the order of its space."""
     if isinstance(kernel, Alone):
-        first, *others = kernel.node.inputs if kernel.node.primitive in STORES else (None,)
-        alone = all(kernels.views.access(atom).root is not first for atom in others)
-        return {first: None} if isinstance(first, Var) and alone and last_use.get(first) == number else {}
+        array = array_of(kernel.node, kernels.views)
+        return {array: None} if array is not None and last_use[array] == number else {}
     nest = nest_in(kernel)
     assert nest is not None  # noqa: S101 - what is not alone is a nest or has one
     found: dict[Var, tuple[int, ...] | None] = {}

@@ -10,10 +10,12 @@ the nests before it begins another, and only later a third one reads both.
 
 Two nests over one space become one where one gives the other what it reads element for element, or where both read the same
 memory: at the place of the first, if all that the second reads is there by then; else at that of the second, if nobody in
-between reads the first. In a step of a loop, where a nest is a few instructions, this is most of what calling them costs.
+between reads the first, and no store in between writes over what the first reads. In a step of a loop, where a nest is a few
+instructions, this is most of what calling them costs.
 """
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 
 from pullback.backends.native.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.native.views import Views
@@ -33,7 +35,7 @@ def merged(found: Kernels) -> Kernels:
             position += 1
         else:  # what has become larger is looked at again where it is now
             position = merging.merge(*other)
-    return Kernels(tuple(merging.kernels), found.views)
+    return replace(found, kernels=tuple(merging.kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,13 @@ class _Merging:
     """Kernels in order while nests of them become one, with what each makes and reads, which is asked for many times."""
 
     def __init__(self, found: Kernels) -> None:
+        self._found = found
         self.kernels = list(found.kernels)
         self._traffic = [_traffic_of(kernel, found.views) for kernel in self.kernels]
         # Numbers grow along the order, as positions do, but do not change when a kernel goes.
         self._numbers = list(range(len(self.kernels)))
+        self._nests = {number: kernel for number, kernel in enumerate(self.kernels) if isinstance(kernel, Fused)}
+        self._order = list(self._nests)
         self._maker = {var: number for number, one in enumerate(self._traffic) for var in one.made}
 
     def partner(self, second: int) -> tuple[int, int, int] | None:
@@ -61,22 +66,23 @@ class _Merging:
         if not isinstance(nest, Fused):
             return None
         latest = max((self._maker.get(root, -1) for root in self._traffic[second].roots), default=-1)
-        seen = 0
-        for first in range(second - 1, -1, -1):
-            earlier = self.kernels[first]
-            if not isinstance(earlier, Fused):
+        is_unrelated = nest.read.isdisjoint
+        end = bisect_left(self._order, self._numbers[second])
+        for number in reversed(self._order[max(0, end - _NESTS_SEEN) : end]):
+            earlier = self._nests[number]
+            if is_unrelated(earlier.values) and is_unrelated(earlier.read):
                 continue
-            seen += 1
-            if seen > _NESTS_SEEN:
-                return None
             if earlier.space != nest.space or len(earlier.nodes) + len(nest.nodes) > MOST_NODES:
                 continue
-            if not _are_related(earlier, nest) or not self._reads_in_registers(second, first, earlier):
+            first = bisect_left(self._numbers, number)
+            if not self._reads_in_registers(second, first, earlier):
                 continue
-            if latest <= self._numbers[first]:  # all that it reads is made by then
+            if latest <= number:  # all that it reads is made by then
                 return first, second, first
             made = self._traffic[first].made
-            if all(made.isdisjoint(between.roots) for between in self._traffic[first + 1 : second]):
+            if not all(made.isdisjoint(between.roots) for between in self._traffic[first + 1 : second]):
+                continue
+            if self._found.can_wait(earlier, self.kernels[first + 1 : second]):
                 return first, second, second
         return None
 
@@ -86,13 +92,14 @@ class _Merging:
         assert isinstance(earlier, Fused)  # noqa: S101
         assert isinstance(nest, Fused)  # noqa: S101
         one, other = self._traffic[first], self._traffic[second]
-        self.kernels[place] = Fused(
+        self.kernels[place] = self._nests[self._numbers[place]] = Fused(
             nest.space, [*earlier.nodes, *nest.nodes], earlier.values | nest.values, earlier.read | nest.read
         )
         read = one.read | {(atom, root) for atom, root in other.read if atom not in earlier.values}
         self._traffic[place] = _Traffic(one.made | other.made, read, {root for _, root in read})
         moved, gone = (other, second) if place == first else (one, first)
         self._maker.update(dict.fromkeys(moved.made, self._numbers[place]))
+        del self._order[bisect_left(self._order, self._numbers[gone])]
         for column in (self.kernels, self._traffic, self._numbers):
             del column[gone]
         return place if place == first else place - 1
@@ -103,10 +110,6 @@ class _Merging:
         return made.isdisjoint(nest.roots) or all(
             atom in earlier.values or root not in made for atom, root in nest.read
         )
-
-
-def _are_related(earlier: Fused, nest: Fused) -> bool:
-    return not (nest.read.isdisjoint(earlier.values) and nest.read.isdisjoint(earlier.read))
 
 
 def _traffic_of(kernel: Kernel, views: Views) -> _Traffic:

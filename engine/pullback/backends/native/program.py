@@ -13,7 +13,6 @@ from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.finishing import finish_of
 from pullback.backends.native.fusing import Alone, FinishedProduct, Fused
 from pullback.backends.native.joining import is_in_place, join_of
-from pullback.backends.native.kernels.finished import emit_finished
 from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
@@ -189,6 +188,8 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
 
 
 def _emit_finished(kernel: FinishedProduct, places: Places, position: int) -> None:
+    from pullback.backends.native.kernels.finished import emit_finished  # noqa: PLC0415 - 20 ms that products alone pay
+
     memory = places.memory
     finish = finish_of(kernel, memory.kernels.views, memory.kept)
     factors = [places.stored(atom).pointer for atom in kernel.product.inputs]

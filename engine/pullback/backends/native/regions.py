@@ -16,7 +16,6 @@ import numpy as np
 from pullback.backends.native import listing
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.entry import in_order
-from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
 from pullback.backends.native.views import is_view
@@ -25,6 +24,7 @@ from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.decompositions import share_decompositions
 from pullback.passes.lowering import lower
 from pullback.passes.systems import factor_systems
 from pullback.planning.schedule import flops_of
@@ -170,8 +170,8 @@ def split(graph: Graph) -> Split:
 def becomes_native(node: Node) -> bool:
     """Whether a node, or all of what it is written out as, is native."""
     inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
-    alone = factor_systems(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
-    return not any(map(why_not, lower(alone).nodes))
+    alone = share_decompositions(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
+    return not any(map(why_not, lower(factor_systems(alone, native=True)).nodes))
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:

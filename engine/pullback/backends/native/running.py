@@ -28,7 +28,8 @@ class Native:
         self.graph = graph
         self.memory = plan_memory(graph, target.vector_bits)
         self._vector_bits = target.vector_bits
-        loaded = load(lambda: self.text, key=program_key(self.memory, target.vector_bits))
+        loaded = load(lambda: self.text, key=lambda: program_key(self.memory, target.vector_bits))
+        self.text_hash = loaded.text_hash
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
         self.program = NativeProgram(
             loaded.address("program"),

@@ -10,8 +10,9 @@ time. It is computed as often as before; a large operand that nobody else needs 
 """
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 
-from pullback.backends.native.fusing import MOST_NODES, Fused, Kernels, is_elementwise, kept_values, nodes_of
+from pullback.backends.native.fusing import MOST_NODES, Alone, Fused, Kernels, is_elementwise, kept_values, nodes_of
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import Shape
 
@@ -31,11 +32,12 @@ def sunk(found: Kernels, graph: Graph) -> Kernels:
     for number in reversed(range(len(found.kernels))):
         for node in reversed(list(nodes_of(found.kernels[number]))):
             sinking.try_to_sink(node, number)
-    return Kernels(tuple(kernel for kernel in sinking.kernels if any(nodes_of(kernel))), found.views)
+    return replace(found, kernels=tuple(kernel for kernel in sinking.kernels if any(nodes_of(kernel))))
 
 
 class _Sinking:
     def __init__(self, found: Kernels, graph: Graph, kept: set[Var]) -> None:
+        self._found = found
         self.views = found.views
         self.kernels = list(found.kernels)
         self._kept = kept
@@ -62,6 +64,8 @@ class _Sinking:
         if not isinstance(target, Fused) or reader == number or target.space != nest.space:
             return
         if len(target.nodes) >= MOST_NODES or not self._is_there(node, nest, target):
+            return
+        if not self._found.can_wait(Alone(node), self.kernels[number + 1 : reader]):
             return
         self.kernels[number] = self._nest([one for one in nest.nodes if one is not node], nest.space)
         self.kernels[reader] = self._nest([node, *target.nodes], nest.space)

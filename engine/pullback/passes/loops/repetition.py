@@ -18,11 +18,11 @@ import numpy as np
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.common import identity, value_identity
+from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.rules import elementwise
 
-#: A shorter loop, or one that would save fewer nodes, stays as it was recorded: it compiles in a moment.
+#: A shorter loop stays as it was recorded.
 FEWEST_STEPS = 8
-FEWEST_NODES_SAVED = 64
 
 #: Steps that a value is handed on for, at most: x[t-1], x[t-2], ….
 LONGEST_DELAY = 8

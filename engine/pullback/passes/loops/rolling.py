@@ -22,7 +22,7 @@ from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.common import identity, value_identity
 from pullback.passes.dead_code import drop_dead
-from pullback.passes.loops import repetition
+from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.elements import Written, elements_first, join_elements
 from pullback.passes.loops.form import applied
 from pullback.passes.loops.repetition import Inside, Outside, Read, Repetition, repetitions
@@ -53,7 +53,7 @@ def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
     if any(node.primitive.effect.writes for node in graph.nodes):
         return graph
     rolled, found = graph, False
-    if len(graph.nodes) > repetition.FEWEST_NODES_SAVED:
+    if len(graph.nodes) > FEWEST_NODES_SAVED:
         rolled = elements_first(drop_dead(graph))
         while True:
             least = len(rolled.nodes) // _MOST_LOOPS

@@ -171,7 +171,17 @@ np.linalg.solve(np.linalg.cholesky(C @ C.T + np.eye(len(C), dtype=C.dtype)).T, A
 np.linalg.solve(np.eye(3, dtype=A.dtype) * 3 + A[:, :, None] * A[:, None], A[:, :, None])
 np.linalg.cholesky(np.eye(3, dtype=A.dtype) * 3 + A[:, :, None] * A[:, None]) * np.linalg.det(A[:, :, None] * A[:, None])[:, None, None]
 np.linalg.inv(np.stack([C, C.T]) + len(C) * np.eye(len(C), dtype=C.dtype)) @ B[0]
-np.linalg.norm(C, axis=1) * x"""
+np.linalg.norm(C, axis=1) * x
+np.linalg.eigh(C + C.T)[0] + np.linalg.eigvalsh(C * 2.0, "U")
+(np.linalg.eigh(C + C.T)[1] ** 2) @ A + np.sum(np.linalg.eigvalsh(A[:, :, None] * A[:, None] + np.diag(B[:, 0])))
+np.linalg.svdvals(A) * B[0, 0] + np.abs(np.linalg.svd(B, full_matrices=False)[2]) @ x[:, None] if len(x) > 2 else x
+np.linalg.qr(A)[0] @ np.linalg.qr(B)[1] @ x
+np.abs(np.linalg.qr(np.stack([C, C.T]) + len(C) * np.eye(len(C), dtype=C.dtype))[1]) @ x
+np.linalg.pinv(A) @ x + np.linalg.lstsq(B.T, y)[0] * np.linalg.matrix_rank(A) if len(x) > 3 else np.linalg.pinv(C + C.T, hermitian=True) @ y
+np.sort(C, axis=0) + np.argsort(A[:, 0]) * np.median(x)
+np.take_along_axis(C, np.argsort(-C, axis=1)[:, :2], axis=1) + np.partition(x, len(x) // 2)[len(x) // 2]
+np.interp(C, [-0.5, 0.0, 0.7], y[:3] if len(y) > 2 else B[0, :1] * np.ones(3, y.dtype)) + np.round(x, 1)
+np.searchsorted(np.sort(x), y, side="right") * x"""
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65)
 

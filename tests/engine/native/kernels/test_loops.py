@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import availability
+from pullback.scipy import special
 
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
 
@@ -145,13 +146,37 @@ def test_forward_mode_through_a_loop():
     check(moved, W, U, B, H, XS)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda c, x: pb.nn.logsumexp(c[:, None] + np.outer(x, x), axis=0),
+        lambda c, x: pb.nn.softmax(c * x, axis=0),
+        lambda c, x: pb.nn.logsoftmax(c + x, axis=0) * pb.nn.logitcrossentropy(c, np.abs(x), axis=0),
+        lambda c, x: np.linalg.eigvalsh(np.outer(c, x) + np.diag(np.arange(5.0))) + np.linalg.norm(c),
+    ],
+)
+def test_rules_that_are_written_out_are_so_in_a_loop_too(step):
+    xs = rng.normal(size=(4, 5))
+    gradient = pb.value_and_grad(
+        lambda c, xs: np.sum(pb.scan(lambda c, x: (step(c, x), None), c, xs)[0] ** 2), wrt=(0, 1)
+    )
+    for tier in ("stateful", "native"):
+        plan = pb.compile(gradient, tier=tier)
+        value, slopes = plan(xs[0], xs)
+        expected, others = gradient(xs[0], xs)
+        np.testing.assert_allclose(value, expected, rtol=1e-11)
+        for one, other in zip(slopes, others, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert plan.summary()["fallbacks"] == []
+
+
 def test_what_a_loop_has_no_native_form_for_is_named():
-    def sorting(xs):
-        return np.sum(pb.scan(lambda c, x: (c + np.sort(x), None), np.zeros(5), xs)[0] ** 2)
+    def products(xs):
+        return np.sum(pb.scan(lambda c, x: (c + special.gammaln(x * x + 1.0), None), np.zeros(5), xs)[0] ** 2)
 
     xs = rng.normal(size=(4, 5))
-    plan = pb.compile(sorting, tier="native")
-    np.testing.assert_allclose(plan(xs), sorting(xs))
+    plan = pb.compile(products, tier="native")
+    np.testing.assert_allclose(plan(xs), products(xs))
     assert any(reason.startswith("scan, as") for reason in plan.summary()["fallbacks"])
 
 

@@ -180,7 +180,7 @@ def test_the_interpreter_ends_while_a_thread_is_inside_of_a_plan():
             sys.executable,
             "-c",
             PREAMBLE + "pb.threads(3)\nthreading.Thread(target=lambda: check(10**9), daemon=True).start()\n"
-            "time.sleep(0.05)\nprint('end')",
+            "while not counts().shared:\n    time.sleep(0.001)\nprint('end')",
         ],
         capture_output=True,
         text=True,

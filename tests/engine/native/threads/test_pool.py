@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -34,6 +35,30 @@ def meet(parties):
         seen.append((number, threading.get_ident()))
 
     return block, seen
+
+
+@contextlib.contextmanager
+def at_work(parallel_for, callers):
+    """Threads that have blocks done again and again until the block is left; then all of them were done."""
+    stop, wrong = threading.Event(), []
+
+    def keep_working():
+        while not stop.is_set():
+            done = []
+            parallel_for(done.append, 16)
+            if sorted(done) != list(range(16)):
+                wrong.append(done)
+
+    workers = [threading.Thread(target=keep_working) for _ in range(callers)]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+    assert wrong == []
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2, 7, 1000])
@@ -165,26 +190,10 @@ def cache_free(monkeypatch):
 
 
 def test_the_limit_may_change_while_the_pool_is_at_work(parallel_for):
-    stop, wrong = threading.Event(), []
-
-    def keep_working():
-        while not stop.is_set():
-            done = []
-            parallel_for(done.append, 16)
-            if sorted(done) != list(range(16)):
-                wrong.append(done)
-
-    workers = [threading.Thread(target=keep_working) for _ in range(2)]
-    with pb.threads(2):
-        for worker in workers:
-            worker.start()
+    with pb.threads(2), at_work(parallel_for, callers=2):
         for number in (5, 1, 2, 7, 3) * 20:
             pb.threads(number)
             time.sleep(0.0005)
-        stop.set()
-        for worker in workers:
-            worker.join()
-    assert wrong == []
 
 
 def test_threads_that_slept_between_calls_come_again(parallel_for):
@@ -250,29 +259,13 @@ def test_a_forked_child_has_threads_of_its_own(parallel_for):
 
 
 def test_a_fork_while_the_pool_is_at_work_leaves_parent_and_child_whole(parallel_for):
-    stop, wrong = threading.Event(), []
-
-    def keep_working():
-        while not stop.is_set():
-            done = []
-            parallel_for(done.append, 16)
-            if sorted(done) != list(range(16)):
-                wrong.append(done)
-
     def child():
         done = []
         parallel_for(done.append, 16)
         return sorted(done) == list(range(16))
 
-    with pb.threads(3):
-        worker = threading.Thread(target=keep_working)
-        worker.start()
-        try:
-            assert [fork(child) for _ in range(10)] == [0] * 10
-        finally:
-            stop.set()
-            worker.join()
-    assert wrong == []
+    with pb.threads(3), at_work(parallel_for, callers=1):
+        assert [fork(child) for _ in range(10)] == [0] * 10
 
 
 def test_a_fork_that_python_does_not_know_of_is_noticed(parallel_for):

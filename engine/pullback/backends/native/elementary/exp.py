@@ -222,12 +222,6 @@ def half_of_expm1_of_twice(lanes: Lanes, x: str) -> tuple[str, str]:
     return shift_into_exponent(lanes, bits), lanes.mul_add(square, rest, r)
 
 
-def expm1_of_small(lanes: Lanes, x: str) -> str:
-    """e^x - 1 for x from 0 to 80."""
-    power, p = expm1_parts(lanes, x)
-    return lanes.mul_add(power, p, lanes.sub(power, lanes.constant(1.0)))
-
-
 def expm1(lanes: Lanes, x: str) -> str:
     """e^x - 1, with all digits near 0.
 

@@ -1,12 +1,29 @@
-"""Hyperbolic functions, by e^x - 1, and their inverses, by log(1 + w)."""
+"""Hyperbolic functions, by e^x - 1 and quotients of polynomials, and their inverses, by log(1 + w)."""
 
-from pullback.backends.native.elementary.exp import expm1_of_small, expm1_parts, half_of_expm1_of_twice, is_tiny
-from pullback.backends.native.elementary.formats import at_most, is_single, polynomial
+from pullback.backends.native.elementary.exp import (
+    LN2,
+    expm1_parts,
+    half_of_expm1_of_twice,
+    is_tiny,
+    ln2_parts,
+    round_to_whole,
+)
+from pullback.backends.native.elementary.formats import (
+    at_most,
+    format_of,
+    is_single,
+    polynomial,
+    shift_into_exponent,
+)
 from pullback.backends.native.elementary.log import of_sum, one_plus, quotient
 from pullback.backends.native.writing.lanes import Lanes
 
 # (tanh(x) - x) / x^3 in x^2 on |x| <= 0.5496; relative error of tanh(x) below 2**-24.7.
 _TANH_NEAR = (-0.3333296, 0.13320976, -0.052686613, 0.01646388)
+
+# (tanh(h) - h) / h^3 in h^2 as a quotient on |h| <= 0.55; relative error of tanh(h) below 2**-63.
+_TANH_ABOVE = (-0.3333333333333333, -0.020500386441458306, -0.00019924838610497258)
+_TANH_BELOW = (1.0, 0.4615011593243707, 0.02329344698339494, 0.00020660908168429237)
 
 
 def tanh(lanes: Lanes, x: str) -> str:
@@ -33,22 +50,30 @@ def _tanh_single(lanes: Lanes, x: str) -> str:
 
 
 def _tanh_double(lanes: Lanes, x: str) -> str:
-    """The quotient u / (u + 2) with u = e^(2|x|) - 1: one polynomial, one division, and all digits near 0.
+    """By a quotient of polynomials, tanh(h) = h + h^3 a / b = w / b, of h = |x| - n ln(2) / 2, and with s = 2^n.
 
-    Rounding u + 2 would cost a unit in the last place where u is small, so what it loses, d, is put back: with
-    q = u / (u + 2) that is q d / (u + 2) = q d (1 - q) / 2. Where u is not small 1 - 2 / (u + 2) has the smaller error.
+        h + h^3 a / b                                 for |x| < 0.55, with n = 0
+        1 + (w - b) / (((s + 1) b + (s - 1) w) / 2)   for all others, |h| <= ln(2) / 4
+
+    What is added is smaller than what it is added to, so that rounding this one sum is most of the error: 1.6 ulp. No exponential,
+    one division and short chains: it takes two thirds of the time of (e^(2x) - 1) / (e^(2x) + 1), which was off by 1.95 ulp.
     """
+    one = lanes.constant(1.0)
     size = at_most(lanes, lanes.absolute(x), 20.0)  # where it is 1 to rounding
-    u = expm1_of_small(lanes, lanes.add(size, size))
-    each = lanes.rounding_each()
-    two = lanes.constant(2.0)
-    divisor = each.add(u, two)
-    is_small = lanes.compare("<", u, two)
-    q = lanes.div(lanes.select(is_small, u, two), divisor)
-    from_one = lanes.sub(lanes.constant(1.0), q)
-    lost = lanes.mul(each.sub(each.sub(divisor, two), u), lanes.constant(0.5))
-    near = lanes.mul_add(lanes.mul(q, lost), from_one, q)
-    return lanes.copysign(lanes.select(is_small, near, from_one), x)
+    is_near = lanes.compare("<", size, lanes.constant(0.55))
+    n, bits = round_to_whole(lanes, size, 2 / LN2, format_of(lanes).bias - 1)
+    half = shift_into_exponent(lanes, bits)
+    first, second = (lanes.constant(-0.5 * part) for part in ln2_parts(lanes))
+    h = lanes.select(is_near, size, lanes.mul_add(n, second, lanes.mul_add(n, first, size)))
+    square = lanes.mul(h, h)
+    b = polynomial(lanes, square, _TANH_BELOW)
+    rest = lanes.mul(lanes.mul(h, square), polynomial(lanes, square, _TANH_ABOVE))
+    w = lanes.mul_add(h, b, rest)
+    less, more = lanes.sub(half, lanes.constant(0.5)), lanes.add(half, lanes.constant(0.5))
+    above = lanes.select(is_near, rest, lanes.sub(w, b))
+    below = lanes.select(is_near, b, lanes.mul_add(more, b, lanes.mul(less, w)))
+    y = lanes.add(lanes.select(is_near, size, one), lanes.div(above, below))
+    return lanes.copysign(y, x)
 
 
 def sinh(lanes: Lanes, x: str) -> str:

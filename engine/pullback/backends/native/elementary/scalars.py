@@ -3,12 +3,14 @@
     compute(primitive, function, width, values, dtypes, result_dtype)   writes the code and gives the result
     why_not(primitive, dtypes, result_dtype)                            says why a primitive is not computed here
     cost(primitive, dtype)                                              says about how many cycles a vector of it takes
+    uses(steps)                                                         counts the functions that may be called
 
 Rows are found by name, so that functions of scipy.special are here without SciPy being imported.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 from pullback.backends.native.elementary import (
     activations,
     arithmetic,
+    calls,
     entropies,
     error_function,
     exp,
@@ -28,6 +31,7 @@ from pullback.backends.native.elementary import (
 )
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import DTYPES, Lanes
+from pullback.backends.native.writing.module import Use
 from pullback.core.primitive import Primitive
 
 Emit = Callable[..., str]
@@ -267,11 +271,14 @@ def compute(
     dtypes: Sequence[np.dtype[Any]],
     result_dtype: np.dtype[Any],
     params: Sequence[tuple[str, Any]] = (),
+    *,
+    most_bodies: int = calls.MOST_BODIES,
 ) -> str:
     """Write the code of a primitive for as many lanes as the width says; gives the result, of its dtype.
 
     There is a value for each operand, of the dtypes that NumPy's loop would convert them to. Numbers known now should be
-    constants of `Lanes.constant`: an exponent that is known is cheaper, and so is a limit.
+    constants of `Lanes.constant`: an exponent that is known is cheaper, and so is a limit. A function with more uses in the
+    module than `most_bodies` is called.
     """
     del params  # only where the new dtype is, which is also the result's
     lanes = [Lanes(function, dtype, width) for dtype in dtypes]
@@ -279,7 +286,31 @@ def compute(
         return lanes[1].select(arithmetic.truth(lanes[0], values[0]), *values[1:])
     if primitive.name in _MOVES:
         return lanes[0].convert(values[0], Lanes(function, result_dtype, width))
+    names = _called_together(primitive, dtypes)
+    if function.module.uses[names, dtypes[0]] > most_bodies and all(lanes[0].known(value) is None for value in values):
+        results = calls.call(lanes[0], "_".join(names), [ROWS[name].emit for name in names], values)
+        return results[names.index(primitive.name)]
     return ROWS[primitive.name].emit(lanes[0], *values)
+
+
+#: Functions from so many cycles on are called where there are many of them.
+_CALLED = 18
+
+_SINE_AND_COSINE = ("sin", "cos")
+"""One reduction of the argument gives both, and a derivative of one asks for the other."""
+
+
+def _called_together(primitive: Primitive, dtypes: Sequence[np.dtype[Any]]) -> tuple[str, ...]:
+    """The names of the functions that a call for a primitive computes; none if its body is always written in place."""
+    row = ROWS.get(primitive.name)
+    if row is None or row.cost < _CALLED or dtypes[0].kind != "f":
+        return ()
+    return _SINE_AND_COSINE if primitive.name in _SINE_AND_COSINE else (primitive.name,)
+
+
+def uses(steps: Iterable[tuple[Primitive, Sequence[np.dtype[Any]]]]) -> Counter[Use]:
+    """How often functions that may be called are computed in steps, which are given by primitive and operand dtypes."""
+    return Counter((names, dtypes[0]) for primitive, dtypes in steps if (names := _called_together(primitive, dtypes)))
 
 
 def cost(primitive: Primitive, dtype: np.dtype[Any]) -> int:

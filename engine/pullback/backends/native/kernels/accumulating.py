@@ -1,4 +1,4 @@
-"""What goes along an axis element by element: running sums, and where the largest or smallest element is."""
+"""Kernels that go along an axis element by element: running sums and products, linear recurrences, argmax and argmin."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,15 @@ from pullback.backends.native.kernels.places import each
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
-from pullback.rules.cumulative import cumsum
+from pullback.rules.cumulative import cumprod, cumsum, linear_recurrence
 from pullback.rules.ordering import argmax, argmin
 
 
-@emits(cumsum)
-def _emit_cumsum(
+@emits(cumsum, cumprod)
+def _emit_running(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
-    (x,), (result,), axis = operands, results, dict(node.params)["axis"]
+    (x,), (result,), axis, is_sum = operands, results, dict(node.params)["axis"], node.primitive is cumsum
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         given, lanes = Lanes(function, x.dtype, 1), Lanes(function, result.dtype, 1)
@@ -29,14 +29,58 @@ def _emit_cumsum(
                 return
             with function.loop(1, x.shape[axis]) as place:
                 value = given.load(pointers[0], function.offset((at, 1), (place, x.strides[axis])))
-                after = lanes.add(function.load(lanes.type, total), given.convert(value, lanes))
+                before, value = function.load(lanes.type, total), given.convert(value, lanes)
+                after = lanes.add(before, value) if is_sum else lanes.mul(before, value)
                 function.store(lanes.type, after, total)
                 lanes.store(after, pointers[1], function.offset((to, 1), (place, result.strides[axis])))
 
         each(function, [other for other in range(len(x.shape)) if other != axis], (x, result), line)
 
-    key = ("cumsum", axis, x.layout, result.dtype.str)
-    emission.kernel(key, "cumsum", [x.pointer, result.pointer], build)
+    name = node.primitive.name
+    key = (name, axis, x.layout, result.dtype.str)
+    emission.kernel(key, name, [x.pointer, result.pointer], build)
+
+
+def _why_no_recurrence(node: Node) -> str | None:
+    a, b = (atom.type.shape for atom in node.inputs)
+    return None if a == b else f"{node.primitive.name} with factors that are broadcast"
+
+
+@emits(linear_recurrence, supports=_why_no_recurrence)
+def _emit_recurrence(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (a, b), (result,), params = operands, results, dict(node.params)
+    axis, reverse = params["axis"], params["reverse"]
+    length = b.shape[axis]
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        lanes = Lanes(function, result.dtype, 1)
+        factors, terms = (Lanes(function, stored.dtype, 1) for stored in (a, b))
+
+        def line(_places: Sequence[Index], *starts: Index) -> None:
+            state = function.slot(lanes.type)
+
+            def at(number: int, stored: Stored, step: Index) -> Index:
+                place = function.sub(length - 1, step) if reverse else step
+                return function.offset((starts[number], 1), (place, stored.strides[axis]))
+
+            first = terms.convert(terms.load(pointers[1], at(1, b, 0)), lanes)
+            function.store(lanes.type, first, state)
+            lanes.store(first, pointers[2], at(2, result, 0))
+            if length == 1:
+                return
+            with function.loop(1, length) as step:
+                factor = factors.convert(factors.load(pointers[0], at(0, a, step)), lanes)
+                term = terms.convert(terms.load(pointers[1], at(1, b, step)), lanes)
+                after = lanes.add(lanes.mul(factor, function.load(lanes.type, state)), term)
+                function.store(lanes.type, after, state)
+                lanes.store(after, pointers[2], at(2, result, step))
+
+        each(function, [other for other in range(len(b.shape)) if other != axis], (a, b, result), line)
+
+    key = ("linear_recurrence", axis, reverse, a.layout, b.layout, result.dtype.str)
+    emission.kernel(key, "linear_recurrence", [a.pointer, b.pointer, result.pointer], build)
 
 
 def _why_no_position(node: Node) -> str | None:

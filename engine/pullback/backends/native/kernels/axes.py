@@ -7,7 +7,7 @@ that both or neither are reduced. The last axis becomes the one that vectors lie
 import math
 from dataclasses import dataclass, replace
 
-from pullback.backends.native.kernels.costs import cost_of_a_turn
+from pullback.backends.native.kernels.costs import cost_of_a_turn, cost_of_steps
 from pullback.backends.native.kernels.nest import Nest
 
 #: Vectors, and instructions, about, of a turn that goes along several short rows.
@@ -29,7 +29,7 @@ def with_few_axes(nest: Nest, vector_bits: int) -> Nest:
     if nest.period:
         return nest
     axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
-    return _with_period(_with_axes(nest, _ordered(axes, len(nest.reads), vector_bits)), vector_bits)
+    return _with_period(_with_axes(nest, _ordered(axes, nest, vector_bits)), vector_bits)
 
 
 def _strides(nest: Nest) -> list[tuple[int, ...]]:
@@ -90,20 +90,21 @@ def _continues(outer: Axis, inner: Axis) -> bool:
     return outer.reduced == inner.reduced and outer.strides == ends
 
 
-def _ordered(axes: list[Axis], reads: int, vector_bits: int) -> list[Axis]:
+def _ordered(axes: list[Axis], nest: Nest, vector_bits: int) -> list[Axis]:
     if not axes:
         return axes
-    lanes = vector_bits // 32
-    along = min(reversed(axes), key=lambda axis: _cost_along(axis, axes, reads, lanes))
+    lanes = vector_bits // (8 * nest.widest)
+    along = min(reversed(axes), key=lambda axis: _cost_along(axis, axes, nest, lanes))
     others = [axis for axis in axes if axis is not along]
     # Kept axes before reduced ones, so that sums end in registers; then the farther apart in memory the further out.
     others.sort(key=lambda axis: (sum(axis.reduced), -sum(map(abs, axis.strides))))
     return [*others, along]
 
 
-def _cost_along(axis: Axis, axes: list[Axis], reads: int, lanes: int) -> float:
-    """What one element costs, about, if vectors lie along an axis."""
-    per_vector = 1.0
+def _cost_along(axis: Axis, axes: list[Axis], nest: Nest, lanes: int) -> float:
+    """Estimated cost of one element if vectors lie along an axis; lanes that the axis does not fill count too."""
+    reads = len(nest.reads)
+    per_vector = 1.0 + cost_of_steps(nest)
     for number, stride in enumerate(axis.strides):
         if abs(stride) > 1:
             elsewhere = any(other.strides[number] == 1 for other in axes if other is not axis)
@@ -118,8 +119,8 @@ def cycles_of_nest(nest: Nest, vector_bits: int) -> float:
     """What a nest costs, about, as its operands lie: to tell layouts apart, not nests; there must be points in its space."""
     axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
     lanes = vector_bits // (8 * nest.widest)
-    least = min((_cost_along(axis, axes, len(nest.reads), lanes) for axis in axes), default=0.0)
-    return math.prod(nest.space) * (least + cost_of_a_turn(nest) / lanes)
+    least = min((_cost_along(axis, axes, nest, lanes) for axis in axes), default=0.0)
+    return math.prod(nest.space) * (least + (cost_of_a_turn(nest) - cost_of_steps(nest)) / lanes)
 
 
 def _with_period(nest: Nest, vector_bits: int) -> Nest:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.native.elementary import scalars
+from pullback.backends.native.elementary.calls import most_bodies
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
 from pullback.backends.native.kernels.costs import is_long
@@ -87,6 +88,7 @@ class _Writer:
             **{f"result {k}": reduction for k, reduction in enumerate(nest.reductions)},
         }
         self.columns: dict[str, tuple[str, np.dtype[Any]]] = {}
+        self.most_bodies = most_bodies(math.prod(nest.space))
 
     def _axes_of_turns(self) -> list[frozenset[int]]:
         """The axes along which values differ from turn to turn: not the last, if they have a period."""
@@ -331,7 +333,14 @@ class _Writer:
             (dtype,), own = step.operand_dtypes, self._lanes(form)
             return own.as_dtype(dtype).convert(names[0], own)
         return scalars.compute(
-            step.primitive, self.function, width, names, step.operand_dtypes, step.dtype, step.params
+            step.primitive,
+            self.function,
+            width,
+            names,
+            step.operand_dtypes,
+            step.dtype,
+            step.params,
+            most_bodies=self.most_bodies,
         )
 
     # --- what is done in a turn -------------------------------------------------------------------------------------

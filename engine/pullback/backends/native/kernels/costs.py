@@ -6,8 +6,12 @@ from pullback.backends.native.kernels.nest import Nest
 
 def cost_of_a_turn(nest: Nest) -> int:
     """Cycles, about, for one vector of every value."""
-    steps = sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
-    return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + steps
+    return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + cost_of_steps(nest)
+
+
+def cost_of_steps(nest: Nest) -> int:
+    """The part of it that is computing."""
+    return sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
 
 
 #: A body of more cycles has chains of operations that wait for each other, not loads, to be hidden.

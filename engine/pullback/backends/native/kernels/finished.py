@@ -113,9 +113,13 @@ def finished(product: Product, nest: Nest, results: Collection[int]) -> Finished
 
 
 def pays(one: Finished) -> bool:
-    """Whether it is worth the while: the result does not stay in the second cache, and few products go into each of it."""
-    nbytes = math.prod(one.nest.space) * one.product.dtype.itemsize
-    return any(nbytes >= far and one.product.k <= deepest for far, deepest in WORTH_IT)
+    """True if finishing the product block by block saves time."""
+    return may_pay(math.prod(one.nest.space) * one.product.dtype.itemsize, one.product.k)
+
+
+def may_pay(nbytes: int, k: int) -> bool:
+    """True if the result is larger than the second cache and few products go into each element of it."""
+    return any(nbytes >= far and k <= deepest for far, deepest in WORTH_IT)
 
 
 # --- axes -----------------------------------------------------------------------------------------------------------------

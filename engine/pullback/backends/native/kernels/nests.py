@@ -1,9 +1,10 @@
 """Emission of a nest: one function of the program for each nest that differs once its axes are few."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+from pullback.backends.native.elementary import scalars
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.accumulators import starting_value
 from pullback.backends.native.kernels.axes import with_few_axes
@@ -57,8 +58,23 @@ def _emit_pass(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
                 _fill(function, nest, reduction, start, arguments)
         write_nest(function, nest, arguments)
 
-    # Numbers that are equal and not the same, 0.0 and -0.0 or 1 and True, are told apart by how they are written.
-    emission.kernel(("nest", repr(nest)), "nest", pointers, build)
+    uses = scalars.uses((step.primitive, step.operand_dtypes) for step in nest.steps)
+    emission.kernel_later(_key_of(nest), "nest", pointers, build, uses)
+
+
+def _key_of(nest: Nest) -> Hashable:
+    """The key that nests of one text share. Numbers that are equal and not the same, 0.0 and -0.0 or 1 and True, are told apart."""
+    steps = tuple(
+        (
+            step.primitive,
+            tuple([one if isinstance(one, int) else (type(one.value), repr(one.value)) for one in step.operands]),
+            step.operand_dtypes,
+            step.dtype,
+            repr(step.params),
+        )
+        for step in nest.steps
+    )
+    return (nest.space, nest.reads, steps, nest.writes, nest.reductions)
 
 
 def _emit_empty(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:

@@ -119,6 +119,9 @@ class Registers:
 
     def run(self, graph: Graph, inputs: Sequence[Cells]) -> list[Cells]:
         """The cells of the outputs, from those of the inputs."""
+        for node in filter(is_elementwise, graph.nodes):
+            size, found = node.outputs[0].type.size, scalars.uses([(node.primitive, loop_dtypes(node))])
+            self.function.module.uses.update({use: count * size for use, count in found.items()})
         values: dict[Atom, Cells] = dict(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
             operands = [self._cells(atom, values) for atom in node.inputs]

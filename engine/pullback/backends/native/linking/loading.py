@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 class Loaded:
     """A program in memory. Its addresses hold as long as this object lives."""
 
-    def __init__(self, code: "Code", *, is_from_cache: bool) -> None:
+    def __init__(self, code: "Code", text_hash: str, *, is_from_cache: bool) -> None:
         self._code = code
+        self.text_hash = text_hash
+        """Of the text that LLVM was given."""
         self.is_from_cache = is_from_cache
         """Whether its object code was found on disk."""
 
@@ -28,16 +30,18 @@ class Loaded:
             raise KeyError(f"The native program defines no function {name!r} that can be seen from outside.") from None
 
 
-def load(text: str | Callable[[], str], *, key: str = "") -> Loaded:
+def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
 
-    A text that is yet to be written comes with a key that says all it depends on: it is written only where no object of the
-    key is on disk. Without a key it is written.
+    A text that is yet to be written comes with a key that says all it depends on, or what makes it: it is written only where
+    no object of the key is on disk. Without a key it is written, and where no objects are kept no key is made.
     """
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 
     target = host_target()
     made_under: list[choices.Choice] = []
+    if not isinstance(key, str):
+        key = "" if objects.cache_folder() is None else key()
     if not isinstance(text, str) and (not key or objects.is_checking()):
         text, made_under = _written(text)
     name = objects.name_of(toolchain.RECIPE, target, key, text if isinstance(text, str) and not key else "")
@@ -47,7 +51,7 @@ def load(text: str | Callable[[], str], *, key: str = "") -> Loaded:
             _check(found, text, key)
         imports = addresses_of(found.imports)
         try:
-            return Loaded(toolchain.link_object(found, imports), is_from_cache=True)
+            return Loaded(toolchain.link_object(found, imports), found.text_hash, is_from_cache=True)
         except RuntimeError:  # whole, but no object for here: as good as absent
             pass
     if not isinstance(text, str):
@@ -55,7 +59,7 @@ def load(text: str | Callable[[], str], *, key: str = "") -> Loaded:
     made = toolchain.compile_object(text, target)
     code = toolchain.link_object(made, addresses_of(made.imports))
     objects.keep(name, replace(made, choices=tuple(made_under)))
-    return Loaded(code, is_from_cache=False)
+    return Loaded(code, made.text_hash, is_from_cache=False)
 
 
 def _written(write: Callable[[], str]) -> tuple[str, list[choices.Choice]]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pullback.backends.native.writing.module import Module
 
 Index: TypeAlias = int | str
+_BYTES = {"i8": 1, "i32": 4, "i64": 8, "float": 4, "double": 8, "ptr": 8}
 T = TypeVar("T")
 
 
@@ -26,6 +27,7 @@ class Function:
         self.returns = returns
         self.internal = internal
         self.parameters = tuple(parameters)
+        self._places: dict[str, tuple[str, int]] = {}
         self._slots: list[str] = []
         self._lines: list[str] = []
         self._known: list[dict[Hashable, Any]] = [{}]
@@ -53,11 +55,21 @@ class Function:
 
     def call(self, returns: str, name: str, *arguments: tuple[str, Index]) -> str:
         """Call a function of the module or one it declares; gives the result, or "" of void."""
-        text = f"call {returns} {name}({', '.join(f'{type_} {value}' for type_, value in arguments)})"
+        text = _call_of(returns, name, arguments)
         if returns == "void":
             self.do(text)
             return ""
         return self.value(text)
+
+    def call_later(self) -> Callable[..., None]:
+        """A call of a function that gives nothing, here; which one and of what is said later, by the name and arguments."""
+        line = len(self._lines)
+        self.do("")
+
+        def say(name: str, *arguments: tuple[str, Index]) -> None:
+            self._lines[line] = f"  {_call_of('void', name, arguments)}"
+
+        return say
 
     def give(self, value: Index | None = None) -> None:
         """Return from the function here; without it a void function returns at its end."""
@@ -99,7 +111,17 @@ class Function:
     # --- memory -----------------------------------------------------------------------------------------------------
     def element(self, pointer: str, index: Index, type_: str) -> str:
         """Pointer to an element of a type, by its index from another one."""
-        return pointer if index == 0 else self.value(f"getelementptr {type_}, ptr {pointer}, i64 {index}")
+        if index == 0:
+            return pointer
+        name = self.value(f"getelementptr {type_}, ptr {pointer}, i64 {index}")
+        if isinstance(index, int) and type_ in _BYTES:
+            base, offset = self.place_of(pointer)
+            self._places[name] = base, offset + index * _BYTES[type_]
+        return name
+
+    def place_of(self, pointer: str) -> tuple[str, int]:
+        """What a pointer is a known number of bytes away from, and how many."""
+        return self._places.get(pointer, (pointer, 0))
 
     def load(self, type_: str, pointer: str, *, align: int | None = None) -> str:
         """Read one value of any type."""
@@ -211,3 +233,7 @@ class Function:
         head = f"define {'internal ' if self.internal else ''}{self.returns} @{self.name}({parameters}) nounwind {{"
         end = [] if self._ended or self.returns != "void" else ["  ret void"]
         return "\n".join([head, "entry:", *self._slots, *self._lines, *end, "}", ""])
+
+
+def _call_of(returns: str, name: str, arguments: Sequence[tuple[str, Index]]) -> str:
+    return f"call {returns} {name}({', '.join([f'{type_} {value}' for type_, value in arguments])})"

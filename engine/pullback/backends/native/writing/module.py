@@ -1,8 +1,46 @@
 """A module: functions, what they call from outside, and constants."""
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from pullback.backends.native.writing.function import Function
+
+Use: TypeAlias = tuple[tuple[str, ...], np.dtype[Any]]
+"""Elementary functions that are computed together, and the dtype they are computed in."""
+
+
+class Later:
+    """A kernel of pointers that is written when all its calls are known.
+
+    Of a kernel that is called once, pointers into the same memory are one parameter and numbers of bytes, which become parts
+    of addresses: a third of the time that LLVM takes for long programs, and of nests of many operands a third of their loads.
+    """
+
+    def __init__(self, function: Function, build: Callable[[Function, Sequence[str]], None]) -> None:
+        self._function = function
+        self._build = build
+        self._calls: list[tuple[Function, Callable[..., None], tuple[str, ...]]] = []
+
+    def call(self, caller: Function, pointers: Sequence[str]) -> None:
+        """Call it here."""
+        self._calls.append((caller, caller.call_later(), tuple(pointers)))
+
+    def write(self) -> None:
+        """Write it, and its calls."""
+        function, (caller, _, first) = self._function, self._calls[0]
+        places = [(str(number), 0) for number in range(len(first))]
+        if len(self._calls) == 1:
+            places = [caller.place_of(pointer) for pointer in first]
+        parameters = {base: f"p{number}" for number, base in enumerate(dict.fromkeys(base for base, _ in places))}
+        function.parameters = tuple(("ptr", name) for name in parameters.values())
+        for _, say, pointers in self._calls:
+            given = parameters if len(self._calls) == 1 else pointers
+            say(f"@{function.name}", *(("ptr", pointer) for pointer in given))
+        own = {place: function.element(f"%{parameters[place[0]]}", place[1], "i8") for place in places}
+        self._build(function, [own[place] for place in places])
 
 
 class Module:
@@ -15,6 +53,10 @@ class Module:
         self._constants: dict[str, str] = {}
         self._names: set[str] = set()
         self.kernels: dict[Hashable, Function] = {}
+        self.uses: Counter[Use] = Counter()
+        """How often elementary functions are computed, counted before bodies are written."""
+        self.later: dict[Hashable, Later] = {}
+        """Kernels by their keys that are written when all their calls are known."""
 
     def function(
         self, name: str, parameters: Sequence[tuple[str, str]], *, returns: str = "void", internal: bool = True
@@ -41,6 +83,9 @@ class Module:
 
     def text(self) -> str:
         """All of it."""
+        for kernel in self.later.values():
+            kernel.write()
+        self.later.clear()
         constants = [f"{name} = {text}" for text, name in self._constants.items()]
         functions = [function.text() for function in self._functions]
         return "\n".join([*constants, *sorted(self._declarations.values()), "", *functions])

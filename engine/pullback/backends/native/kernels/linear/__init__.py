@@ -6,5 +6,7 @@ lapack.py            larger ones, by SciPy's LAPACK and BLAS
 pulling.py           the pullback of a Cholesky factor, block by block
 matrices.py          what emitters share
 factorizations.py    the emitters of factors
+workspaces.py        the room that LAPACK asks for
+decompositions.py    the emitters of eigenvalues, singular values and QR factors
 systems.py           the emitters of solutions
 """

@@ -27,6 +27,16 @@ class Matrix:
     line: Index
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory that a routine scribbles in: so many numbers, and so many integers."""
+
+    numbers: str
+    count: int
+    integers: str = "null"
+    integer_count: int = 0
+
+
 class Lapack:
     """Calls for one dtype, in a function that is being written."""
 
@@ -49,6 +59,52 @@ class Lapack:
         self._call(
             "lapack", "potrf", self._flag("U"), self._integer(size), a.pointer, self._integer(a.line), self._status
         )
+        return self._went_well()
+
+    def syevd(self, columns: Matrix, size: int, values: str, room: "Room", *, lower: bool, vectors: bool) -> str:
+        """Eigenvalues of a symmetric matrix, in ascending order, and vectors in its place; an i1: whether they were found."""
+        self._call(
+            *("lapack", "syevd", self._flag("V" if vectors else "N"), self._flag("L" if lower else "U")),
+            *(self._integer(size), columns.pointer, self._integer(columns.line), values),
+            *(room.numbers, self._integer(room.count), room.integers, self._integer(room.integer_count), self._status),
+        )
+        return self._went_well()
+
+    def gesdd(
+        self, columns: Matrix, rows: int, size: int, values: str, u: Matrix, vh: Matrix, room: "Room", *, vectors: bool
+    ) -> str:
+        """Singular values of a matrix, which is lost, and as many vectors; gives an i1: whether they were found."""
+        self._call(
+            *("lapack", "gesdd", self._flag("S" if vectors else "N"), self._integer(rows), self._integer(size)),
+            *(columns.pointer, self._integer(columns.line), values),
+            *(u.pointer, self._integer(u.line), vh.pointer, self._integer(vh.line)),
+            *(room.numbers, self._integer(room.count), room.integers, self._status),
+        )
+        return self._went_well()
+
+    def geqrf(self, columns: Matrix, rows: int, size: int, scales: str, room: "Room") -> None:
+        """QR factors in place: r, and below it the vectors of reflections, with their scales."""
+        self._call(
+            *(
+                "lapack",
+                "geqrf",
+                self._integer(rows),
+                self._integer(size),
+                columns.pointer,
+                self._integer(columns.line),
+            ),
+            *(scales, room.numbers, self._integer(room.count), self._status),
+        )
+
+    def orgqr(self, columns: Matrix, rows: int, size: int, scales: str, room: "Room") -> None:
+        """The first columns of the product of reflections, in their place."""
+        self._call(
+            *("lapack", "orgqr", self._integer(rows), self._integer(size), self._integer(size)),
+            *(columns.pointer, self._integer(columns.line), scales),
+            *(room.numbers, self._integer(room.count), self._status),
+        )
+
+    def _went_well(self) -> str:
         return self.function.value(f"icmp eq i32 {self.function.load('i32', self._status)}, 0")
 
     # --- BLAS -------------------------------------------------------------------------------------------------------------

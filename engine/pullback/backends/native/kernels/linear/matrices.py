@@ -23,9 +23,10 @@ _COMPUTED = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 def why_not(node: Node) -> str | None:
     """Why a node has no native form: its floats are of several kinds, or of one that LAPACK is not called for."""
     dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs) if atom.type.dtype.kind == "f"}
-    if len(dtypes) == 1 and dtypes <= _COMPUTED:
+    if len(dtypes) == 1 and dtypes <= _COMPUTED and node.inputs[0].type.dtype in dtypes:
         return None
-    return f"{node.primitive.name} of {', '.join(sorted(map(str, dtypes))) or 'numbers that are not floats'}"
+    dtypes = {atom.type.dtype for atom in node.inputs}
+    return f"{node.primitive.name} of {', '.join(sorted(map(str, dtypes)))}"
 
 
 def matrix_bytes(node: Node, _: int) -> int:

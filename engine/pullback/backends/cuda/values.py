@@ -1,0 +1,184 @@
+"""The device array: a PyTorch tensor with NumPy's face, under the lowest trace of all.
+
+Being a traced value it reaches the rules through NumPy's two protocols, so plain NumPy functions compute on it, and tapes,
+forward sweeps and recorders follow it as they follow an array. Its tensor is never written to: a store makes a new one.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NoReturn, cast
+
+import numpy as np
+import torch
+
+from pullback.core.primitive import Trace, Traced
+from pullback.errors import DeviceError, TracingError
+from pullback.numpy_api.call_sites import refusal
+from pullback.numpy_api.tracer import Tracer, class_of
+
+_DTYPES = {
+    np.dtype(name): getattr(torch, name)
+    for name in (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "float32", "float64", "complex64", "complex128",
+    )
+}  # fmt: skip
+_NUMPY_DTYPES = {theirs: ours for ours, theirs in _DTYPES.items()}
+
+
+def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
+    """PyTorch's name for a dtype."""
+    own = _DTYPES.get(dtype)
+    if own is None:
+        raise DeviceError(f"an array of dtype {dtype} cannot be put on a device; convert it with astype first")
+    return own
+
+
+def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    """NumPy's name for a dtype."""
+    own = _NUMPY_DTYPES.get(dtype)
+    if own is None:
+        raise DeviceError(f"a tensor of dtype {dtype} has no NumPy dtype; convert it, for example with tensor.float()")
+    return own
+
+
+class DeviceArray(Tracer):
+    """An array in the memory of a device. Make one with `pb.put`, get a NumPy array of one with `pb.fetch`."""
+
+    __slots__ = ("_dtype", "tensor")
+    on_device = True
+
+    def __init__(self, trace: Trace, tensor: torch.Tensor) -> None:
+        self.trace = trace
+        self.tensor = tensor
+        self.memory = None
+        self._dtype = numpy_dtype(tensor.dtype)
+
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
+        """An array, or the scalar type of an array without axes."""
+        return class_of(self.shape, self._dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's name for the dtype of the tensor."""
+        return self._dtype
+
+    @property
+    def device(self) -> str:
+        """Where it lies: "cuda:0", or "cpu" for memory of the host that PyTorch computes in."""
+        return str(self.tensor.device)
+
+    def twin(self) -> "DeviceArray":
+        """The same value under another name."""
+        return DeviceArray(self.trace, self.tensor)
+
+    def filled(self, value: int) -> "DeviceArray":
+        """An array like this one, of one number."""
+        return DeviceArray(self.trace, torch.full_like(self.tensor, value, memory_format=torch.contiguous_format))
+
+    def placed(self, value: Any) -> Any:
+        """A plain value in the type and on the device of this one; what is traced as it is."""
+        if isinstance(value, Traced):
+            return value
+        host = np.broadcast_to(np.asarray(value, self._dtype), self.shape)
+        return DeviceArray(self.trace, tensor_of(host, self.tensor.device))
+
+    def on(self, device: torch.device) -> "DeviceArray":
+        """The same on a device: itself where it is there."""
+        return self if self.tensor.device == device else DeviceArray(self.trace, self.tensor.to(device))
+
+    def separated(self, others: Sequence[Any]) -> "DeviceArray":
+        """Itself, or a copy where it shares memory with one of the others, or one place stands for several elements."""
+        shared = any(type(other) is DeviceArray and _storage(self.tensor) == _storage(other.tensor) for other in others)
+        stretched = any(not step and size > 1 for step, size in zip(self.tensor.stride(), self.shape, strict=True))
+        if not shared and not stretched:
+            return self
+        return DeviceArray(self.trace, self.tensor.clone(memory_format=torch.contiguous_format))
+
+    def held(self) -> torch.Tensor:
+        """The tensor of what it holds now, after stores."""
+        now = self.current()
+        if type(now) is not DeviceArray:
+            raise refusal("a plain array")
+        return now.tensor
+
+    def fetched(self) -> Any:
+        """A NumPy array of the elements; without axes a NumPy scalar."""
+        host = self.held().resolve_conj().resolve_neg().cpu().numpy()
+        return np.array(host)[()]
+
+    def _known(self, kind: str) -> Any:
+        del kind
+        return self.fetched()
+
+    def __bool__(self) -> bool:
+        return bool(self.fetched())
+
+    def __int__(self) -> int:
+        return int(self.fetched())
+
+    def __index__(self) -> int:
+        if self._dtype.kind not in "iu" or self.shape:
+            raise TypeError(f"only integers can be indices, not a device array of {self._dtype}{list(self.shape)}")
+        return int(self)
+
+    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse: a transfer is asked for by its name."""
+        del args, keywords
+        raise TracingError(f"an array on {self.device} does not become a NumPy array unasked; write pb.fetch(x)")
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """The tensor, for other libraries."""
+        return self.held().__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Where the tensor lies, for other libraries."""
+        return cast("tuple[Any, int]", self.tensor.__dlpack_device__())
+
+    def __repr__(self) -> str:
+        return f"<array {self._dtype}{list(self.shape)} on {self.device}>"
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    return tensor.device, tensor.untyped_storage().data_ptr()
+
+
+@cache
+def device_named(name: str) -> torch.device:
+    """The device of a name: "cuda", "cuda:1", or "cpu" for PyTorch on the host."""
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise DeviceError(f'there is no device {name!r}; write "cuda", "cuda:1" or "cpu"') from error
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type != "cuda":
+        raise DeviceError(f'there is no device {name!r} for arrays; write "cuda", "cuda:1" or "cpu"')
+    if torch.version.cuda is None:
+        raise DeviceError(
+            f"{name} is not there: the PyTorch that is installed ({torch.__version__}) is one without CUDA; "
+            "install one with it"
+        )
+    if not torch.cuda.is_available():
+        raise DeviceError(f"{name} is not there: CUDA finds no GPU and driver that PyTorch {torch.__version__} can use")
+    number = torch.cuda.current_device() if device.index is None else device.index
+    if number >= torch.cuda.device_count():
+        raise DeviceError(f"{name} is not there: CUDA sees {torch.cuda.device_count()} devices, numbered from 0")
+    major, minor = torch.cuda.get_device_capability(number)
+    if major < 8:
+        raise DeviceError(f"{name} has compute capability {major}.{minor}; 8.0 is the least that is supported")
+    return torch.device("cuda", number)
+
+
+def tensor_of(value: Any, device: torch.device) -> torch.Tensor:
+    """A NumPy array or number as a tensor on a device, in memory of its own."""
+    host = np.asarray(value)
+    own = np.array(host.astype(host.dtype.newbyteorder("="), copy=False), order="C", copy=True)
+    torch_dtype(own.dtype)
+    return torch.from_numpy(own).to(device)

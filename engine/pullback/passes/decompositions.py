@@ -1,0 +1,150 @@
+"""Decompositions of one matrix are one, and vectors that nobody reads are not computed.
+
+    w = eigvalsh a                 w, v = eigh a           where v is read, as by the gradient of w
+    s = svdvals a                  u, s, vh = svd a
+    y = pinv a                     y = vh^T (u^T by s, where s is large)
+    x = least_squares a b          x = vh^T (u^T b by s, where s is large)
+    r = matrix_rank a              r = how many of s are large
+
+Equal nodes become one afterwards, so what is asked of one matrix, forward and backward, shares its decomposition. When that is
+done, those whose vectors nobody reads give values alone.
+
+Programs that become machine code are written so throughout, and quotients that may be refused in rules that they have (`one_unless`).
+The interpreter, for which `pinv` and its like are one call of NumPy, shares eigenvalues and singular values.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pullback.core.primitive import Primitive
+from pullback.ir.graph import Graph, Node
+from pullback.ir.types import dtype_of, type_of
+from pullback.passes.lowering import Form, inside, written_out
+from pullback.rules.eigen import eigh, eigvalsh
+from pullback.rules.factorizations import cholesky, qr
+from pullback.rules.matrices import as_columns, as_rows, matrix_dtype, transposed
+from pullback.rules.pseudoinverse import cutoff_of, least_squares, matrix_rank, pinv
+from pullback.rules.quotients import quotient, quotient_steps
+from pullback.rules.singular import svd, svdvals
+
+
+def share_decompositions(graph: Graph, *, native: bool) -> Graph:
+    """Write what is found by decompositions as these, inside loops and branches too."""
+    forms = _NATIVE if native else _ALWAYS
+
+    def form_of(primitive: Primitive) -> Form:
+        return forms.get(primitive)
+
+    graph = written_out(graph, form_of)
+    if not any(node.bodies() for node in graph.nodes):
+        return graph
+    return replace(
+        graph,
+        nodes=tuple(
+            node.with_bodies(lambda body: inside(body, share_decompositions(body, native=native)))
+            for node in graph.nodes
+        ),
+    )
+
+
+# --- what is read of a decomposition ----------------------------------------------------------------------------------------
+#: Which result is the values, and what gives these alone.
+_VALUES: dict[Primitive, tuple[int, Primitive]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
+
+
+def drop_vectors(graph: Graph) -> Graph:
+    """Ask for values alone where nobody reads the vectors, inside loops and branches too."""
+    if not any(node.primitive in _VALUES or node.bodies() for node in graph.nodes):
+        return graph
+    read = {atom for node in graph.nodes for atom in node.inputs}
+    read.update(graph.outputs, (guard.atom for guard in graph.guards))
+
+    def step(node: Node) -> Node:
+        node = node.with_bodies(drop_vectors)
+        place, alone = _VALUES.get(node.primitive, (0, None))
+        if alone is None or any(var in read for number, var in enumerate(node.outputs) if number != place):
+            return node
+        return replace(node, primitive=alone, outputs=(node.outputs[place],))
+
+    nodes = tuple(map(step, graph.nodes))
+    return graph if nodes == graph.nodes else replace(graph, nodes=nodes)
+
+
+# --- in terms of decompositions -----------------------------------------------------------------------------------------------
+def _eigenvalues(a: Any, *, lower: bool) -> Any:
+    return eigh(a, lower=lower)[0]
+
+
+def _singular_values(a: Any) -> Any:
+    return svd(a)[1]
+
+
+def _large(magnitudes: Any, cutoff: float) -> Any:
+    """Whether numbers are more than `cutoff` times the largest."""
+    return magnitudes > magnitudes.dtype.type(cutoff) * np.max(magnitudes, axis=-1, keepdims=True)
+
+
+def _inverted(values: Any, cutoff: float) -> Any:
+    large = _large(np.abs(values), cutoff)
+    return np.where(large, 1 / np.where(large, values, 1), 0)
+
+
+def _pseudoinverse(a: Any, *, rtol: float | None, hermitian: bool) -> Any:
+    _check_real(a)
+    cutoff = 1e-15 if rtol is None else rtol  # NumPy's
+    if hermitian:
+        w, v = eigh(a, lower=True)
+        return np.matmul(v * as_columns(_inverted(w, cutoff)), transposed(v))
+    u, s, vh = svd(a)
+    return np.matmul(transposed(vh), as_rows(_inverted(s, cutoff)) * transposed(u))
+
+
+def _solution(a: Any, b: Any, *, rcond: float | None) -> Any:
+    _check_real(a, b)
+    dtype = matrix_dtype("lstsq", type_of(a), type_of(b))
+    u, s, vh = svd(a.astype(dtype))
+    moved = np.matmul(transposed(u), b.astype(dtype))
+    return np.matmul(transposed(vh), as_rows(_inverted(s, cutoff_of(a, b, rcond))) * moved)
+
+
+def _rank(a: Any, *, tol: float | None, rtol: float | None, hermitian: bool) -> Any:
+    _check_real(a)
+    s = np.abs(eigh(a, lower=True)[0]) if hermitian else svd(a)[1]
+    if tol is None:
+        large = _large(s, max(np.shape(a)[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol)
+    else:
+        large = s > s.dtype.type(tol)
+    return np.sum(large, axis=-1)
+
+
+def _real_quotient(x: Any, d: Any) -> Any:
+    _check_real(x, d)
+    return quotient_steps(x, d)
+
+
+def _check_real(*operands: Any) -> None:
+    if np.result_type(*map(dtype_of, operands)).kind == "c":
+        raise TypeError("complex numbers are left to the interpreter")
+
+
+def _of_float(primitive: Primitive) -> Callable[..., Any]:
+    """The same of a matrix of floats, which native programs take."""
+
+    def apply(a: Any, **params: Any) -> Any:
+        return primitive(a if a.dtype.kind in "fc" else a.astype(np.float64), **params)
+
+    return apply
+
+
+_ALWAYS: dict[Primitive, Callable[..., Any]] = {eigvalsh: _eigenvalues, svdvals: _singular_values}
+_NATIVE: dict[Primitive, Callable[..., Any]] = {
+    **_ALWAYS,
+    **{primitive: _of_float(primitive) for primitive in (cholesky, eigh, svd, qr)},
+    pinv: _pseudoinverse,
+    least_squares: _solution,
+    matrix_rank: _rank,
+    quotient: _real_quotient,
+}
