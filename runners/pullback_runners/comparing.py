@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
 from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
@@ -17,7 +17,7 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import ENGINE_PROJECT, FORMAT, VERSION
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.revisions import BuiltEngine
-from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_run_delay
+from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_variants
 from pullback_runners.workloads import choose_cases
@@ -52,6 +52,7 @@ def compare_engines(
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
+    watch = ActivityWatch()
     surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
     comparisons: list[Comparison] = []
     steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
@@ -76,7 +77,7 @@ def compare_engines(
         if len(comparisons[-1].groups) < FEWEST_GROUPS:
             comparisons.pop()
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
-    quality, reasons = judge_preflight(preflight, timed_run_delay([each.groups for each in comparisons]))
+    quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
     by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
     return {
         "format": FORMAT,
@@ -92,7 +93,8 @@ def compare_engines(
             "version": importlib.metadata.version("pullback"),
             "suite": suite,
             "quality": quality,
-            "contamination": reasons,
+            "contamination": [each.sentence for each in passed],
+            "limits": [each.document() for each in passed],
             "complete": complete,
             "refused": choice.refused,
             "preflight": preflight.document(),
@@ -114,7 +116,7 @@ nobody."""
 
 
 def regressions(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The comparisons that say that the candidate is slower or hungrier."""
+    """The comparisons that say that the candidate is slower or uses more memory."""
     return [
         row
         for row in report["comparisons"]

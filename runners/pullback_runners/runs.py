@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
-from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
 from pullback_runners.measurement.collecting import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
@@ -103,6 +103,7 @@ def run_suite(
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
+    watch = ActivityWatch()
     surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
     steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
@@ -123,7 +124,7 @@ def run_suite(
         complete = False
         if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
             results.pop()
-    quality, reasons = judge_preflight(preflight, timed_run_delay([result.groups for result in results]))
+    quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([result.groups for result in results]))
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -139,7 +140,8 @@ def run_suite(
             "workload_files": list(owner.files),
             "suite": suite,
             "quality": quality,
-            "contamination": reasons,
+            "contamination": [each.sentence for each in passed],
+            "limits": [each.document() for each in passed],
             "complete": complete,
             "refused": refused,
             "absent": [*without_form, *absences(results)],
@@ -262,11 +264,11 @@ def _files_of_own(cases: Sequence[Case]) -> list[Path]:
     return sorted({Path(each.file).resolve() for each in chosen if each.is_foreign})
 
 
-def timed_run_delay(measured: Sequence[Sequence[Group]]) -> float | None:
-    """Share of the timed processes' own time that they waited for their CPU."""
+def timed_waiting(measured: Sequence[Sequence[Group]]) -> float | None:
+    """Share of the time of all timed slices that their processes waited for a CPU."""
     timings = [timing for groups in measured for group in groups for timing in group.timings.values()]
-    known = [timing for timing in timings if timing.run_delay_s is not None]
-    waited_s = sum(timing.run_delay_s or 0.0 for timing in known)
+    known = [timing for timing in timings if None not in timing.waited_s]
+    waited_s = sum(sum(filter(None, timing.waited_s)) for timing in known)
     ran_s = sum(sum(timing.cpu_s) * timing.calls for timing in known)
     return waited_s / (waited_s + ran_s) if ran_s else None
 

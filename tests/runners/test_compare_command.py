@@ -1,6 +1,7 @@
 """`pullback compare` and `pullback run --commits` as a user starts them, on engines that cost nothing."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,9 @@ def test_a_regression_has_an_exit_status_of_its_own_and_a_report_to_upload(clone
     assert done.returncode == 3, done.stderr
     assert "sound[n=8,f8,cpu]" in done.stdout
     assert "x slower (" in done.stdout
-    assert "1 slower" in done.stdout
+    assert re.search(
+        "1 (likely )?slower", done.stdout
+    )  # likely where others used the machine, for quick has no control
     report = json.loads(output.read_text())["pullback"]
     assert report["comparisons"][0]["outcome"] == "slower"
 

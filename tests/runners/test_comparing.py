@@ -1,10 +1,14 @@
 """Two engines on the same case, by real processes."""
 
+import math
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from pullback_runners.comparing import compare_engines, failures, regressions
 from pullback_runners.errors import UsageError
-from pullback_runners.report.comparison_table import comparison_notes
+from pullback_runners.report.comparison_table import comparison_notes, comparison_table
 from pullback_runners.revisions import build_engine, find_commit
 
 
@@ -34,6 +38,34 @@ def test_a_slower_engine_is_a_regression(compare, clone):
     # Tiers that neither engine has are absent: nobody asked for them.
     assert {row["variant"] for row in report["comparisons"]} == {"unfused"}
     assert [variant["variant"] for variant in report["cases"][0]["variants"]] == ["unfused"]
+
+
+@pytest.mark.parametrize(
+    ("quality", "provisional", "said"),
+    [
+        ("clean", True, "2.00x slower"),
+        ("contaminated", False, "2.00x slower"),
+        ("contaminated", True, "likely 2.00x slower"),
+    ],
+)
+def test_a_busy_machine_without_a_control_makes_it_likely_at_most(quality, provisional, said):
+    row = {
+        "case": {"workload": "sound", "params": {"n": 8}, "dtype": "f8", "device": "cpu"},
+        "variant": "fused", "metric": "time", "outcome": "slower", "log_ratio": math.log(2), "low": math.log(1.9),
+        "high": math.log(2.1), "n": 6, "margin": 0.02, "margin_is_provisional": provisional, "error": None,
+    }  # fmt: skip
+    harness = {"quality": quality, "contamination": ["others worked"], "complete": True, "refused": []}
+    report = {
+        "comparisons": [row], "cases": [], "harness": harness, "duration_s": 1.0,
+        "reference": {"sha": "a" * 40}, "commit": {"sha": "b" * 40, "dirty": False},
+    }  # fmt: skip
+    text = StringIO()
+    Console(file=text, width=200).print(comparison_table(report), *comparison_notes(report), sep="\n")
+    shown = text.getvalue()
+    assert said in shown
+    assert ("likely" in shown) == said.startswith("likely")
+    assert ("1 likely slower" in shown) == said.startswith("likely")
+    assert len(regressions(report)) == 1  # the exit status is the same
 
 
 def test_engines_that_are_the_same_have_no_regression(compare):

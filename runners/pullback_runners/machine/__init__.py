@@ -1,6 +1,16 @@
-"""The machine a run happens on: what it is, and whether it is quiet enough to be believed."""
+"""The machine of a run: its description, its state, and the quality that this gives to a run."""
 
+from pullback_runners.machine.activity import Activity, ActivityWatch
 from pullback_runners.machine.facts import describe_machine
-from pullback_runners.machine.preflight import Preflight, cpu_to_pin, judge_preflight, take_preflight
+from pullback_runners.machine.preflight import Preflight, cpu_to_pin, take_preflight
+from pullback_runners.machine.quality import judge_quality
 
-__all__ = ["Preflight", "cpu_to_pin", "describe_machine", "judge_preflight", "take_preflight"]
+__all__ = [
+    "Activity",
+    "ActivityWatch",
+    "Preflight",
+    "cpu_to_pin",
+    "describe_machine",
+    "judge_quality",
+    "take_preflight",
+]

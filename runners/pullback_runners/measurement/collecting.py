@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from pullback_runners.measurement.affinity import off_the_measured_cpu
 from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, Lineup, run_group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings
@@ -36,27 +37,28 @@ def collect_groups(
     as the longest of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two
     groups there are in any case, since fewer have no interval.
     """
-    wanted = suite.groups
-    group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
-    took_s: deque[float] = deque(maxlen=3)
-    coming: Lineup | None = None
-    try:
-        while len(groups) < wanted and members():
-            began = time.monotonic()
-            if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
-                break
-            tell(len(groups) + 1, wanted)
-            lineup, coming = coming or Lineup(case, members(), surroundings), None
-            if len(groups) + 1 < wanted:
-                coming = Lineup(case, members(), surroundings)
-            ends = deadline if len(groups) >= FEWEST_GROUPS else None
-            group = run_group(lineup, suite.slices, group_s, ends)
-            if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
-                break
-            groups.append(group)
-            took_s.append(time.monotonic() - began)
-            if len(groups) == wanted and is_ambiguous():
-                wanted = min(wanted + suite.more_groups, suite.most_groups)
-    finally:
-        if coming is not None:
-            coming.end()
+    with off_the_measured_cpu(surroundings.cpu):
+        wanted = suite.groups
+        group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
+        took_s: deque[float] = deque(maxlen=3)
+        coming: Lineup | None = None
+        try:
+            while len(groups) < wanted and members():
+                began = time.monotonic()
+                if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
+                    break
+                tell(len(groups) + 1, wanted)
+                lineup, coming = coming or Lineup(case, members(), surroundings), None
+                if len(groups) + 1 < wanted:
+                    coming = Lineup(case, members(), surroundings)
+                ends = deadline if len(groups) >= FEWEST_GROUPS else None
+                group = run_group(lineup, suite.slices, group_s, ends)
+                if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
+                    break
+                groups.append(group)
+                took_s.append(time.monotonic() - began)
+                if len(groups) == wanted and is_ambiguous():
+                    wanted = min(wanted + suite.more_groups, suite.most_groups)
+        finally:
+            if coming is not None:
+                coming.end()

@@ -12,7 +12,7 @@ from typing import Literal
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.examination import Examination, examine
-from pullback_runners.measurement.lockstep import Group, paired_slices
+from pullback_runners.measurement.lockstep import Group, Timing, paired_slices
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import Margins, margins, noisy_outcome
 from pullback_runners.measurement.statistics import RatioEstimate, noise_floor, pair_log_ratio, ratio_estimate
@@ -52,12 +52,15 @@ class Comparison:
 
     def log_ratios(self) -> list[float]:
         """ln(candidate / reference), group by group."""
-        return [pair_log_ratio(self._slices(group, CANDIDATE), *self._references(group)) for group in self.groups]
+        return [
+            pair_log_ratio(*paired_slices(self.case, [group.timings[CANDIDATE], *self._references(group)]))
+            for group in self.groups
+        ]
 
     def twin_log_ratios(self) -> list[float]:
         """How far the twins of the reference were apart, group by group."""
         pairs = [self._references(group) for group in self.groups]
-        return [pair_log_ratio(pair[1], pair[0]) for pair in pairs if len(pair) == 2]
+        return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
     def margins(self) -> Margins:
         """How small a difference may be to be claimed, by what the twins say."""
@@ -83,11 +86,8 @@ class Comparison:
             self.failures[name].kind == "unavailable" for name in (REFERENCE, CANDIDATE) if name in self.failures
         )
 
-    def _references(self, group: Group) -> list[list[float]]:
-        return [self._slices(group, name) for name in (REFERENCE, TWIN) if name in group.timings]
-
-    def _slices(self, group: Group, name: str) -> list[float]:
-        return list(paired_slices(self.case, group.timings[name]))
+    def _references(self, group: Group) -> list[Timing]:
+        return [group.timings[name] for name in (REFERENCE, TWIN) if name in group.timings]
 
 
 def compare_members(

@@ -9,7 +9,8 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess, start_worker
+from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
 
 
@@ -28,17 +29,14 @@ def examine(
     """Examine all members for a case side by side; return what was found and what failed, by their names."""
     found: dict[str, Examination] = {}
     failures: dict[str, VariantError] = {}
-    workers: list[WorkerProcess] = []
+    zygote = Zygote(case, members, surroundings, "examine")
     try:
-        for member in members:
-            workers.append(start_worker("examine", case, member, surroundings))  # noqa: PERF401 - ended below
-        for worker in workers:
+        for name, worker in zygote.workers.items():
             try:
                 answer = worker.answer()
-                found[worker.member.name] = Examination(answer["gradient"], answer["counts"], answer["plan"])
+                found[name] = Examination(answer["gradient"], answer["counts"], answer["plan"])
             except VariantError as error:
-                failures[worker.member.name] = error
+                failures[name] = error
     finally:
-        for worker in workers:
-            worker.end()
+        zygote.end()
     return found, failures

@@ -32,17 +32,35 @@ class Timing:
     """Calls in each slice."""
     cpu_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
-    run_delay_s: float | None = None
-    """How long the process waited for its CPU from the first turn to the last."""
-    delay_before_ns: int | None = None
-    """What had been waited by the process at hand when its stretch of turns began."""
+    waited_s: list[float | None] = field(default_factory=list)
+    """How long the process waited for a CPU in each slice, None where the kernel does not say."""
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
 
+    def disturbed(self) -> list[int]:
+        """Numbers of the slices in which the process waited for a CPU."""
+        return [
+            number
+            for number, (waited_s, cpu_s) in enumerate(zip(self.waited_s, self.cpu_s, strict=True))
+            if waited_s is not None and waited_s > MOST_WAITING_A_SLICE * (waited_s + cpu_s * self.calls)
+        ]
 
-def paired_slices(case: Case, timing: Timing) -> Sequence[float]:
-    """The slices by the clock that decides for this case."""
-    return timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
+
+MOST_WAITING_A_SLICE = 0.05
+"""Slices whose process waited for a longer share of their time are left out of ratios: what ran meanwhile took the caches."""
+
+LEAST_LEFT = 0.5
+"""Where fewer of the rounds would be left, none is left out: the middle half of them all says more than a few."""
+
+
+def paired_slices(case: Case, timings: Sequence[Timing]) -> list[list[float]]:
+    """The slices of these processes by the clock that decides for this case, in the rounds in which none of them waited for its CPU."""
+    by_clock = [timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s for timing in timings]
+    rounds = range(min(map(len, by_clock), default=0))
+    disturbed = {number for timing in timings for number in timing.disturbed()}
+    undisturbed = [number for number in rounds if number not in disturbed]
+    kept = undisturbed if len(undisturbed) >= LEAST_LEFT * len(rounds) else rounds
+    return [[slices[number] for number in kept] for slices in by_clock]
 
 
 @dataclass
@@ -71,8 +89,8 @@ LIKE_ENOUGH = 1.5
 class Lineup:
     """The processes of a group, forked in random order; imports take longer than measuring.
 
-    Until their turns begin they keep off the CPU that is measured on, so that the next lineup may start while a group
-    takes its turns.
+    Until their turns begin they keep off the CPU that is measured on, as the coordinator does (`off_the_measured_cpu`), so
+    that the next lineup may start while a group takes its turns.
     """
 
     def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
@@ -121,16 +139,17 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
             if deadline is not None and number > 0 and now >= deadline:
                 break
             if number % ROUNDS_A_STRETCH == 0:
-                _renew(order, workers, timings, failures)
+                _renew(order, workers, failures)
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
                     timing = timings[name]
                     taken = workers[name].ask({"do": "turn", "calls": timing.calls})
                     timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
                     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
+                    timing.waited_s.append(None if taken["waited_ns"] is None else taken["waited_ns"] / 1e9)
         for name in _alive(order, failures):
             with _noting(failures, name):
-                _end_stretch(workers[name], timings[name], last=True)
+                workers[name].ask({"do": "end"})
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
@@ -139,25 +158,15 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
 def _renew(
     order: Sequence[str],
     workers: Mapping[str, WorkerProcess],
-    timings: Mapping[str, Timing],
     failures: dict[str, VariantError],
 ) -> None:
     """Let a stretch of turns begin, in new forks where that can be; side by side, since on a busy machine they mostly wait."""
     for name in _alive(order, failures):
         with _noting(failures, name):
-            if timings[name].cpu_s:
-                _end_stretch(workers[name], timings[name])
             workers[name].order({"do": "renew"})
     for name in _alive(order, failures):
         with _noting(failures, name):
-            timings[name].delay_before_ns = workers[name].answer()["run_delay_ns"]
-
-
-def _end_stretch(worker: WorkerProcess, timing: Timing, *, last: bool = False) -> None:
-    """Add what the process has waited in this stretch; after the last one its gradient is checked again."""
-    after = worker.ask({"do": "end", "last": last})["run_delay_ns"]
-    if after is not None and timing.delay_before_ns is not None:
-        timing.run_delay_s = (timing.run_delay_s or 0.0) + (after - timing.delay_before_ns) / 1e9
+            workers[name].answer()
 
 
 def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:
@@ -179,7 +188,7 @@ def _turn_cpus(lineup: Lineup) -> list[int]:
     cpu = lineup.surroundings.cpu
     if cpu is None or not hasattr(os, "sched_getaffinity"):
         return []
-    return [cpu] if clock_of(lineup.case) == "cpu" else sorted(os.sched_getaffinity(0))
+    return [cpu] if clock_of(lineup.case) == "cpu" else sorted(os.sched_getaffinity(0) | {cpu})
 
 
 def _rotations(order: Sequence[str], rounds: int) -> Iterable[list[str]]:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.measurement.slices import run_delay_ns
-
 RENEWED = 75
 """Exit status of a fork that makes room for the next one, which it says through a pipe as well: EX_TEMPFAIL may be anybody's."""
 
@@ -48,7 +46,7 @@ class Renewal:
         if renewed:
             self._fork()
             self._warm_up()
-        return {"renewed": renewed, "run_delay_ns": run_delay_ns()}
+        return {"renewed": renewed}
 
     def _fork(self) -> None:
         while True:

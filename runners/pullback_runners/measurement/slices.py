@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Clock = Literal["cpu", "wall"]
 
@@ -11,12 +11,22 @@ SLICE_NS = 1_500_000
 """Wanted length of a slice. Finer turns pair better: 50 ms slices gave a spread of 8.4 %, 2 ms slices 1.3 %."""
 
 
-_PLACES: dict[Clock, int] = {"cpu": 0, "wall": 1}
-"""Of the clocks in what `time_slice` returns."""
+class Slice(NamedTuple):
+    """Nanoseconds that a slice took."""
+
+    cpu_ns: int
+    wall_ns: int
+    waited_ns: int | None
+    """How long the process waited for a CPU meanwhile, None where the kernel does not say."""
+
+    def by(self, clock: Clock) -> int:
+        """Nanoseconds by one of the clocks."""
+        return self.cpu_ns if clock == "cpu" else self.wall_ns
 
 
-def time_slice(call: Callable[[], Any], calls: int) -> tuple[int, int]:
-    """Return process CPU and wall nanoseconds of `calls` calls, after one that is not timed and warms the caches again."""
+def time_slice(call: Callable[[], Any], calls: int) -> Slice:
+    """Time `calls` calls, after one that is not timed and warms the caches again."""
+    waited_before = run_delay_ns()
     call()
     turns = itertools.repeat(None, calls)
     cpu_clock, wall_clock = time.process_time_ns, time.perf_counter_ns
@@ -26,7 +36,9 @@ def time_slice(call: Callable[[], Any], calls: int) -> tuple[int, int]:
         call()
     cpu_after = cpu_clock()
     wall_after = wall_clock()
-    return cpu_after - cpu_before, wall_after - wall_before
+    waited_after = run_delay_ns()
+    waited = None if waited_before is None or waited_after is None else waited_after - waited_before
+    return Slice(cpu_after - cpu_before, wall_after - wall_before, waited)
 
 
 CALIBRATIONS = 5
@@ -35,14 +47,13 @@ CALIBRATIONS = 5
 
 def calibrate_calls(call: Callable[[], Any], slice_ns: int = SLICE_NS, clock: Clock = "cpu") -> int:
     """Return how many calls fill a slice, at least one, by the clock that decides; of CPUs, waiting for one changes nothing."""
-    which = _PLACES[clock]
     calls = 1
     while True:
-        took_ns = time_slice(call, calls)[which]
+        took_ns = time_slice(call, calls).by(clock)
         if calls == 1 and took_ns >= 2 * slice_ns:
             return 1
         if took_ns >= slice_ns // 2:
-            fastest_ns = min(took_ns, *(time_slice(call, calls)[which] for _ in range(CALIBRATIONS - 1)))
+            fastest_ns = min(took_ns, *(time_slice(call, calls).by(clock) for _ in range(CALIBRATIONS - 1)))
             if fastest_ns >= slice_ns // 2:
                 return max(1, round(calls * slice_ns / fastest_ns))
         calls *= 2
@@ -50,7 +61,7 @@ def calibrate_calls(call: Callable[[], Any], slice_ns: int = SLICE_NS, clock: Cl
 
 def timer_ns(clock: Clock = "cpu") -> int:
     """Nanoseconds of a slice of one call that does nothing, by the clock that decides: the median of 99."""
-    return sorted(time_slice(_nothing, 1)[_PLACES[clock]] for _ in range(99))[49]
+    return sorted(time_slice(_nothing, 1).by(clock) for _ in range(99))[49]
 
 
 def _nothing() -> None:

@@ -7,7 +7,7 @@ hold and what for:
     examine       check the gradient, count memory, describe the plan; answer and end
     instructions  check the gradient, let valgrind count some calls; answer and end
     time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `renew` (go on in a fork, see
-                  `renewing`), `turn` (one slice) and `end` (say how long it waited)
+                  `renewing`), `turn` (one slice) and `end` (check the gradient again)
 
 End of input ends the worker, so none outlives the process that started it.
 """
@@ -35,7 +35,7 @@ from pullback_runners.measurement.gradient_check import (
 )
 from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
-from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
+from pullback_runners.measurement.slices import Clock, calibrate_calls, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
 from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
@@ -62,7 +62,7 @@ def main() -> int:
     try:
         if first["objects"] is not None:
             os.environ["PULLBACK_CACHE_DIR"] = first["objects"]
-        _import_engine(first["engine"])
+        import_engine(first["engine"])
         with _checked_variant(first) as checked:
             prepared, check = checked.prepared, checked.first
             clock = clock_of(case := Case.of_document(first["case"]))
@@ -75,12 +75,15 @@ def main() -> int:
                 call_counted(prepared.call)
                 answer({"counted": True})
             else:
+                # CPU time says the same beside the other members of a group, which start at the same time; wall time does not.
+                _warm_up(prepared.call, clock)
+                calls = calibrate_calls(prepared.call) if clock == "cpu" else None
                 answer({"ready": True, "gradient": check.document()})
                 # What a GPU's driver holds does not live on in a fork, however many threads there are.
                 forks = case.device == CPU
                 renewal = Renewal(lambda: _warm_up(prepared.call, clock, RENEWED_WARM_UP_S), forks=forks)
                 for order in orders:
-                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock))
+                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, calls))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except UsageError as error:
@@ -102,9 +105,9 @@ def _take_standard_output() -> Callable[[Answer], None]:
     return answer
 
 
-def _import_engine(engine: str | None) -> None:
+def import_engine(engine: str | None) -> None:
     """Import the engine, from the folder given rather than the installed one, before any workload does."""
-    if engine is not None:
+    if engine is not None and engine not in sys.path[:1]:
         sys.path.insert(0, engine)
     imported = Path(str(importlib.import_module("pullback").__file__))
     if engine is not None and Path(engine).resolve() not in imported.resolve().parents:
@@ -157,24 +160,22 @@ def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:
     return {"counts": counts.document(), "plan": plan}
 
 
-def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock) -> Answer:
+def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, calls: int | None) -> Answer:
     prepared = checked.prepared
     match order["do"]:
         case "warm":
             if order["cpus"]:
                 os.sched_setaffinity(0, order["cpus"])
-            _warm_up(prepared.call, clock)
-            calls = calibrate_calls(prepared.call, clock=clock)
+            _warm_up(prepared.call, clock, WARM_UP_S if calls is None else RENEWED_WARM_UP_S)
+            if calls is None:
+                calls = calibrate_calls(prepared.call, clock=clock)
             gc.collect()
             return {"calls": calls, "timer_ns": timer_ns(clock)}
         case "turn":
-            cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
-            return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
+            return time_slice(prepared.call, order["calls"])._asdict()
         case "end":
-            delay_ns = run_delay_ns()
-            if order["last"]:
-                checked.again()
-            return {"run_delay_ns": delay_ns}
+            checked.again()
+            return {"checked": True}
         case unknown:
             raise ValueError(f"no order {unknown!r}")
 

@@ -1,18 +1,21 @@
 """The zygote: the one fresh process of a group, which the group's workers are forked from. Run as `python -P -m` with this name.
 
-It imports Python's share of a worker, NumPy and the harness, and neither an engine nor a workload: those each worker
-imports by itself. So hash seed, environment and memory layout are drawn once a group, and what a lucky layout gives to one
-member it gives to the others.
+It imports Python's share of a worker, NumPy, the harness and, where all members have the same, the engine and our workloads;
+workloads of others each worker imports by itself. So hash seed, environment and memory layout are drawn once a group, and
+what a lucky layout gives to one member it gives to the others.
 
-It reads orders, one JSON object a line, from its standard input. The first names the descriptors of its workers, each
-with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
+It reads orders, one JSON object a line, from its standard input. The first names the engine that all members share, if they
+do, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
 whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
 id is never somebody else's.
 """
 
 import contextlib
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import sys
 import traceback
@@ -20,6 +23,7 @@ from typing import Any, NoReturn
 
 from pullback_runners.measurement import worker
 from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
+from pullback_runners.workloads import known_workloads
 
 
 def main() -> NoReturn:
@@ -29,7 +33,13 @@ def main() -> NoReturn:
     signal.signal(
         signal.SIGCHLD, signal.SIG_DFL
     )  # a caller that ignores it hands that on, and then nobody can be waited for
-    channels = json.loads(sys.stdin.readline())["fork"]
+    first = json.loads(sys.stdin.readline())
+    channels = first["fork"]
+    if first["engine"] is not None:
+        with contextlib.suppress(Exception):  # each worker meets it again, and answers with the reason
+            _import_shared(first["engine"] or None)
+    gc.collect()
+    gc.freeze()  # or the first collection in each worker copies every page that holds an object
     ids = [_forked(channel, channels) for channel in channels]
     _close(channels)
     _answer({"ids": ids})
@@ -47,6 +57,18 @@ def main() -> NoReturn:
         while True:
             os.waitpid(-1, 0)
     os._exit(0)  # as fast as it can: the interpreter's own farewell takes as long as a dozen turns
+
+
+def _import_shared(engine: str | None) -> None:
+    """Import what all workers would import: most of the time until they can be timed."""
+    worker.import_engine(engine)
+    known_workloads()
+    engine_package = importlib.import_module("pullback")
+    for name in engine_package.__all__:
+        getattr(engine_package, name)  # which imports what it stands for
+    native = importlib.import_module("pullback.backends.native")
+    for module in pkgutil.walk_packages(native.__path__, f"{native.__name__}."):
+        importlib.import_module(module.name)
 
 
 def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:

@@ -1,6 +1,5 @@
 """The coordinator's side of a zygote: start it, have it fork the workers of a group, end them all."""
 
-import contextlib
 import json
 import os
 import select
@@ -9,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
@@ -22,6 +21,8 @@ from pullback_runners.measurement.worker_process import (
 )
 from pullback_runners.workloads import Case
 
+ForkedTask = Literal["examine", "time"]
+
 FAREWELL_S = 5.0
 """A zygote ends its workers and itself within a millisecond or two; after so long it is ended by force."""
 
@@ -32,7 +33,9 @@ class Zygote:
     Nothing waits here: it imports, forks and lets its workers import while something else is measured.
     """
 
-    def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
+    def __init__(
+        self, case: Case, members: Sequence[Member], surroundings: Surroundings, task: ForkedTask = "time"
+    ) -> None:
         self._unread = b""
         self._ids: list[int] | None = None
         self._asked: set[int] = set()
@@ -49,17 +52,17 @@ class Zygote:
             stdout=self._channel.worker_answers,
             stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
-            env=worker_environment(case, surroundings.rng),
+            env=worker_environment(case, surroundings.rng, counts_native=task == "examine"),
             # A session of its own, as every worker has, and the handle by which all are ended at once.
             start_new_session=True,
         )
         for channel in (self._channel, *self._channels):
             channel.close_worker_ends()
-        # Before it is told to fork, so that its workers begin there too.
-        _keep_off(self._process.pid, surroundings.cpu)
-        self._channel.send({"fork": theirs})
+        engines = {member.engine for member in members}
+        shared = str(next(iter(engines)) or "") if len(engines) == 1 else None
+        self._channel.send({"engine": shared, "fork": theirs})
         self.workers = {
-            member.name: WorkerProcess("time", case, member, surroundings, ForkedProcess(self, place), channel)
+            member.name: WorkerProcess(task, case, member, surroundings, ForkedProcess(self, place), channel)
             for place, (member, channel) in enumerate(zip(members, self._channels, strict=True))
         }
 
@@ -156,13 +159,3 @@ class ForkedProcess:
         pid = None if self._status is not None else self.pid
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-
-
-def _keep_off(process_id: int, cpu: int | None) -> None:
-    """Leave a CPU to others until told to warm up there; without effect where it is the only one."""
-    if cpu is None or not hasattr(os, "sched_setaffinity"):
-        return
-    others = os.sched_getaffinity(0) - {cpu}
-    if others:
-        with contextlib.suppress(ProcessLookupError):  # it has ended already; its workers' channels say so
-            os.sched_setaffinity(process_id, others)

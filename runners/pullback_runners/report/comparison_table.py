@@ -7,18 +7,21 @@ from rich.table import Table
 from rich.text import Text
 
 from pullback_runners.report.summary import left_out
-from pullback_runners.report.words import bytes_in_words, factor_in_words, time_in_words
+from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
 
 _STYLES = {
     "faster": "green",
     "less": "green",
     "slower": "red",
+    "likely_faster": "green dim",
+    "likely_slower": "red dim",
     "more": "red",
     "failed": "bold red",
     "ambiguous": "yellow",
 }
 
+_ORDER = ("slower", "likely_slower", "faster", "likely_faster", "same", "ambiguous", "failed")
 _MEMORY = {"array_bytes": "arrays", "array_allocs": "array requests", "native_bytes": "malloc", "gpu_bytes": "GPU"}
 
 
@@ -27,11 +30,7 @@ def comparison_table(report: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row(*(Text(heading, style="bold") for heading in ("case", "variant", "time", "memory")))
     for name, variant, rows in _by_case(report["comparisons"]):
-        time = rows.get("time")
-        said = time_in_words(time) if time else "not timed"
-        table.add_row(
-            Text(name), variant, Text(said, style=_STYLES.get(time["outcome"], "") if time else ""), _memory(rows)
-        )
+        table.add_row(Text(name), variant, _time(rows.get("time"), report["harness"]), _memory(rows))
     return table
 
 
@@ -46,17 +45,19 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     if not harness["complete"]:
         yield Text("stopped early: what was finished is above", style="yellow")
     if harness["quality"] == "contaminated":
-        yield Text(f"contaminated: {'; '.join(harness['contamination'])}", style="yellow")
+        yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     if any(row.get("margin_is_provisional") for row in rows):
         yield Text(
             "less than 2 % is not claimed: too few groups to know how far twins are apart; --suite standard takes more"
         )
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
-    counted = [row["outcome"] for row in rows if row["metric"] == "time"]
-    said = ", ".join(
-        f"{counted.count(o)} {o}" for o in ("slower", "faster", "same", "ambiguous", "failed") if o in counted
-    )
+    counted = [judged(row, harness) for row in rows if row["metric"] == "time"]
+    if any(outcome.startswith("likely") for outcome in counted):
+        yield Text(
+            "likely is no claim: this machine was busy, and only suites with an A/A control say how far that moves a ratio"
+        )
+    said = ", ".join(f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted)
     reference, candidate = report["reference"]["sha"][:10], report["commit"]["sha"][:10]
     changes = " with uncommitted changes" if report["commit"]["dirty"] else ""
     yield Text(f"{candidate}{changes} against {reference}: {said or 'nothing compared'}; {report['duration_s']:.0f} s")
@@ -68,6 +69,14 @@ def _by_case(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, dict
         found.setdefault((Case.of_document(row["case"]).name, row["variant"]), {})[row["metric"]] = row
     for (name, variant), metrics in found.items():
         yield name, variant, metrics
+
+
+def _time(row: Mapping[str, Any] | None, harness: Mapping[str, Any]) -> Text:
+    if row is None:
+        return Text("not timed")
+    outcome = judged(row, harness)
+    said = time_in_words({**row, "outcome": "ambiguous"} if outcome == "ambiguous" else row)
+    return Text(f"likely {said}" if outcome.startswith("likely") else said, style=_STYLES.get(outcome, ""))
 
 
 def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.statistics import interquartile_mean
-from pullback_runners.report.document import counts_document, ratio_document, seconds, time_metric
+from pullback_runners.report.document import counts_document, program_hash, ratio_document, seconds, time_metric
 from pullback_runners.variants import kind_of
 from pullback_runners.workloads import Case
 
@@ -42,7 +42,7 @@ def _variant(comparison: Comparison) -> dict[str, Any]:
         "error": None,
         "metrics": {"time": time_metric(comparison.case, timings), **examination.counts},
         "gradient": examination.gradient,
-        "program_hash": (examination.plan or {}).get("hash"),
+        "program_hash": program_hash(examination.plan),
         "plan": examination.plan,
     }
 

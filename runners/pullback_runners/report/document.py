@@ -77,7 +77,7 @@ class CaseResult:
         return {
             variant: ratio_estimate(
                 [
-                    pair_log_ratio(paired_slices(self.case, group.timings[variant]), *self._baselines(group))
+                    pair_log_ratio(*paired_slices(self.case, [group.timings[variant], *self._baselines(group)]))
                     for group in self.groups
                 ]
             )
@@ -88,7 +88,7 @@ class CaseResult:
     def twin_log_ratios(self) -> list[float]:
         """How far the twins of the baseline were apart, group by group."""
         pairs = [self._baselines(group) for group in self.groups]
-        return [pair_log_ratio(pair[1], pair[0]) for pair in pairs if len(pair) == 2]
+        return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
     def margins(self) -> Margins:
         """How small a difference may be to be claimed, by what the twins say."""
@@ -100,8 +100,8 @@ class CaseResult:
         estimates = self.time_estimates().values()
         return any(noisy_outcome(e, smallest, may_say_same=may_say_same) == "ambiguous" for e in estimates)
 
-    def _baselines(self, group: Group) -> list[Sequence[float]]:
-        return [paired_slices(self.case, group.timings[name]) for name in (BASELINE, TWIN) if name in group.timings]
+    def _baselines(self, group: Group) -> list[Timing]:
+        return [group.timings[name] for name in (BASELINE, TWIN) if name in group.timings]
 
 
 def absences(results: Sequence[CaseResult]) -> list[str]:
@@ -187,13 +187,24 @@ def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
             **examination.counts,
         },
         "gradient": examination.gradient,
-        "program_hash": (plan or {}).get("hash"),
+        "program_hash": program_hash(plan),
         "plan": plan,
     }
 
 
+def program_hash(plan: Mapping[str, Any] | None) -> str | None:
+    """Of the code that ran. Engines that do not tell it tell the hash of their plan, which says nothing of kernels."""
+    told = plan or {}
+    found: str | None = told.get("program", told.get("hash"))
+    return found
+
+
 def time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
-    """Seconds a call: one interquartile mean a process, and every slice; how they were calibrated and what the clock costs."""
+    """Seconds a call: one interquartile mean a process, and every slice.
+
+    Beside them how slices were calibrated, what the clock costs, and the numbers of slices in which the process waited for
+    a CPU.
+    """
     by_clock = {"cpu": [timing.cpu_s for timing in timings], "wall": [timing.wall_s for timing in timings]}
     clock = clock_of(case)
     other: Literal["cpu", "wall"] = "wall" if clock == "cpu" else "cpu"
@@ -206,7 +217,7 @@ def time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
         f"{other}_slices": [[seconds(value) for value in slices] for slices in by_clock[other]],
         "calls": [timing.calls for timing in timings],
         "timer_s": [seconds(timing.timer_s) for timing in timings],
-        "run_delay_s": [timing.run_delay_s for timing in timings],
+        "waited": [timing.disturbed() for timing in timings],
     }
 
 

@@ -82,7 +82,7 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")
     if harness["quality"] == "contaminated":
-        yield Text(f"contaminated: {'; '.join(harness['contamination'])}", style="yellow")
+        yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     pairs = [pair for case in report["cases"] for pair in case["paired"] if pair["metric"] == "time"]
     outcomes = {pair["outcome"] for pair in pairs}
     if "ambiguous" in outcomes:

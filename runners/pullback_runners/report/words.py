@@ -28,6 +28,16 @@ def round_bytes_in_words(count: int) -> str:
     return f"{count / scale:g} {unit}"
 
 
+LIKELY = {"faster": "likely_faster", "slower": "likely_slower", "same": "ambiguous"}
+
+
+def judged(row: Mapping[str, Any], harness: Mapping[str, Any]) -> str:
+    """The outcome of a compared row as the service judges it: on a busy machine without an A/A control it is likely at most."""
+    outcome: str = row["outcome"]
+    is_doubtful = harness["quality"] != "clean" and row.get("margin_is_provisional", False)
+    return LIKELY.get(outcome, outcome) if is_doubtful else outcome
+
+
 def time_in_words(paired: Mapping[str, Any]) -> str:
     """What a paired time says: `2.4x faster (2.3-2.5)`, `same within 2 %`, `ambiguous (0.98-1.03x)`, `failed`."""
     outcome = paired["outcome"]

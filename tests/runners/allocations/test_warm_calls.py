@@ -25,6 +25,7 @@ def test_calls_that_differ_are_flagged_and_the_most_frequent_count_is_given():
 
 def test_garbage_collection_is_off_inside_and_as_it_was_outside():
     seen = []
+    gc.enable()  # tests of commands may have left it off, as commands do while they import
     count_allocations(lambda: seen.append(gc.isenabled()))
     assert not any(seen)
     assert gc.isenabled()

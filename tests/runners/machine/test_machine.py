@@ -1,7 +1,18 @@
 import json
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
-from pullback_runners.machine import Preflight, describe_machine, judge_preflight, take_preflight
+from pullback_runners.machine import (
+    Activity,
+    ActivityWatch,
+    Preflight,
+    describe_machine,
+    judge_quality,
+    take_preflight,
+)
 from pullback_runners.machine.facts import PEERS, cpu_model_of, fingerprint, gpu_facts
 from pullback_runners.peers import PEERS as PEERS_OF_TABLES
 from pullback_runners.peers import find_peer
@@ -21,13 +32,11 @@ model name\t: AMD EPYC
 
 QUIET = Preflight(
     load_1min=7.0,
-    idle_cpus=1.9,
-    steal=0.0,
-    run_delay=0.001,
     free_disk_bytes=2**36,
     affinity=[0, 1],
     pinned_cpu=1,
 )
+ALONE = Activity(others_cpus=0.03, steal=0.0)
 
 
 def test_the_cpu_is_named_the_same_at_every_frequency():
@@ -65,37 +74,57 @@ def test_software_splits_no_series_and_hardware_does():
 
 def test_a_preflight_looks_at_the_real_machine():
     seen = take_preflight()
-    assert seen.idle_cpus >= 0
     assert seen.free_disk_bytes > 0
     assert seen.pinned_cpu is None or seen.pinned_cpu in seen.affinity
     json.dumps(seen.document())
 
 
 def test_a_quiet_machine_is_clean_whatever_its_load_was_a_minute_ago():
-    assert judge_preflight(QUIET, 0.01) == ("clean", [])
+    assert judge_quality(QUIET, ALONE, 0.01) == ("clean", [])
 
 
-def test_each_disturbance_is_named():
-    for disturbance, word in [
-        ({"idle_cpus": 0.3}, "idle"),
-        ({"steal": 0.1}, "hypervisor"),
-        ({"run_delay": 0.2}, "waited"),
-        ({"free_disk_bytes": 1000}, "disk"),
+def test_each_limit_that_is_passed_is_named_with_what_was_measured():
+    for preflight, activity, waiting, sentence in [
+        (
+            QUIET,
+            Activity(1.0, 0.0, "python3, process 41"),
+            0.0,
+            "other processes used 1.00 CPUs, most of it python3, process 41; the limit is 0.2",
+        ),
+        (QUIET, Activity(0.0, 0.1), 0.0, "the hypervisor took 10% of the CPU time; the limit is 2%"),
+        (QUIET, ALONE, 0.25, "the timed processes waited 25% of the time for their CPU; the limit is 5%"),
+        (replace(QUIET, free_disk_bytes=2**20), ALONE, 0.0, "only 1 MiB of disk were free; the limit is 1024"),
+        (replace(QUIET, gpu_processes=2), ALONE, 0.0, "2 other processes were computing on the GPU; the limit is 0"),
     ]:
-        quality, (reason,) = judge_preflight(replace(QUIET, **disturbance))
+        quality, (passed,) = judge_quality(preflight, activity, waiting)
         assert quality == "contaminated"
-        assert word in reason
-    assert "timed processes waited 25%" in judge_preflight(QUIET, 0.25)[1][0]
+        assert passed.sentence == sentence
+        assert set(passed.document()) == {"name", "limit", "measured", "sentence"}
+        assert passed.measured != passed.limit
 
 
-def test_what_a_system_does_not_tell_accuses_nobody():
-    assert judge_preflight(replace(QUIET, steal=None, run_delay=None), None) == ("clean", [])
+def test_what_a_system_does_not_tell_passes_no_limit():
+    assert judge_quality(QUIET, Activity(0.0, None), None) == ("clean", [])
 
 
-def test_somebody_else_on_the_gpu_is_a_reason():
-    assert judge_preflight(replace(QUIET, gpu_processes=0)) == ("clean", [])
-    quality, (reason,) = judge_preflight(replace(QUIET, gpu_processes=2))
-    assert (quality, reason) == ("contaminated", "2 other processes were computing on the GPU")
+def test_what_others_use_is_told_apart_from_what_this_process_and_its_children_use():
+    spin = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
+    # A process that is not waited for until the watch ended counts as another's.
+    rival = subprocess.Popen([sys.executable, "-c", spin.replace("1.5", "60")])
+    try:
+        busy = ActivityWatch()
+        time.sleep(1.0)
+        seen = busy.stop()
+    finally:
+        rival.kill()
+        rival.wait()
+    own = ActivityWatch()
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    alone = own.stop()
+    assert seen.others_cpus > 0.3  # more than a third of a CPU, however many share it
+    assert seen.busiest is not None
+    # Whatever else the machine does, the child's own second and a half are not counted as others'.
+    assert alone.others_cpus < (os.cpu_count() or 1) - 0.4
 
 
 def test_processes_on_the_gpu_are_those_the_driver_names(monkeypatch, tmp_path):

@@ -36,7 +36,7 @@ class Sessions:
             self.rounds = 7
         self.now += length_s
         self.ended += 1
-        return Group({"a member": Timing(1, [1e-3] * self.rounds)}, {})
+        return Group({"a member": Timing(1, [1e-3] * self.rounds, [1e-3] * self.rounds, [0.0] * self.rounds)}, {})
 
     def end(self):
         self.ended += 1

@@ -6,17 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.affinity import off_the_measured_cpu
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.lockstep import (
     FEWEST_ROUNDS,
     Lineup,
     Timing,
     _rotations,
+    paired_slices,
     run_group,
     share_calls,
 )
@@ -48,7 +51,8 @@ def test_a_group_times_every_variant_in_every_round(faulty_workloads, sound_case
         assert 0 < timing.timer_s < 1e-3
         assert len(timing.cpu_s) == len(timing.wall_s) == 6
         assert all(0 < cpu_s < 1 for cpu_s in timing.cpu_s)
-        assert timing.run_delay_s is None or timing.run_delay_s >= 0
+        assert len(timing.waited_s) == 6
+        assert all(waited_s is None or waited_s >= 0 for waited_s in timing.waited_s)
 
 
 def test_the_faster_of_two_is_measured_as_faster(faulty_workloads, sound_case):
@@ -69,7 +73,7 @@ def test_the_faster_of_two_is_measured_as_faster(faulty_workloads, sound_case):
         ("one-element-off", "gradient", "off by"),
         ("single-precision", "gradient", "float32"),
         ("scribbles", "gradient", "argument x was not restored"),
-        ("raises", "exception", "ArithmeticError: no gradient today ({file}, line 80, in the peer raises of sound)"),
+        ("raises", "exception", "ArithmeticError: no gradient today ({file}, line 82, in the peer raises of sound)"),
         ("crashes", "crash", "SIGSEGV"),
         ("native", "unavailable", "native"),
         ("nobody", "unavailable", "nobody"),
@@ -107,7 +111,7 @@ def test_a_variant_that_hangs_or_dies_leaves_its_group_and_the_others_go_on(faul
 
 
 def test_an_answer_that_came_too_late_is_no_answer_about_another_worker(faulty_workloads, sound_case):
-    zygote = Zygote(sound_case, [Member("right"), Member("zeros")], Surroundings([faulty_workloads]))
+    zygote = Zygote(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
     try:
         first, second = (zygote.process_id(place, 30.0) for place in (0, 1))
         with pytest.raises(subprocess.TimeoutExpired):
@@ -146,8 +150,10 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
         [sys.executable, "-c", program, str(faulty_workloads)], stdout=subprocess.PIPE, text=True
     ) as coordinator:
         worker = psutil.Process(int(coordinator.stdout.readline()))
-        time.sleep(1.0)  # the worker is inside the call that hangs, and reads no more orders
-        assert worker.is_running()
+        inside, deadline = str(Path(sys.executable).resolve()), time.monotonic() + 60
+        while all(file.path != inside for file in worker.open_files()):  # there it reads no more orders
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         coordinator.kill()
     worker_ended = psutil.wait_procs([worker], timeout=10)[1] == []
     assert worker_ended
@@ -160,11 +166,54 @@ def test_twins_are_two_processes_of_one_program(faulty_workloads, sound_case):
     assert group.timings["right"].cpu_s != group.timings["twin"].cpu_s
 
 
+def timing_of(cpu_s, waited_s):
+    return Timing(10, list(cpu_s), [2 * each for each in cpu_s], list(waited_s))
+
+
+def test_rounds_in_which_one_waited_are_left_out_of_both(sound_case):
+    one = timing_of([1e-4, 2e-4, 3e-4, 4e-4], [0.0, 1e-3, 0.0, 0.0])
+    other = timing_of([5e-4, 6e-4, 7e-4, 8e-4], [0.0, 0.0, 2e-4, 5e-3])
+    assert (one.disturbed(), other.disturbed()) == ([1], [3])
+    assert paired_slices(sound_case, [one, other]) == [[1e-4, 3e-4], [5e-4, 7e-4]]
+
+
+def test_where_most_rounds_are_disturbed_all_count(sound_case):
+    one = timing_of([1e-4, 2e-4, 3e-4], [1.0, 1.0, 0.0])
+    assert paired_slices(sound_case, [one, one]) == [[1e-4, 2e-4, 3e-4]] * 2
+
+
+def test_a_kernel_that_does_not_say_leaves_nothing_out(sound_case):
+    one = timing_of([1e-4, 2e-4], [None, None])
+    assert one.disturbed() == []
+    assert paired_slices(sound_case, [one]) == [[1e-4, 2e-4]]
+
+
+def test_what_all_members_import_is_imported_before_they_are_forked():
+    """Or each of them imports it again, which takes a second each and most of the time of a quick run."""
+    program = (
+        "import sys\n"
+        "from pullback_runners.measurement import worker, zygote\n"
+        "from pullback_runners.workloads import choose_cases\n"
+        "from pullback_runners.variants import TIERS, open_variant\n"
+        "zygote._import_shared(None)\n"
+        "before = set(sys.modules)\n"
+        "case = choose_cases('quick', ['dense_bias_act*'], [], 'cpu').cases[0]\n"
+        "for tier in TIERS:\n"
+        "    order = {'workload_files': [], 'case': case.document(), 'variant': tier}\n"
+        "    with worker._checked_variant(order): pass\n"
+        "print(*sorted(name for name in set(sys.modules) - before if name.startswith('pullback')))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
 def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, sound_case):
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
-    lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads], cpu))
+    with off_the_measured_cpu(cpu):
+        lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads], cpu))
+    assert os.sched_getaffinity(0) == allowed
     try:
         (worker,) = lineup.workers.values()
         assert os.sched_getaffinity(worker._process.pid) == ((allowed - {cpu}) or allowed)
@@ -241,6 +290,12 @@ def test_a_lineup_has_one_hash_seed_and_the_next_one_another(faulty_workloads, s
     assert seeds[0] != seeds[1]
 
 
+def ask_for_a_minute(worker):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        worker.ask({"do": "warm", "cpus": []})
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
 def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
     lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads]))
@@ -249,7 +304,7 @@ def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
         worker.answer()
         os.kill(lineup._zygote._process.pid, signal.SIGKILL)
         with pytest.raises(VariantError, match="the process that forks workers ended early") as crash:
-            worker.ask({"do": "warm", "cpus": []})
+            ask_for_a_minute(worker)  # it may answer once more before the kernel tells it
         assert crash.value.kind == "crash"
     finally:
         lineup.end()

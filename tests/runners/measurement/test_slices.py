@@ -1,4 +1,9 @@
+import os
+import subprocess
+import sys
 import time
+
+import pytest
 
 from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
 
@@ -17,10 +22,29 @@ def test_the_first_call_is_made_and_not_timed():
         if len(calls) == 1:
             spin(0.05)
 
-    cpu_ns, wall_ns = time_slice(slow_at_first, 3)
+    cpu_ns, wall_ns, _ = time_slice(slow_at_first, 3)
     assert len(calls) == 4
     assert cpu_ns < 25_000_000
     assert wall_ns > 0
+
+
+@pytest.mark.skipif(run_delay_ns() is None, reason="the kernel does not say how long a process waited")
+def test_what_a_slice_waited_for_its_cpu_is_its_own():
+    """Two processes on one CPU: one of them waits while the other runs, and while it sleeps it does not wait."""
+    cpu = max(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(rival.pid, {cpu})
+        os.sched_setaffinity(0, {cpu})
+        waited = sum(time_slice(lambda: spin(1e-3), 20).waited_ns for _ in range(20))
+        asleep = time_slice(lambda: time.sleep(1e-3), 20)
+    finally:
+        os.sched_setaffinity(0, allowed)
+        rival.kill()
+        rival.wait()
+    assert waited > 0.2 * 20 * 20e6
+    assert asleep.cpu_ns < asleep.wall_ns
 
 
 def test_calls_fill_a_slice():

@@ -118,7 +118,7 @@ def test_the_page_is_one_file_and_takes_no_text_for_markup(report):
     assert not re.search(r"(src|href)=", page)
     assert "Mend &lt;/script&gt; &amp; |" in page
     assert "off by &lt;0.1&gt; | much" in page
-    assert "Contaminated: busy." in page
+    assert "Busy machine: busy." in page
     figures = re.search(r'id="figures">(.*?)</script>', page).group(1)
     assert set(json.loads(figures)) == {"ratios", "memory", "case-0"}
 

@@ -45,7 +45,7 @@ def test_doubt_is_said(report):
         if row["metric"] == "time" and row["outcome"] != "failed":
             row["outcome"] = "ambiguous"
     text = shown(doubtful, 200)
-    assert "contaminated: it was loud" in text
+    assert "busy machine: it was loud" in text
     assert "stopped early" in text
     assert "ambiguous: 2 groups do not tell" in text
     assert "provisional margin" in text

@@ -1,0 +1,58 @@
+"""Quality of a run: which limits the machine passed while the run was timed."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pullback_runners.machine.activity import Activity
+from pullback_runners.machine.preflight import Preflight
+
+MOST_OTHERS_CPUS = 0.2
+"""CPUs that other processes use on average. An idle system uses 0.01 to 0.05; the kernel counts by ticks, which are off by
+as much."""
+
+MOST_STEAL = 0.02
+MOST_WAITING = 0.05
+"""Share of the timed slices' time that processes waited for their CPU. On an idle machine with two CPUs it is 0.001."""
+
+LEAST_FREE_DISK_BYTES = 2**30
+
+Quality = Literal["clean", "contaminated"]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A limit that was passed."""
+
+    name: str
+    limit: float
+    measured: float
+    sentence: str
+
+    def document(self) -> dict[str, Any]:
+        """The limit as a report writes it."""
+        return asdict(self)
+
+
+def judge_quality(preflight: Preflight, activity: Activity, waiting: float | None) -> tuple[Quality, list[Passed]]:
+    """Return the quality of a run, and each limit that was passed.
+
+    `waiting` is the share of the timed slices' time that processes waited for their CPU, None where no slice was timed.
+    """
+    passed = []
+    if activity.others_cpus > MOST_OTHERS_CPUS:
+        most = f", most of it {activity.busiest}" if activity.busiest else ""
+        used = f"other processes used {activity.others_cpus:.2f} CPUs{most}; the limit is {MOST_OTHERS_CPUS:g}"
+        passed.append(Passed("others_cpus", MOST_OTHERS_CPUS, activity.others_cpus, used))
+    if activity.steal is not None and activity.steal > MOST_STEAL:
+        stolen = f"the hypervisor took {activity.steal:.0%} of the CPU time; the limit is {MOST_STEAL:.0%}"
+        passed.append(Passed("steal", MOST_STEAL, activity.steal, stolen))
+    if waiting is not None and waiting > MOST_WAITING:
+        waited = f"the timed processes waited {waiting:.0%} of the time for their CPU; the limit is {MOST_WAITING:.0%}"
+        passed.append(Passed("waiting", MOST_WAITING, round(waiting, 4), waited))
+    if preflight.free_disk_bytes < LEAST_FREE_DISK_BYTES:
+        free = f"only {preflight.free_disk_bytes / 2**20:.0f} MiB of disk were free; the limit is 1024"
+        passed.append(Passed("free_disk_bytes", LEAST_FREE_DISK_BYTES, preflight.free_disk_bytes, free))
+    if preflight.gpu_processes:
+        others = f"{preflight.gpu_processes} other processes were computing on the GPU; the limit is 0"
+        passed.append(Passed("gpu_processes", 0, preflight.gpu_processes, others))
+    return ("contaminated" if passed else "clean"), passed
