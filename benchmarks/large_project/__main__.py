@@ -5,6 +5,7 @@ times are printed; without, the service runs until it is interrupted.
 """
 
 import argparse
+import asyncio
 import re
 import signal
 import sys
@@ -24,6 +25,7 @@ from benchmarks.large_project.filling import fill
 from pullback_cli.app import create_app
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
+from pullback_service.readings.rebuilding import project_all
 from pullback_service.settings import Settings
 
 TIMES = 9
@@ -62,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not _is_filled(url):
             began = time.monotonic()
             points = fill(url, shape.Shape(options.workloads, options.machines, options.commits))
+            asyncio.run(project_all(url))
             print(f"{points} points in {time.monotonic() - began:.0f} s", flush=True)
         app = create_app(Settings(DATABASE_URL=url))
         running = uvicorn.Server(uvicorn.Config(app, port=options.port, log_level="warning"))

@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from benchmarks.outcomes.load import busy
+from benchmarks.outcomes.load import busy, kinds
 from benchmarks.outcomes.session import WORKLOADS, run_session
 from benchmarks.outcomes.table import table, with_table
 
@@ -54,7 +54,7 @@ def main() -> None:
         refuse_other_settings(found, setting)
         load_workload_file(WORKLOADS)
         cases = select_cases("quick", ["counted_*"])
-        with busy(options.load):
+        with busy(*kinds(options.load)):
             for number in range(len(found), options.sessions):
                 session = setting | run_session(cases[number % len(cases)], suite)
                 found.append(session)

@@ -26,15 +26,15 @@ def kinds(processes: int) -> list[Kind]:
 
 
 @contextlib.contextmanager
-def busy(processes: int) -> Iterator[list[int]]:
-    """Keep so many processes busy and give their ids; they have ended when the block is left, however it is left.
+def busy(*kinds: Kind) -> Iterator[list[int]]:
+    """Keep processes of these kinds busy and give their ids; they have ended when the block is left, however it is left.
 
     They are in a session of their own, so Ctrl-C in a terminal reaches this process alone, which then ends them one by one;
     and they die with it if it is killed.
     """
     with contextlib.ExitStack() as running:
         started = []
-        for kind in kinds(processes):
+        for kind in kinds:
             process = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-m", "benchmarks.outcomes.load", kind], start_new_session=True
             )

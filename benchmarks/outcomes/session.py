@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from pullback_runners.machine import take_preflight
+from pullback_runners.machine import ActivityWatch, judge_quality, take_preflight
 from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.examination import examine
@@ -21,6 +21,7 @@ from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import noisy_outcome
 from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.runs import timed_waiting
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
 
@@ -50,7 +51,8 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
     watch = _Watch()
     load_before = psutil.getloadavg()[0]
     deadline = watch.began + suite.comparison_s / SHARE
-    surroundings = Surroundings([WORKLOADS], take_preflight().pinned_cpu)
+    preflight, activity = take_preflight(), ActivityWatch()
+    surroundings = Surroundings([WORKLOADS], preflight.pinned_cpu)
     members = [
         Member("hundred", role=REFERENCE),
         Member("hundred", role=TWIN),
@@ -71,6 +73,7 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
         deadline=deadline,
     )
     watch.look()
+    quality, passed = judge_quality(preflight, activity.stop(), timed_waiting([groups]))
     judged = {name: judge(case, name, groups, suite) for name in CANDIDATES}
     for answer in judged.values():
         answer["seconds"] = round(watch.starts_s[answer["groups"]] * SHARE, 1)
@@ -78,6 +81,8 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
         "case": case.workload,
         "load_before": round(load_before, 2),
         "load_during": round(fmean(watch.loads), 2),
+        "quality": quality,
+        "limits": [each.document() for each in passed],
         "judged": judged,
         "twins": [round(each, 6) for each in _comparison(case, "A/A", groups).twin_log_ratios()],
     }

@@ -5,6 +5,7 @@ Starts a Postgres of its own in the folder, migrates it, fills it (once; an inte
 """
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -23,6 +24,7 @@ from benchmarks.service_load.warming import read_once
 
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
+from pullback_service.readings.rebuilding import project_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 PARTS = ("queries", "matrix", "pages", "large", "small", "agents")
@@ -76,6 +78,8 @@ def _fill(url: str, points: int) -> None:
     if grown * shape.SERIES >= 1 and time.monotonic() - began > 1:
         print("\nvacuum and analyze", flush=True)
         filling.analyze(url)
+        began = time.monotonic()
+        print(f"projected {asyncio.run(project_all(url))} commits, {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str, *, warm: bool) -> Iterator[Figure]:

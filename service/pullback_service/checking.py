@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from anyio.from_thread import start_blocking_portal
 from sqlalchemy import Connection, text
 
 from pullback_service.database import sync_engine
 from pullback_service.migrating import revisions
 from pullback_service.models import Base
+from pullback_service.readings.rebuilding import count_wrong_readings
 
 MISPLACED = "SELECT count(*) FROM {table} m JOIN commit c ON c.id = m.commit_id WHERE m.ordered_at <> c.ordered_at"
 
@@ -34,6 +36,14 @@ COUNTS = (
         "{n} reports have more or fewer points than they were stored with: restore a backup.",
     ),
     (
+        MISPLACED.format(table="reading"),
+        "{n} readings do not stand at their commit's place in history: run `pullback db rebuild`.",
+    ),
+    (
+        "SELECT count(*) FROM commit WHERE NOT projected AND created_at < now() - interval '1 hour'",
+        "{n} commits wait for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
+    ),
+    (
         "SELECT count(*) FROM report WHERE followed_up_at IS NULL AND received_at < now() - interval '1 hour'",
         "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
     ),
@@ -51,7 +61,15 @@ def check(url: str) -> list[str]:
         return [found.remedy]
     with sync_engine(url).connect() as connection:
         connection.exec_driver_sql("SET default_transaction_read_only = on")
-        return [*_shape(connection), *_content(connection)]
+        findings = [*_shape(connection), *_content(connection)]
+    return [*findings, *_readings(url)]
+
+
+def _readings(url: str) -> Iterator[str]:
+    with start_blocking_portal() as portal:
+        wrong = portal.call(count_wrong_readings, url)
+    if wrong:
+        yield f"{wrong} readings are not what the points of their series say: run `pullback db rebuild`."
 
 
 def _shape(connection: Connection) -> Iterator[str]:

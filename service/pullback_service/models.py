@@ -9,6 +9,7 @@ from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.logins.models import Login
 from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.projects.models import Project
+from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.tokens.models import EnrolmentCode, Token
@@ -37,5 +38,6 @@ __all__ = [
     "Project",
     "Report",
     "Series",
+    "StoredReading",
     "Token",
 ]

@@ -1,6 +1,8 @@
 """A service on a database of its own, a client that speaks to it in process, and reports made to measure."""
 
 import copy
+import threading
+import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -8,6 +10,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+import uvicorn
 from anyio.from_thread import start_blocking_portal
 from psycopg import AsyncCursor
 
@@ -242,3 +245,18 @@ async def looking(database):
     """A session that looks into the database between requests: each commit lets it see what has happened since."""
     async with database.writing() as session:
         yield session
+
+
+@pytest.fixture
+def url(database_url):
+    """Address of a service that listens."""
+    app = create_service(Settings(database_url=database_url))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()

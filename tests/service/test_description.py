@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from pullback_service.application import create_service
-from pullback_service.client import AsyncClient, Client
+from pullback_service.client import Client
 from pullback_service.description import REPEATABLE, operations_of
 from pullback_service.settings import Settings
 
@@ -33,9 +33,8 @@ def _methods(client):
     return {name for name in dir(client) if not name.startswith("_")} - inherited
 
 
-@pytest.mark.parametrize("client", [Client, AsyncClient])
-def test_every_operation_is_a_method_of_the_clients_and_the_other_way_round(client):
-    assert _methods(client) == set(OPERATIONS)
+def test_every_operation_is_a_method_of_the_client_and_the_other_way_round():
+    assert _methods(Client) == set(OPERATIONS)
 
 
 def test_what_is_made_from_the_description_is_up_to_date():

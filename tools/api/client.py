@@ -42,11 +42,11 @@ def models(description: Schema) -> str:
 
 
 def calls(description: Schema) -> str:
-    """`calls.py`: a method for every operation, in a synchronous and an asynchronous client."""
+    """`calls.py`: a method for every operation."""
     lines = [
         f'"""The calls of the API. {MADE}"""',
         "",
-        "from collections.abc import AsyncIterator, Iterator",
+        "from collections.abc import Iterator",
         "from datetime import datetime",
         "from typing import Literal",
         "from urllib.parse import quote",
@@ -54,14 +54,12 @@ def calls(description: Schema) -> str:
         "",
         "from pullback_service.client import models",
         "from pullback_service.client.answers import Content, Event",
-        "from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender",
+        "from pullback_service.client.sending import Body, Call, Sender",
         "",
     ]
-    for name, base, asynchronous in (("Client", "SyncSender", False), ("AsyncClient", "AsyncSender", True)):
-        about = "Every operation of the API, to await." if asynchronous else "Every operation of the API."
-        lines += ["", f"class {name}({base}):", f'    """{about}"""', ""]
-        for method, path, operation in operations_of(dict(description)):
-            lines += _method(method, path, operation, asynchronous=asynchronous)
+    lines += ["", "class Client(Sender):", '    """Every operation of the API."""', ""]
+    for method, path, operation in operations_of(dict(description)):
+        lines += _method(method, path, operation)
     return _formatted("\n".join(lines))
 
 
@@ -174,7 +172,7 @@ def understood(operation: Schema) -> Iterator[Schema]:
             yield parameter
 
 
-def _method(method: str, path: str, operation: Schema, *, asynchronous: bool) -> list[str]:
+def _method(method: str, path: str, operation: Schema) -> list[str]:
     of_path, keywords, query, headers = [], [], [], []
     for parameter in understood(operation):
         name = _python_name(parameter["name"])
@@ -200,13 +198,11 @@ def _method(method: str, path: str, operation: Schema, *, asynchronous: bool) ->
     call += [f"body={body}"] if body else []
     call += ["repeatable=True"] if operation["x-repeatable"] else []
     call += [f"waits_s={LONG_POLL[operation['operationId']]}"] if operation["operationId"] in LONG_POLL else []
-    start, wait = ("async def", "await ") if asynchronous and not stream else ("def", "")
-    kind = f"Async{kind}" if asynchronous and stream else kind
     after = f", {{{_kinds(operation)}}}" if stream else ""
     return [
-        f"    {start} {operation['operationId']}({', '.join(arguments)}) -> {kind}:",
+        f"    def {operation['operationId']}({', '.join(arguments)}) -> {kind}:",
         *_docstring(operation["description"], 8),
-        f"        return {wait}self.{asked}Call({', '.join(call)}){after})",
+        f"        return self.{asked}Call({', '.join(call)}){after})",
         "",
     ]
 

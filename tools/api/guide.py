@@ -78,7 +78,7 @@ sentence with the remedy, `request_id` as in the logs and in the header `X-Reque
 **Again.** What is marked *safe to repeat* may be sent again when no answer came: it happens once, and the answer is the
 same. An upload is known by its `Idempotency-Key` and by its content; the same key with another content is 409.
 
-**From Python**, every operation is a method of `pullback_service.client.Client` and `AsyncClient`, under its name here.
+**From Python**, every operation is a method of `pullback_service.client.Client`, under its name here.
 What is safe to repeat is repeated by them; errors are `ProblemError`, whose text is the `detail` above.
 
 ```py

@@ -91,7 +91,23 @@ ENDPOINTS: Mapping[str, Need] = {
     f"POST {API}/tokens/{{token_id}}/revoke": ADMIN,
     f"POST {API}/enrolments": ADMIN,
     f"GET {API}/audit": ADMIN,
-    # Pages that are not simply read (below); their twins (.json, .csv, .md, …) need what they need.
+    # Pages; their twins (.json, .csv, .md, …) need what they need.
+    "GET /": READ,
+    "GET /overview": READ,
+    "GET /compare": READ,
+    "GET /explore": READ,
+    "GET /boards": READ,
+    "GET /boards/pin": READ,
+    "GET /boards/{board_id}": READ,
+    "GET /jobs/{job_id}": READ,
+    "GET /reports/{report_id}": READ,
+    "GET /projects/{project:path}": READ,
+    "GET /projects/{project:path}/commits/{sha}": READ,
+    "GET /projects/{project:path}/commits/{sha}/cases/{case:path}": READ,
+    "GET /projects/{project:path}/compare": READ,
+    "GET /projects/{project:path}/explore": READ,
+    "GET /projects/{project:path}/feed": READ,
+    "GET /projects/{project:path}/workloads/{workload:path}": READ,
     "GET /login": OPEN,
     "POST /login": OPEN,
     "POST /logout": OPEN,
@@ -132,11 +148,9 @@ def need_of(method: str, path: str) -> Need:
     declared = ENDPOINTS.get(f"{method} {path}")
     if declared is not None:
         return declared
-    if not is_page(method, path):
-        return ADMIN
-    return ENDPOINTS.get(f"{method} {_TWIN.sub('', path)}", READ)
+    return ENDPOINTS.get(f"{method} {page_of(path)}", ADMIN) if method == "GET" else ADMIN
 
 
-def is_page(method: str, path: str) -> bool:
-    """Whether a route is a page of the dashboard: pages read and nothing else, so they share one line."""
-    return method == "GET" and not path.startswith(f"{API}/")
+def page_of(path: str) -> str:
+    """The page that a route gives in another form, or the route itself."""
+    return _TWIN.sub("", path)

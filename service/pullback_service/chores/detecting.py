@@ -17,8 +17,8 @@ from sqlalchemy.orm import aliased
 
 from pullback_service.commits import history
 from pullback_service.ids import CommitId, ProjectId, SeriesId
+from pullback_service.readings.pooling import pooled_value, speaker
 from pullback_service.series.models import Point, Series
-from pullback_service.series.pooling import pooled_value, speaker, usable
 
 MOST_POINTS = 1_000
 SERIES_AT_ONCE = 100
@@ -107,7 +107,7 @@ def _history(series: Series, points: Sequence[Point], report_id: UUID) -> Series
         log_ratios=[point.log_ratio for point in spoken],
         low=[point.low for point in spoken],
         high=[point.high for point in spoken],
-        clean=[usable(at_commit)[0].quality == "clean" for at_commit in commits],
+        clean=[any(point.quality == "clean" for point in at_commit) for at_commit in commits],
         touched=[
             place for place, at_commit in enumerate(commits) if any(point.report_id == report_id for point in at_commit)
         ],

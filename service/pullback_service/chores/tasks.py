@@ -14,6 +14,7 @@ from pullback_service.database import Database
 from pullback_service.errors import NotFoundError
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
+from pullback_service.readings import projecting
 from pullback_service.reports import retention
 
 # A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
@@ -37,6 +38,7 @@ def register(app: App) -> None:
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
         (apply_retention, EVERY_HOUR),
+        (project_readings, EVERY_MINUTE),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
@@ -116,6 +118,15 @@ async def occupy_idle_machines(context: JobContext, timestamp: int) -> None:  # 
 async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Roll up old process values and drop old files, where projects say so; each batch is a transaction."""
     await retention.apply(_database(context))
+
+
+async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Make the readings of commits that an earlier release stored without; each batch is a transaction."""
+    done = 0
+    async for so_far in projecting.project_everything(_database(context)):
+        done = so_far
+    if done:
+        logger.info("commits_projected", commits=done)
 
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

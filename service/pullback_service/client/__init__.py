@@ -1,4 +1,4 @@
-"""The client of the API, typed, for synchronous and asynchronous programs.
+"""The client of the API, typed.
 
     with Client("https://pullback.example", token=token) as pullback:
         receipt = pullback.upload_report(file.read_bytes(), project="demo", commit=sha, branch="main", machine="ci")
@@ -10,13 +10,12 @@ else of the service, so that agents use it without FastAPI. `calls.py` and `mode
 """
 
 from pullback_service.client import models
-from pullback_service.client.answers import Answer, Content, Event, Page, every, every_async
-from pullback_service.client.calls import AsyncClient, Client
+from pullback_service.client.answers import Answer, Content, Event, Page, every
+from pullback_service.client.calls import Client
 from pullback_service.client.errors import ClientError, NoAnswerError, NotThisApiError, ProblemError
 
 __all__ = [
     "Answer",
-    "AsyncClient",
     "Client",
     "ClientError",
     "Content",
@@ -26,6 +25,5 @@ __all__ = [
     "Page",
     "ProblemError",
     "every",
-    "every_async",
     "models",
 ]

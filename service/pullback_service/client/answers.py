@@ -1,6 +1,6 @@
 """What calls return: models of JSON answers, other content as it came, and lists page by page."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -71,18 +71,6 @@ def every(call: Callable[..., Page[Element]], **query: Any) -> Iterator[Element]
     while True:
         page = call(**query, **({"cursor": cursor} if cursor is not None else {}))
         yield from page.items
-        cursor = page.next
-        if cursor is None:
-            return
-
-
-async def every_async(call: Callable[..., Awaitable[Page[Element]]], **query: Any) -> AsyncIterator[Element]:
-    """The same for the asynchronous client."""
-    cursor = None
-    while True:
-        page = await call(**query, **({"cursor": cursor} if cursor is not None else {}))
-        for item in page.items:
-            yield item
         cursor = page.next
         if cursor is None:
             return

@@ -415,12 +415,13 @@ class ComparedSide(Answer):
 class ComparedSeries(Answer):
     """A series at two commits.
 
-    `kind` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts;
-    `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`,
-    with an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome. The
-    ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
-    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no
-    claim.
+    `evidence` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts; by
+    the `ratios` of both to one baseline or by their `values`, measured at different times. Only the first two make a
+    claim; the others are `likely_slower` or `likely_faster` at most. `kind` is the same with `unpaired` for the last
+    two. The ratio is natural-log candidate/reference, null from or to zero; from `ratios` it is the change of the ratio
+    to the baseline. `threshold` is the least ratio in size that could have been claimed, or called likely,
+    `provisional` that it rests on a floor nobody has measured, and `significance` how many of those the ratio is.
+    `reason` says why there is no claim.
     """
 
     case: CaseSummary
@@ -433,7 +434,20 @@ class ComparedSeries(Answer):
     machine: str
     machine_fingerprint: str
     series_id: int | None
-    outcome: Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+    outcome: Literal[
+        "failed",
+        "slower",
+        "more",
+        "likely_slower",
+        "ambiguous",
+        "likely_faster",
+        "faster",
+        "less",
+        "same",
+        "equal",
+        "not_comparable",
+    ]
+    evidence: Literal["paired", "exact", "ratios", "values"] | None
     kind: Literal["paired", "exact", "unpaired"] | None
     log_ratio: float | None
     low: float | None
@@ -442,10 +456,7 @@ class ComparedSeries(Answer):
     threshold: float | None
     significance: float | None
     reason: str | None
-    hint: Literal["slower", "faster"] | None
-    """What unpaired numbers point to. It is no outcome: confirm it in one session."""
-    hint_basis: Literal["ratios", "values"] | None
-    """Whether the hint comes from the ratios to the baseline at each commit, or from absolute values."""
+    provisional: bool
     same_program: bool | None
     """Whether both ran the same program; then time differs by the machine."""
     reference: ComparedSide | None
@@ -458,6 +469,8 @@ class ComparisonSummary(Answer):
     series: int
     worse: int
     """Slower, more where smaller is better, less where bigger is, and failed."""
+    likely_worse: int
+    likely_better: int
     better: int
     unchanged: int
     ambiguous: int

@@ -5,7 +5,7 @@ A call that got no answer, or the answer to come back later, is repeated only wh
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
@@ -42,7 +42,7 @@ class Call:
     waits_s: float = 0.0
     """How long the service may wait before it answers."""
 
-    def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+    def request(self, http: httpx.Client) -> httpx.Request:
         """The request of this call."""
         content, media_type = _content(self.body)
         headers = {name: value for name, value in self.headers.items() if value is not None}
@@ -75,14 +75,45 @@ class EventReader:
 
 
 class Sender:
-    """What both clients share: who they speak to and how an answer is read."""
+    """Calls of one service, which wait for their answers. May be used from several threads."""
 
-    def __init__(self, server: str, token: str | None, attempts: int) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+        transport: httpx.BaseTransport | None = None,
+        trust_env: bool = True,
+    ) -> None:
         self.server = server.rstrip("/")
         self._attempts = attempts
-        self._headers = {"User-Agent": "pullback-client", "Accept": "application/json, */*"}
+        headers = {"User-Agent": "pullback-client", "Accept": "application/json, */*"}
         if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {token}"
+        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
+        self._http = httpx.Client(
+            base_url=self.server, headers=headers, timeout=timeout, transport=transport, trust_env=trust_env
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def use_token(self, token: str) -> None:
+        """Show this token from now on."""
+        self._http.headers["Authorization"] = f"Bearer {token}"
+
+    def deliver(self, path: str, body: Body, *, headers: Mapping[str, str | None]) -> Mapping[str, Any]:
+        """Post something that was kept for later with the address it goes to, as a spool keeps it."""
+        return _object(self._send(Call("POST", path, headers=headers, body=body)))
 
     def _attempts_of(self, call: Call) -> int:
         return self._attempts if call.repeatable else 1
@@ -123,44 +154,6 @@ class Sender:
             if name in kinds:  # a newer service may tell of more
                 yield Event(name, self._model(kinds[name], response, data), place)
 
-
-class SyncSender(Sender):
-    """Calls that wait for their answers. May be used from several threads."""
-
-    def __init__(
-        self,
-        server: str,
-        *,
-        token: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        attempts: int = ATTEMPTS,
-        transport: httpx.BaseTransport | None = None,
-        trust_env: bool = True,
-    ) -> None:
-        super().__init__(server, token, attempts)
-        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
-        self._http = httpx.Client(
-            base_url=self.server, headers=self._headers, timeout=timeout, transport=transport, trust_env=trust_env
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    def use_token(self, token: str) -> None:
-        """Show this token from now on."""
-        self._http.headers["Authorization"] = f"Bearer {token}"
-
-    def deliver(self, path: str, body: Body, *, headers: Mapping[str, str | None]) -> Mapping[str, Any]:
-        """Post something that was kept for later with the address it goes to, as a spool keeps it."""
-        return _object(self._send(Call("POST", path, headers=headers, body=body)))
-
     def _send(self, call: Call) -> httpx.Response:
         for attempt in stamina.retry_context(
             on=_wait_for, attempts=self._attempts_of(call), timeout=None, wait_max=LONGEST_WAIT_S
@@ -192,81 +185,6 @@ class SyncSender(Sender):
                 self._checked(response)
                 for piece in response.iter_bytes():
                     yield from self._events(reader, piece, kinds, response)
-        except httpx.TransportError as error:
-            raise self._no_answer(call, error) from error
-
-
-class AsyncSender(Sender):
-    """Calls to await."""
-
-    def __init__(
-        self,
-        server: str,
-        *,
-        token: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        attempts: int = ATTEMPTS,
-        transport: httpx.AsyncBaseTransport | None = None,
-        trust_env: bool = True,
-    ) -> None:
-        super().__init__(server, token, attempts)
-        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
-        self._http = httpx.AsyncClient(
-            base_url=self.server, headers=self._headers, timeout=timeout, transport=transport, trust_env=trust_env
-        )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    def use_token(self, token: str) -> None:
-        """Show this token from now on."""
-        self._http.headers["Authorization"] = f"Bearer {token}"
-
-    async def deliver(self, path: str, body: Body, *, headers: Mapping[str, str | None]) -> Mapping[str, Any]:
-        """Post something that was kept for later with the address it goes to, as a spool keeps it."""
-        return _object(await self._send(Call("POST", path, headers=headers, body=body)))
-
-    async def _send(self, call: Call) -> httpx.Response:
-        async for attempt in stamina.retry_context(
-            on=_wait_for, attempts=self._attempts_of(call), timeout=None, wait_max=LONGEST_WAIT_S
-        ):
-            with attempt:
-                try:
-                    return self._checked(await self._http.send(call.request(self._http)))
-                except httpx.TransportError as error:
-                    raise self._no_answer(call, error) from error
-        raise AssertionError("stamina raises what the last attempt raised")
-
-    async def _ask(self, model: type[AnswerModel], call: Call) -> AnswerModel:
-        return self._model(model, await self._send(call))
-
-    async def _ask_or_none(self, model: type[AnswerModel], call: Call) -> AnswerModel | None:
-        response = await self._send(call)
-        return self._model(model, response) if response.content else None
-
-    async def _fetch(self, call: Call) -> Content:
-        return _content_of(await self._send(call))
-
-    async def _follow(self, call: Call, kinds: Kinds[AnswerModel]) -> AsyncIterator[Event[AnswerModel]]:
-        reader = EventReader()
-        try:
-            response = await self._http.send(call.request(self._http), stream=True)
-            try:
-                if not response.is_success:
-                    await response.aread()
-                self._checked(response)
-                async for piece in response.aiter_bytes():
-                    for event in self._events(reader, piece, kinds, response):
-                        yield event
-            finally:
-                await response.aclose()
         except httpx.TransportError as error:
             raise self._no_answer(call, error) from error
 

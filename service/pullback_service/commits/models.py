@@ -1,6 +1,6 @@
 """Tables `commit`, `commit_parent`, `branch` and `branch_commit`."""
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
@@ -11,13 +11,15 @@ class Commit(Base):
 
     `ordered_at` places it in history: when it was authored (or, until somebody says so, first heard of), but always
     after its first parent, whatever its author's clock said. `fork` is the repository it came from, where that is not
-    the project's own: until a log puts such a commit on a branch, its code is a stranger's.
+    the project's own: until a log puts such a commit on a branch, its code is a stranger's. `projected`: everything
+    measured there is in `reading`; a release that writes none leaves commits without.
     """
 
     __tablename__ = "commit"
     __table_args__ = (
         UniqueConstraint("project_id", "sha"),
         Index("ix_commit_history", "project_id", "ordered_at", "id"),
+        Index("ix_commit_unprojected", "id", postgresql_where=text("NOT projected")),
         CheckConstraint("sha ~ '^([0-9a-f]{40}|[0-9a-f]{64})$'", name="sha"),
     )
 
@@ -31,6 +33,7 @@ class Commit(Base):
     ordered_at: Mapped[StampedNow]
     created_at: Mapped[StampedNow]
     fork: Mapped[str | None]
+    projected: Mapped[bool] = mapped_column(server_default=false())
 
 
 class CommitParent(Base):

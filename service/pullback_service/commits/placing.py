@@ -14,6 +14,7 @@ from pullback_service.commits.graph import Known, moved_places
 from pullback_service.commits.models import Commit
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
+from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import Point
 
@@ -124,7 +125,7 @@ async def _move(session: AsyncSession, project_id: ProjectId, places: Mapping[st
         )
     ).scalars()
     ids = list(moved)
-    for measured in (Point, Failure):
+    for measured in (Point, StoredReading, Failure):
         await session.execute(
             update(measured)
             .where(measured.commit_id == Commit.id, Commit.id.in_(ids))

@@ -40,9 +40,9 @@ SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = 
 """
 _MAKE_COMMITS: LiteralString = """
   WITH made AS (
-       INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
+       INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at, projected)
        SELECT %(project)s, sha, branch, author, title, authored_at,
-              coalesce(least(authored_at, now() + interval '1 day'), now())
+              coalesce(least(authored_at, now() + interval '1 day'), now()), true
          FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
                      %(authored_at)s::timestamptz[])
               WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)

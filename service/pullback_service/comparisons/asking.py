@@ -58,7 +58,16 @@ async def compare_as_asked(session: AsyncSession, project: str, asked: Asked) ->
     choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
     judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
     missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
-    return Answered(project_id, pair, judged, [*pair.notes, *missing])
+    return Answered(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
+
+
+def _unprojected(pair: Pair) -> Sequence[str]:
+    """What to know of commits that an earlier release stored and no worker has projected yet."""
+    waiting = [commit.sha for commit in (pair.reference.commit, pair.candidate.commit) if not commit.projected]
+    return [
+        f"Results of {sha} from before an upgrade are being prepared: what is shown of it may be incomplete."
+        for sha in dict.fromkeys(waiting)
+    ]
 
 
 async def _across(session: AsyncSession, project_id: ProjectId, asked: Asked) -> Across | None:

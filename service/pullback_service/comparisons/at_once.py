@@ -1,19 +1,29 @@
 """What `judging.judge` says of all usual series at once: arrays in, outcomes out.
 
-Usual is a series that each commit measured at most once, by one method and from files of its own, of which no upload
-states how the commits compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000
-series take 0.3 ms instead of 10. Both say the same of every usual series, and `urgencies` what `urgency` says
+Usual is a series whose readings are of one method, whose counts nobody doubts, of which no upload states how the commits
+compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.3 ms
+instead of 10. Both say the same of every usual series, and `urgencies` what `urgency` says
 (tests/service/comparisons/test_at_once.py); whatever is not usual is judged one by one.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pullback_service.claims import log_ratio_of
-from pullback_service.comparisons.judging import FARTHEST, RANKS, UNCHANGED, Kind, Outcome, trend
+from pullback_service.comparisons.judging import (
+    FARTHEST,
+    FEWEST_FOR_DOUBT,
+    PROVISIONAL_SCATTER,
+    RANKS,
+    UNCHANGED,
+    UNPAIRED,
+    Evidence,
+    Outcome,
+    trend,
+)
 
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
@@ -21,45 +31,131 @@ Numbers: TypeAlias = NDArray[np.float64]
 Ids: TypeAlias = NDArray[np.int64]
 
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
-KINDS: Final[Sequence[Kind | None]] = (None, *get_args(Kind))
+EVIDENCE: Final[Sequence[Evidence | None]] = (None, *get_args(Evidence))
 CODE_OF: Final[Mapping[Outcome, int]] = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-KIND_CODE_OF: Final[Mapping[Kind | None, int]] = {kind: code for code, kind in enumerate(KINDS)}
+EVIDENCE_CODE_OF: Final[Mapping[Evidence | None, int]] = {evidence: code for code, evidence in enumerate(EVIDENCE)}
+UNPAIRED_CODES: Final = [EVIDENCE_CODE_OF[evidence] for evidence in UNPAIRED]
 
 _TRENDS = [[trend(outcome, bigger_is_better=bigger) for bigger in (False, True)] for outcome in OUTCOMES]
-WORSE: Final = np.array([[found == "worse" for found in both] for both in _TRENDS])
-"""Whether an outcome is bad news, by its code and by whether bigger is better; as `BETTER`."""
-BETTER: Final = np.array([[found == "better" for found in both] for both in _TRENDS])
+
+
+def _trending(which: str) -> NDArray[np.bool_]:
+    return np.array([[found == which for found in both] for both in _TRENDS])
+
+
+WORSE: Final = _trending("worse")
+"""Whether an outcome is bad news, by its code and by whether bigger is better; as the three others."""
+BETTER: Final = _trending("better")
+LIKELY_WORSE: Final = _trending("likely_worse")
+LIKELY_BETTER: Final = _trending("likely_better")
 _IS_UNCHANGED = np.array([outcome in UNCHANGED for outcome in OUTCOMES])
 
 
-class Said(NamedTuple):
-    """Outcomes and kinds by their codes; ratios are natural-log candidate/reference, NaN where there is none."""
+class ReadingColumns(NamedTuple):
+    """Readings as columns. NaN where there is no number; texts are codes, equal ones of equal texts and 0 of none."""
+
+    value: Numbers
+    log_ratio: Numbers
+    low: Numbers
+    high: Numbers
+    processes: Ids
+    q25: Numbers
+    q75: Numbers
+    baseline: Ids
+    method: Ids
+    program: Ids
+    dirty: Flags
+    consistent: Flags
+
+    @classmethod
+    def of(cls, *columns: Sequence[Any]) -> Self:
+        """Columns of any kind of sequence."""
+        arrays: Iterator[Any] = (np.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True))
+        return cls(*arrays)
+
+    def at(self, places: NDArray[np.intp]) -> Self:
+        """The readings at some places; at one behind the last there is no reading."""
+        padded: Iterator[Any] = (np.append(column, column.dtype.type(0))[places] for column in self)
+        return type(self)(*padded)
+
+
+_TYPES = (*(np.float64,) * 4, np.int64, *(np.float64,) * 2, *(np.int64,) * 3, *(np.bool_,) * 2)
+
+
+class Judged(NamedTuple):
+    """Outcomes and evidence by their codes; ratios are natural-log candidate/reference, NaN where there is none."""
 
     outcome: Codes
-    kind: Codes
+    evidence: Codes
     log_ratio: Numbers
 
 
 def judge_usual(
-    reference: Numbers, candidate: Numbers, has_reference: Flags, has_candidate: Flags, exact: Flags
-) -> Said:
-    """What may be said of usual series. Values where a commit has none are not looked at."""
+    reference: ReadingColumns,
+    candidate: ReadingColumns,
+    has_reference: Flags,
+    has_candidate: Flags,
+    *,
+    exact: Flags,
+    counted_together: Flags,
+    bigger_is_better: Flags,
+    values_compare: bool = True,
+) -> Judged:
+    """What may be said of usual series. Readings where a commit has none are not looked at.
+
+    `counted_together` are metrics whose counts compare within one upload only. Values do not compare between two machines.
+    """
     both = has_reference & has_candidate
     outcome = np.full(len(both), CODE_OF["not_comparable"], np.int8)
-    kind = np.zeros(len(both), np.int8)
+    evidence = np.zeros(len(both), np.int8)
+    log_ratio = _log_ratios(reference.value, candidate.value, both)
     counted, noisy = both & exact, both & ~exact
-    outcome[noisy] = CODE_OF["ambiguous"]
     outcome[counted] = CODE_OF["equal"]
-    outcome[counted & (candidate > reference)] = CODE_OF["more"]
-    outcome[counted & (candidate < reference)] = CODE_OF["less"]
-    kind[noisy] = KIND_CODE_OF["unpaired"]
-    kind[counted] = KIND_CODE_OF["exact"]
+    outcome[counted & (candidate.value > reference.value)] = CODE_OF["more"]
+    outcome[counted & (candidate.value < reference.value)] = CODE_OF["less"]
+    evidence[counted] = EVIDENCE_CODE_OF["exact"]
+    outcome[noisy] = CODE_OF["ambiguous"]
+    evidence[noisy] = EVIDENCE_CODE_OF["values"]
+    compared = noisy & ~counted_together
+
+    ends = (reference.log_ratio, reference.low, reference.high, candidate.log_ratio, candidate.low, candidate.high)
+    paired = compared & (reference.baseline != 0) & (reference.baseline == candidate.baseline)
+    paired &= ~np.isnan(ends).any(axis=0)
+    evidence[paired] = EVIDENCE_CODE_OF["ratios"]
+    change = np.where(paired, candidate.log_ratio - reference.log_ratio, log_ratio)
+    width = np.where(
+        paired,
+        np.sqrt(((reference.high - reference.low) / 2) ** 2 + ((candidate.high - candidate.low) / 2) ** 2),
+        1.96 * np.sqrt(_error(reference) ** 2 + _error(candidate) ** 2),
+    )
+    scatter = np.where(paired, PROVISIONAL_SCATTER["ratios"], PROVISIONAL_SCATTER["values"])
+    same_program = (reference.program != 0) & (reference.program == candidate.program)
+    likely = (
+        compared & (np.abs(change) > np.fmax(scatter, width)) & ~same_program & ~(reference.dirty | candidate.dirty)
+    )
+    likely &= values_compare | paired
+    slower = (change > 0) != bigger_is_better
+    outcome[likely & slower] = CODE_OF["likely_slower"]
+    outcome[likely & ~slower] = CODE_OF["likely_faster"]
+    return Judged(outcome, evidence, np.where(compared, change, log_ratio))
+
+
+def _log_ratios(reference: Numbers, candidate: Numbers, both: Flags) -> Numbers:
     log_ratio = np.full(len(both), np.nan)
     positive = both & (reference > 0) & (candidate > 0)
     # One by one, as in `judge`: NumPy's logarithm differs in the last digit from that of the standard library.
     pairs = zip(reference[positive].tolist(), candidate[positive].tolist(), strict=True)
     log_ratio[positive] = [log_ratio_of(older, newer) for older, newer in pairs]
-    return Said(outcome, kind, log_ratio)
+    return log_ratio
+
+
+def _error(found: ReadingColumns) -> Numbers:
+    """The error of each log median, as in `judging.half_width`; NaN where there are too few processes."""
+    error = np.full(len(found.value), np.nan)
+    enough = (found.processes >= FEWEST_FOR_DOUBT) & (found.q25 > 0)
+    spread = np.log(found.q75[enough] / found.q25[enough])
+    error[enough] = 1.25 * spread / (1.35 * np.sqrt(found.processes[enough]))
+    return error
 
 
 def urgencies(outcome: Codes, log_ratio: Numbers, bigger_is_better: Flags) -> tuple[Codes, Numbers]:
@@ -69,7 +165,9 @@ def urgencies(outcome: Codes, log_ratio: Numbers, bigger_is_better: Flags) -> tu
     weight = np.zeros(len(rank))
     has_none = np.isnan(log_ratio)
     size = np.where(has_none, FARTHEST, np.abs(log_ratio))
-    for moves, name in ((WORSE, "worse"), (BETTER, "better")):
+    for moves, name in (
+        (WORSE, "worse"), (LIKELY_WORSE, "likely_worse"), (BETTER, "better"), (LIKELY_BETTER, "likely_better"),
+    ):  # fmt: skip
         moved = moves[outcome, which]
         rank[moved], weight[moved] = RANKS[name], -size[moved]
     failed, unsure = outcome == CODE_OF["failed"], outcome == CODE_OF["ambiguous"]

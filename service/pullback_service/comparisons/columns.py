@@ -1,12 +1,12 @@
 """What judging needs of every series of two commits: a few numbers each, which Postgres sends as one array a column.
 
-Of 4,000 points in rows, with the names of their series, Postgres makes 22 ms and the driver 12; as arrays of numbers that
+Of 4,000 readings in rows, with the names of their series, Postgres makes 22 ms and the driver 12; as arrays of numbers that
 are joined to nothing, and with the names of the series told once for all that share them, it is 5 and 2.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,15 @@ from sqlalchemy import ColumnElement, Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.at_once import Flags, Ids, Numbers
+from pullback_service.comparisons.at_once import Ids, ReadingColumns
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.errors import InvalidInputError
 from pullback_service.machines.models import Machine
 from pullback_service.series.models import Case, Series
 
-MOST_COMPARED_POINTS = 100_000
+MOST_COMPARED_READINGS = 100_000
 
+# Texts are compared only with each other: their hashes of 64 bits stand for them, 0 for none.
 _NUMBERS: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])),
        EXISTS (SELECT FROM comparison WHERE (candidate_id, reference_id) IN (
@@ -29,12 +30,14 @@ SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])
        found.*
   FROM (SELECT) AS once
   LEFT JOIN (
-    SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(method), array_agg(doubted)
+    SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
+           array_agg(coalesce(low, 'NaN')), array_agg(coalesce(high, 'NaN')), array_agg(coalesce(process_count, 0)),
+           array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
+           array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
+           array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(dirty), array_agg(consistent)
       FROM (
-        SELECT commit_id, series_id, value, method,
-               value = ALL (process_values) IS FALSE OR report_id = ANY (ARRAY (
-                 SELECT id FROM report WHERE commit_id = ANY (%(commits)s::bigint[]) AND dirty)) AS doubted
-          FROM point
+        SELECT *
+          FROM reading
          WHERE commit_id = ANY (%(commits)s::bigint[])
            AND (%(series)s::bigint[] IS NULL OR series_id = ANY (%(series)s::bigint[]))
          LIMIT %(most)s) few
@@ -48,39 +51,39 @@ SELECT variant, variant_kind, metric, unit, direction, exact, array_agg(id), arr
 """
 
 
-class CommitNumbers(NamedTuple):
-    """The points of one commit. Equal methods have equal codes, also those of the other commit.
-
-    Doubted as a count is what processes did not count alike, or what was counted with uncommitted changes.
-    """
+class CommitReadings(NamedTuple):
+    """The readings of one commit, by series."""
 
     series_id: Ids
-    value: Numbers
-    method: NDArray[np.intp]
-    doubted: Flags
+    columns: ReadingColumns
+
+    @classmethod
+    def of(cls, series: Sequence[int], *columns: Sequence[object]) -> Self:
+        """Those that Postgres sent as arrays."""
+        return cls(np.array(series, np.int64), ReadingColumns.of(*columns))
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNumbers:
-    """The points of both commits, by commit, and whether there is anything else to know."""
+    """The readings of both commits, by commit, and whether there is anything else to know."""
 
-    of: Mapping[int, CommitNumbers]
+    of: Mapping[int, CommitReadings]
     has_failures: bool
     has_statements: bool
 
 
-NOTHING: Final = CommitNumbers(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, bool))
+NOTHING: Final = CommitReadings.of((), *((),) * len(ReadingColumns._fields))
 
 
 async def read_numbers(
     session: AsyncSession, reference_id: int, candidate_id: int, where: Collection[ColumnElement[bool]]
 ) -> MeasuredNumbers:
-    """The points of both commits.
+    """The readings of both commits.
 
     The rule of what callers see is not applied here: the commits were found where it is. `where` are conditions on
-    `series`, `case` and `machine`; what they choose is found first, for joining it to the points takes as long again.
+    `series`, `case` and `machine`; what they choose is found first, for joining it to the readings takes as long again.
 
-    Index: ix_point_commit_id_series_id, ix_report_commit_id, ix_failure_commit_id, ix_comparison_candidate.
+    Index: pk_reading, ix_failure_commit_id, ix_comparison_candidate.
     """
     chosen = await _chosen_series(session, where) if where else None
     found = await statements.rows(
@@ -91,28 +94,18 @@ async def read_numbers(
             "reference": reference_id,
             "candidate": candidate_id,
             "series": chosen,
-            "most": MOST_COMPARED_POINTS + 1,
+            "most": MOST_COMPARED_READINGS + 1,
         },
         binary=True,
     )
     has_failures, has_statements = found[0][:2]
-    if sum(len(row[3] or ()) for row in found) > MOST_COMPARED_POINTS:
+    if sum(len(row[3] or ()) for row in found) > MOST_COMPARED_READINGS:
         raise InvalidInputError(
-            f"These commits have more than {MOST_COMPARED_POINTS} points: narrow the comparison with machine=, metric= or "
+            f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
             "workload=."
         )
-    codes: dict[str | None, int] = {}
     return MeasuredNumbers(
-        {
-            commit_id: CommitNumbers(
-                np.array(series, np.int64),
-                np.array(values, np.float64),
-                np.array([codes.setdefault(method, len(codes)) for method in methods], np.intp),
-                np.array(doubted, bool),
-            )
-            for _, _, commit_id, series, values, methods, doubted in found
-            if commit_id is not None
-        },
+        {row[2]: CommitReadings.of(*row[3:]) for row in found if row[2] is not None},
         has_failures,
         has_statements,
     )

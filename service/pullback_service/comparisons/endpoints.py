@@ -61,7 +61,7 @@ async def compare_commits(
         ),
     ] = None,
     outcome: Annotated[
-        list[Outcome] | None, Query(max_length=9, description="Only these outcomes; the summary counts all.")
+        list[Outcome] | None, Query(max_length=11, description="Only these outcomes; the summary counts all.")
     ] = None,
     *,
     merge_base: Annotated[
@@ -83,7 +83,9 @@ async def compare_commits(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
+    """Every series that either commit has, worst first.
+
+    The order is: failed, worse, likely worse, ambiguous, better, likely better, unchanged, not comparable.
 
     `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted from
     main. Series are chosen as in `GET /series`.
@@ -133,6 +135,8 @@ def _summary(found: Outcomes) -> ComparisonSummary:
     return ComparisonSummary(
         series=len(found),
         worse=int(found.trending("worse").sum()),
+        likely_worse=int(found.trending("likely_worse").sum()),
+        likely_better=int(found.trending("likely_better").sum()),
         better=int(found.trending("better").sum()),
         unchanged=counts.get("same", 0) + counts.get("equal", 0),
         ambiguous=counts.get("ambiguous", 0),

@@ -1,9 +1,11 @@
-"""What may be said of one series at two commits. Pure: measurements in, an outcome with its doubt out.
+"""The judgement of one series at two commits. Pure: readings and statements in, an outcome with its evidence out.
 
-A wrong outcome is worse than none. `faster`, `slower` and `same` are only said of two commits that were measured in the
-same groups, by an upload whose own numbers bear them out; counts compare by difference. Two commits that were measured at
-different times are `ambiguous`, however far apart they lie: absolute times drift by tens of percent on shared machines.
-What their numbers hint at is said apart, and claims nothing.
+There are four kinds of evidence, strongest first: `exact`, counts, which compare by difference; `paired`, both commits in the
+same groups; `ratios`, each commit's ratio to the same baseline, measured at different times; and `values`, absolute values
+measured at different times. `faster`, `slower` and `same` are claims, and only pairs whose own numbers bear them out make
+them. Ratios and values make at most `likely_faster` and `likely_slower`: where the change is larger than its interval and
+than what such measurements scatter by without a commit to blame. A busy machine widens intervals and floors, and these
+decide; but a comparison on a busy machine whose floor nobody has measured is likely at most.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,37 +17,22 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
 from pullback_service.machines.software import doubt_of_change
-from pullback_service.series.pooling import Spread
+from pullback_service.readings.pooling import CLEAN, Spread
+from pullback_service.readings.reading import Reading
 
-Kind: TypeAlias = Literal["paired", "exact", "unpaired"]
+Evidence: TypeAlias = Literal["paired", "exact", "ratios", "values"]
 Outcome: TypeAlias = Literal[
-    "failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"
-]
-Hint: TypeAlias = Literal["slower", "faster"]
-Trend: TypeAlias = Literal["worse", "better", "neither"]
+    "failed", "slower", "more", "likely_slower", "ambiguous", "likely_faster", "faster", "less", "same", "equal",
+    "not_comparable",
+]  # fmt: skip
+Trend: TypeAlias = Literal["worse", "likely_worse", "likely_better", "better", "neither"]
 
-PROVISIONAL_FLOOR = 0.02
-"""How far apart identical programs may come while nobody has measured it: the least that is hinted at from two ratios."""
-DRIFT = 0.1
-"""The least that is hinted at from two absolute values: the lower end of how far they drift by themselves."""
+PROVISIONAL_SCATTER: Final[Mapping[Evidence, float]] = {"ratios": 0.02, "values": 0.1}
+"""How far readings of one program come apart while nobody has measured it: the least that is called likely."""
 FEWEST_FOR_DOUBT = 3
+UNPAIRED: frozenset[Evidence | None] = frozenset({"ratios", "values"})
 
 _NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a process), \d+ values in all$")
-
-
-class Side(NamedTuple):
-    """A series at one of the commits, pooled. `agree`: all reports counted the same."""
-
-    value: float
-    quality: str = "clean"
-    dirty: bool = False
-    agree: bool = True
-    method: str | None = None
-    program_hash: str | None = None
-    baseline: str | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +51,9 @@ class Stated:
     dirty: bool = False
 
     @property
-    def is_usable(self) -> bool:
-        """Whether the machine was quiet and the files were those of the commits."""
-        return self.quality == "clean" and not self.dirty
+    def is_likely_at_most(self) -> bool:
+        """Whether something else used the machine and no A/A control says by how much that moved the ratio."""
+        return self.quality != CLEAN and self.provisional
 
     def turned(self) -> "Stated":
         """The same with the commits in each other's place."""
@@ -94,12 +81,13 @@ def _negative(value: float | None) -> float | None:
 class Judgement(NamedTuple):
     """What may be said. The ratio is natural-log candidate/reference.
 
-    `threshold` is the least ratio in size that could have been claimed, None where any difference is one; `provisional` says
-    that it comes of a floor that nobody has measured well yet.
+    From `ratios` it is the change of the ratio to the baseline. `threshold` is the least ratio in size that could have been
+    claimed, or called likely; None where any difference is one. `provisional` says that it comes of a floor, or a scatter,
+    that nobody has measured well yet. `reason` is why there is no claim.
     """
 
     outcome: Outcome
-    kind: Kind | None = None
+    evidence: Evidence | None = None
     log_ratio: float | None = None
     low: float | None = None
     high: float | None = None
@@ -109,6 +97,10 @@ class Judgement(NamedTuple):
     provisional: bool = False
 
 
+_UNCOMMITTED: Final = "Measured with uncommitted changes."
+_BUSY: Final = "Measured in the same groups, but on a busy machine and without an A/A control that says how far that moves a ratio."
+_APART: Final = "Measured at different times, not in the same groups."
+_LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 _COUNTED_APART: Final = (
     "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
     "session made both."
@@ -116,8 +108,8 @@ _COUNTED_APART: Final = (
 
 
 def judge(
-    reference: Side | None,
-    candidate: Side | None,
+    reference: Reading | None,
+    candidate: Reading | None,
     stated: Sequence[Stated],
     *,
     exact: bool,
@@ -152,14 +144,17 @@ def judge(
         methods = " and ".join(repr(side.method) for side in (reference, candidate))
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
     else:
-        judgement = (_of_counts if exact else _of_values)(reference, candidate)
-        if counted_together is not None and judgement.kind == "unpaired":
-            judgement = judgement._replace(reason=_COUNTED_APART)
+        if exact:
+            judgement = _of_counts(reference, candidate)
+        elif counted_together is not None:
+            judgement = Judgement("ambiguous", "values", log_ratio(reference, candidate), reason=_COUNTED_APART)
+        else:
+            judgement = _of_readings(reference, candidate, bigger_is_better=bigger_is_better)
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
             judgement = judgement._replace(outcome="ambiguous", reason=doubt_of_change(changed_software))
     if wrong_gradient is not None:
         return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
-    if failed and judgement.kind != "unpaired":
+    if failed and judgement.evidence not in UNPAIRED:
         return judgement._replace(
             outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
         )
@@ -175,14 +170,14 @@ def alike(one: str | None, other: str | None) -> bool:
 
 def _of_stated(
     made: Sequence[Stated],
-    reference: Side | None,
-    candidate: Side | None,
+    reference: Reading | None,
+    candidate: Reading | None,
     *,
     least: float | None,
     bigger_is_better: bool,
 ) -> Judgement:
     """What uploads state, where they bear it out; `least` is the least ratio of counts that is a difference."""
-    usable = [each for each in made if each.is_usable]
+    usable = [each for each in made if not each.dirty]
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
     ends = [end for end in (spoken.low, spoken.high) if end is not None]
     wide = [] if spoken.log_ratio is None else [abs(spoken.log_ratio - end) for end in ends]
@@ -205,10 +200,10 @@ def _of_stated(
 
     def reason() -> str | None:
         if not usable:
-            return f"Measured {'with uncommitted changes' if any(each.dirty for each in made) else 'while the machine was busy'}."
+            return _UNCOMMITTED
         if doubted := doubt_of(spoken):
             return doubted
-        sound = [each for each in usable if doubt_of(each) is None]
+        sound = [each for each in usable if doubt_of(each) is None and not each.is_likely_at_most]
         if any(_contradict(one, other) for one in sound for other in sound):
             return "Reports contradict each other."
         if reference is not None and candidate is not None:
@@ -216,8 +211,11 @@ def _of_stated(
         return None
 
     doubted = reason()
+    outcome = spoken.outcome if doubted is None else "ambiguous"
+    if doubted is None and least is None and spoken.is_likely_at_most:
+        outcome, doubted = _LIKELY.get(spoken.outcome, "ambiguous"), _BUSY
     return Judgement(
-        spoken.outcome if doubted is None else "ambiguous",  # type: ignore[arg-type] # what is not doubted is an outcome
+        outcome,  # type: ignore[arg-type] # what is not doubted is an outcome
         "paired" if least is None else "exact",
         spoken.log_ratio,
         spoken.low,
@@ -240,7 +238,7 @@ def _contradict(one: Stated, other: Stated) -> bool:
     return one.low > other.high or other.low > one.high
 
 
-def _doubt_of_stored(stated: Stated, reference: Side, candidate: Side) -> str | None:
+def _doubt_of_stored(stated: Stated, reference: Reading, candidate: Reading) -> str | None:
     """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
     if reference.dirty or candidate.dirty or not alike(reference.method, candidate.method):
         return None
@@ -250,98 +248,86 @@ def _doubt_of_stored(stated: Stated, reference: Side, candidate: Side) -> str | 
     return stored.reason or f"An upload says {stated.outcome}, and the counts of the two commits do not."
 
 
-def _of_counts(reference: Side, candidate: Side) -> Judgement:
-    ratio = _log_ratio(reference, candidate)
+def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
+    ratio = log_ratio(reference, candidate)
     if reference.dirty or candidate.dirty:
         return Judgement("ambiguous", "exact", ratio, reason="Counted with uncommitted changes.")
-    if not (reference.agree and candidate.agree):
-        where = "candidate" if reference.agree else "reference"
+    if not (reference.consistent and candidate.consistent):
+        where = "candidate" if reference.consistent else "reference"
         return Judgement("ambiguous", "exact", ratio, reason=f"Reports of the {where} do not count alike.")
     difference = candidate.value - reference.value
     outcome: Outcome = "more" if difference > 0 else "less" if difference < 0 else "equal"
     return Judgement(outcome, "exact", ratio)
 
 
-def _of_values(reference: Side, candidate: Side) -> Judgement:
-    return Judgement(
-        "ambiguous",
-        "unpaired",
-        _log_ratio(reference, candidate),
-        reason="Measured at different times: only groups that hold both commits can tell.",
-    )
+def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bool) -> Judgement:
+    """What two commits measured at different times support: by their ratios to one baseline, else by their values.
+
+    In each ratio the drift of the machine cancels. Equal programs differ by the machine alone, so nothing is likely of them.
+    """
+    evidence, change, width = evidence_of(reference, candidate)
+    scatter = PROVISIONAL_SCATTER[evidence]
+    if change is None:
+        return Judgement("ambiguous", evidence, reason="A value is zero or less, so the two have no ratio.")
+    threshold = max(scatter, width or 0.0)
+    low, high = (None, None) if width is None else (change - width, change + width)
+    outcome: Outcome = "ambiguous"
+    if reference.dirty or candidate.dirty:
+        reason = _UNCOMMITTED
+    elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
+        reason = "Both commits ran the same program, at different times: what differs is the machine."
+    elif (found := likely(change, width, evidence, bigger_is_better=bigger_is_better)) is not None:
+        outcome, reason = found, _APART
+    else:
+        reason = "Measured at different times, and no farther apart than such measurements scatter."
+    return Judgement(outcome, evidence, change, low, high, threshold=threshold, reason=reason, provisional=True)
 
 
-def _log_ratio(reference: Side, candidate: Side) -> float | None:
+def evidence_of(
+    reference: Reading, candidate: Reading
+) -> tuple[Literal["ratios", "values"], float | None, float | None]:
+    """The stronger evidence there is of two readings: its kind, the change, and half the width of its 95 % interval.
+
+    The change is None where a value is zero or less, the width where processes are too few. What scatters independently adds
+    up squared.
+    """
+    before, now = _ratio(reference), _ratio(candidate)
+    if before is not None and now is not None and reference.baseline == candidate.baseline:
+        return "ratios", *change_of_ratios(before, now)
+    return "values", log_ratio(reference, candidate), half_width(reference.spread, candidate.spread)
+
+
+def _ratio(reading: Reading) -> tuple[float, float, float] | None:
+    ratio, low, high = reading.log_ratio, reading.low, reading.high
+    return None if reading.baseline is None or ratio is None or low is None or high is None else (ratio, low, high)
+
+
+def change_of_ratios(before: tuple[float, float, float], now: tuple[float, float, float]) -> tuple[float, float]:
+    """From one ratio with its interval to another: the change, and half the width of its interval."""
+    return now[0] - before[0], sqrt(((before[2] - before[1]) / 2) ** 2 + ((now[2] - now[1]) / 2) ** 2)
+
+
+def likely(
+    change: float, width: float | None, evidence: Literal["ratios", "values"], *, bigger_is_better: bool
+) -> Literal["likely_slower", "likely_faster"] | None:
+    """What a change between two times of measuring makes likely, where it is larger than its interval and the scatter."""
+    if abs(change) <= max(PROVISIONAL_SCATTER[evidence], width or 0.0):
+        return None
+    return "likely_slower" if (change > 0) != bigger_is_better else "likely_faster"
+
+
+def log_ratio(reference: Reading, candidate: Reading) -> float | None:
+    """Natural log of candidate/reference; None from or to zero or less."""
     both = reference.value > 0 and candidate.value > 0
     return log_ratio_of(reference.value, candidate.value) if both else None
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """What two commits measured at different times leave open, and what they hint at all the same.
-
-    The interval of the ratio is what the scatter of processes alone would say: drift of the machine is not in it.
-    """
-
-    low: float | None
-    high: float | None
-    threshold: float
-    hint: Hint | None
-    basis: Literal["ratios", "values"] | None
-
-
-def doubt(
-    reference: Side,
-    candidate: Side,
-    of_reference: Spread | None,
-    of_candidate: Spread | None,
-    *,
-    bigger_is_better: bool = False,
-) -> Doubt:
-    """The doubt of an unpaired ratio.
-
-    Where both commits have a ratio to the same baseline, the hint comes from those alone: the machine's drift cancels in
-    each. Else it comes from the values. Equal programs hint at nothing: what differs is the machine.
-    """
-    ratio = _log_ratio(reference, candidate)
-    half = _half_width(of_reference, of_candidate)
-    low, high = (ratio - half, ratio + half) if ratio is not None and half is not None else (None, None)
-    threshold = max(DRIFT, half or 0.0)
-    same_program = reference.program_hash is not None and reference.program_hash == candidate.program_hash
-    change = _change_of_ratios(reference, candidate)
-    hinted: float | None = None
-    basis: Literal["ratios", "values"] | None = None
-    if change is not None:
-        difference, width = change
-        basis, hinted = "ratios", difference if abs(difference) > max(PROVISIONAL_FLOOR, width) else None
-    elif ratio is not None and half is not None:
-        basis, hinted = "values", ratio if abs(ratio) > threshold else None
-    if hinted is None or same_program:
-        return Doubt(low, high, threshold, None, None)
-    return Doubt(low, high, threshold, "slower" if (hinted > 0) != bigger_is_better else "faster", basis)
-
-
-def _change_of_ratios(reference: Side, candidate: Side) -> tuple[float, float] | None:
-    """Difference of the ratios to one baseline, and half the width of its interval (independent errors add squared)."""
-    if reference.baseline is None or reference.baseline != candidate.baseline:
-        return None
-    if reference.log_ratio is None or candidate.log_ratio is None:
-        return None
-    widths = [
-        (side.high - side.low) / 2 if side.low is not None and side.high is not None else None
-        for side in (reference, candidate)
-    ]
-    if widths[0] is None or widths[1] is None:
-        return None
-    return candidate.log_ratio - reference.log_ratio, sqrt(widths[0] ** 2 + widths[1] ** 2)
-
-
-def _half_width(reference: Spread | None, candidate: Spread | None) -> float | None:
+def half_width(reference: Spread | None, candidate: Spread | None) -> float | None:
     """Half of a 95 % interval of the difference of two log medians, from quartiles.
 
     A median of n values of quartile distance R errs by 1.25 R / (1.35 sqrt n) (McGill, Tukey, Larsen: The American
     Statistician 32, 1978: the notches of box plots), two of them add squared, 1.96 errors are 95 %. Fewer than three
-    processes on a side say nothing about their scatter.
+    processes on a side say nothing about their scatter. Drift of the machine is not in it.
     """
     errors = []
     for spread in (reference, candidate):
@@ -352,11 +338,17 @@ def _half_width(reference: Spread | None, candidate: Spread | None) -> float | N
 
 
 CHANGED_COUNTS: frozenset[Outcome] = frozenset({"more", "less"})
-TRENDS: Mapping[Outcome, Trend] = {"failed": "worse", "slower": "worse", "faster": "better"}
+TRENDS: Mapping[Outcome, Trend] = {
+    "failed": "worse",
+    "slower": "worse",
+    "likely_slower": "likely_worse",
+    "likely_faster": "likely_better",
+    "faster": "better",
+}
 UNCHANGED: frozenset[Outcome] = frozenset({"same", "equal"})
 
 
-@cache  # of eighteen answers; a comparison of 2,000 series asks 10,000 times
+@cache  # of twenty-two answers; a comparison of 2,000 series asks 10,000 times
 def trend(outcome: Outcome, *, bigger_is_better: bool) -> Trend:
     """Whether an outcome is good news. More is worse where smaller is better."""
     more: Trend
@@ -367,7 +359,10 @@ def trend(outcome: Outcome, *, bigger_is_better: bool) -> Trend:
     return less if outcome == "less" else TRENDS.get(outcome, "neither")
 
 
-RANKS = {"failed": 0, "worse": 1, "ambiguous": 2, "better": 3, "unchanged": 4, "not_comparable": 5}
+RANKS = {
+    "failed": 0, "worse": 1, "likely_worse": 2, "ambiguous": 3, "better": 4, "likely_better": 5, "unchanged": 6,
+    "not_comparable": 7,
+}  # fmt: skip
 FARTHEST = 1e9
 """Stands for the size of a change from zero, or to zero, which has no ratio."""
 

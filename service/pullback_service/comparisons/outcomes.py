@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from pullback_service.comparisons.at_once import (
     BETTER,
     CODE_OF,
+    LIKELY_BETTER,
+    LIKELY_WORSE,
     OUTCOMES,
     WORSE,
     Codes,
@@ -61,7 +63,7 @@ class Outcomes:
     has_reference: Flags
     has_candidate: Flags
     outcome: Codes
-    kind: Codes
+    evidence: Codes
     log_ratio: Numbers
     tie: Ids
 
@@ -113,9 +115,9 @@ class Outcomes:
         return np.isin(self.outcome, [CODE_OF[outcome] for outcome in outcomes])
 
     def trending(self, which: Trend) -> Flags:
-        """Which are worse, failures included, or better."""
-        trends = {"worse": WORSE, "better": BETTER}
-        moved: Flags = trends[which] if which in trends else ~(WORSE | BETTER)
+        """Which are worse, failures included, better, or likely to be either."""
+        trends = {"worse": WORSE, "better": BETTER, "likely_worse": LIKELY_WORSE, "likely_better": LIKELY_BETTER}
+        moved: Flags = trends[which] if which in trends else ~np.logical_or.reduce([*trends.values()])
         return moved[self.outcome, self.bigger_is_better.astype(np.intp)]
 
     def counts(self) -> Mapping[Outcome, int]:

@@ -1,4 +1,4 @@
-"""The points of two commits side by side, series by series. Pure: columns of each commit in, columns of both out."""
+"""The readings of two commits side by side, series by series. Pure: columns of each commit in, columns of both out."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -6,18 +6,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.comparisons.at_once import Flags, Ids, Numbers, judge_usual
-from pullback_service.comparisons.columns import CommitNumbers, DescribedSeries
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns, judge_usual
+from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.ids import MachineId
 
 
 class Pairs(NamedTuple):
-    """Series that either commit has. A value counts where its flag says that there is one.
+    """Series that either commit has. A reading counts where its flag says that there is one.
 
-    `unusual` are those that are not judged by two values alone: a commit measured them several times, by another method
-    than the other commit, or counts them and its count is doubted.
+    `unusual` are those that are not judged by two readings alone: another method measured them than at the other commit, or
+    they are counted and a count is doubted.
     """
 
     place: NDArray[np.intp]
@@ -25,50 +26,47 @@ class Pairs(NamedTuple):
     reference_series_id: Ids
     has_reference: Flags
     has_candidate: Flags
-    reference_value: Numbers
-    candidate_value: Numbers
+    reference: ReadingColumns
+    candidate: ReadingColumns
     unusual: Flags
 
 
 class _End(NamedTuple):
-    number: NDArray[np.intp]
-    value: Numbers
-    method: NDArray[np.intp]
-    doubted: Flags
+    """One commit's side of all pairs: whether it has a reading, where among the commit's, and of which described series."""
+
+    has: Flags
+    reading: NDArray[np.intp]
     place: NDArray[np.intp]
 
     def at(self, which: NDArray[np.intp]) -> "_End":
-        """Those at some places."""
-        number, value, method, doubted, place = self
-        return _End(number[which], value[which], method[which], doubted[which], place[which])
+        """Those of some series."""
+        return _End(self.has[which], self.reading[which], self.place[which])
 
 
 def pair(
     described: DescribedSeries,
-    reference: CommitNumbers,
-    candidate: CommitNumbers,
+    reference: CommitReadings,
+    candidate: CommitReadings,
     across: Across | None = None,
 ) -> Pairs:
     """Both commits side by side; `across` two machines, what one has at the reference and the other at the candidate."""
     number, of_series = (len(described.id), np.arange(len(described.id))) if across is None else _by_key(described)
-    ends = (
-        _end(reference, described, of_series, number, None if across is None else across.reference),
-        _end(candidate, described, of_series, number, None if across is None else across.candidate),
-    )
-    measured = np.flatnonzero((ends[0].number > 0) | (ends[1].number > 0))
-    older, newer = (end.at(measured) for end in ends)
-    has_reference, has_candidate = older.number > 0, newer.number > 0
-    place = np.where(has_candidate, newer.place, older.place)
+    older = _end(reference.series_id, described, of_series, number, None if across is None else across.reference)
+    newer = _end(candidate.series_id, described, of_series, number, None if across is None else across.candidate)
+    measured = np.flatnonzero(older.has | newer.has)
+    older, newer = older.at(measured), newer.at(measured)
+    place = np.where(newer.has, newer.place, older.place)
     exact = np.array([shape.exact for shape in described.shapes], bool)[described.shape[place]]
-    by_other_methods = has_reference & has_candidate & (older.method != newer.method)
+    one, other = reference.columns.at(older.reading), candidate.columns.at(newer.reading)
+    doubted = (older.has & (one.dirty | ~one.consistent)) | (newer.has & (other.dirty | ~other.consistent))
     return Pairs(
         place=place,
-        reference_series_id=np.where(has_reference, described.id[older.place], NO_SERIES),
-        has_reference=has_reference,
-        has_candidate=has_candidate,
-        reference_value=older.value,
-        candidate_value=newer.value,
-        unusual=(older.number > 1) | (newer.number > 1) | by_other_methods | (exact & (older.doubted | newer.doubted)),
+        reference_series_id=np.where(older.has, described.id[older.place], NO_SERIES),
+        has_reference=older.has,
+        has_candidate=newer.has,
+        reference=one,
+        candidate=other,
+        unusual=(older.has & newer.has & (one.method != other.method)) | (exact & doubted),
     )
 
 
@@ -82,28 +80,21 @@ def _by_key(described: DescribedSeries) -> tuple[int, NDArray[np.intp]]:
 
 
 def _end(
-    points: CommitNumbers,
+    series_id: Ids,
     described: DescribedSeries,
     of_series: NDArray[np.intp],
     number: int,
     machine_id: MachineId | None,
 ) -> _End:
     # A project that is removed meanwhile takes its series along.
-    counts = np.isin(points.series_id, described.id)
-    place = np.searchsorted(described.id, points.series_id[counts])
+    reading = np.flatnonzero(np.isin(series_id, described.id))
+    place = np.searchsorted(described.id, series_id[reading])
     if machine_id is not None:
-        counts[counts] = here = described.machine_id[place] == machine_id
-        place = place[here]
+        here = described.machine_id[place] == machine_id
+        reading, place = reading[here], place[here]
     at = of_series[place]
-    end = _End(
-        np.bincount(at, minlength=number),
-        np.zeros(number),
-        np.zeros(number, np.intp),
-        np.zeros(number, bool),
-        np.zeros(number, np.intp),
-    )
-    end.value[at], end.method[at], end.place[at] = points.value[counts], points.method[counts], place
-    end.doubted[at[points.doubted[counts]]] = True
+    end = _End(np.zeros(number, bool), np.full(number, len(series_id), np.intp), np.zeros(number, np.intp))
+    end.has[at], end.reading[at], end.place[at] = True, reading, place
     return end
 
 
@@ -111,8 +102,16 @@ def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: 
     """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
     number = len(pairs.place)
     shape = described.shape[pairs.place]
-    exact = np.array([each.exact for each in described.shapes], bool)[shape]
-    said = judge_usual(pairs.reference_value, pairs.candidate_value, pairs.has_reference, pairs.has_candidate, exact)
+    said = judge_usual(
+        pairs.reference,
+        pairs.candidate,
+        pairs.has_reference,
+        pairs.has_candidate,
+        exact=np.array([each.exact for each in described.shapes], bool)[shape],
+        counted_together=np.array([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes], bool)[shape],
+        bigger_is_better=np.array([each.direction == "bigger" for each in described.shapes], bool)[shape],
+        values_compare=across is None,
+    )
     machine_id = described.machine_id[pairs.place]
     found = Outcomes(
         shapes=described.shapes,
@@ -124,7 +123,7 @@ def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: 
         has_reference=pairs.has_reference,
         has_candidate=pairs.has_candidate,
         outcome=said.outcome,
-        kind=said.kind,
+        evidence=said.evidence,
         log_ratio=said.log_ratio,
         tie=described.id[pairs.place],
     )
@@ -161,7 +160,7 @@ def _with_stated(found: Outcomes, grounds: Grounds) -> Outcomes:
         has_reference=np.concatenate([found.has_reference, nothing]),
         has_candidate=np.concatenate([found.has_candidate, nothing]),
         outcome=np.concatenate([found.outcome, np.zeros(len(added), np.int8)]),
-        kind=np.concatenate([found.kind, np.zeros(len(added), np.int8)]),
+        evidence=np.concatenate([found.evidence, np.zeros(len(added), np.int8)]),
         log_ratio=np.concatenate([found.log_ratio, np.full(len(added), np.nan)]),
         tie=np.concatenate([found.tie, tie]),
     )

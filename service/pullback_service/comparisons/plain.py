@@ -2,16 +2,15 @@
 
 from typing import Any
 
+from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Shown, ShownSide
 from pullback_service.series.plain import plain_case
 
 
 def plain_compared(shown: Shown) -> dict[str, Any]:
     """A `ComparedSeries`."""
-    compared, judgement, doubt = shown.compared, shown.compared.judgement, shown.doubt
-    low, high = (judgement.low, judgement.high) if doubt is None else (doubt.low, doubt.high)
-    threshold = judgement.threshold if doubt is None else doubt.threshold
-    ratio = judgement.log_ratio
+    compared, judgement = shown.compared, shown.compared.judgement
+    ratio, threshold = judgement.log_ratio, judgement.threshold
     hashes = [None if side is None else side.program_hash for side in (compared.reference, compared.candidate)]
     return {
         "case": plain_case(shown.case),
@@ -25,16 +24,16 @@ def plain_compared(shown: Shown) -> dict[str, Any]:
         "machine_fingerprint": shown.machine.fingerprint,
         "series_id": compared.series_id,
         "outcome": judgement.outcome,
-        "kind": judgement.kind,
+        "evidence": judgement.evidence,
+        "kind": "unpaired" if judgement.evidence in UNPAIRED else judgement.evidence,
         "log_ratio": ratio,
-        "low": low,
-        "high": high,
+        "low": judgement.low,
+        "high": judgement.high,
         "n": judgement.n,
         "threshold": threshold,
         "significance": abs(ratio) / threshold if ratio is not None and threshold else None,
         "reason": judgement.reason,
-        "hint": None if doubt is None else doubt.hint,
-        "hint_basis": None if doubt is None else doubt.basis,
+        "provisional": judgement.provisional,
         "same_program": None if None in hashes else hashes[0] == hashes[1],
         "reference": None if shown.reference is None else _plain_side(shown.reference),
         "candidate": None if shown.candidate is None else _plain_side(shown.candidate),
@@ -43,10 +42,10 @@ def plain_compared(shown: Shown) -> dict[str, Any]:
 
 def _plain_side(shown: ShownSide) -> dict[str, Any]:
     """A `ComparedSide`."""
-    side = shown.side
+    side = shown.reading
     return {
         "value": side.value,
-        "spread": shown.spread,
+        "spread": side.spread,
         "baseline": side.baseline,
         "log_ratio": side.log_ratio,
         "low": side.low,

@@ -1,6 +1,5 @@
 """Two commits, series by series: everything is judged by a few numbers, then one page of it is read in full."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
@@ -15,63 +14,26 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.commits.models import Commit
-from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF, Flags
+from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
 from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
-from pullback_service.comparisons.judging import CHANGED_COUNTS, Doubt, Judgement, Side, doubt, judge
+from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import Software, software_at, software_on
+from pullback_service.readings.queries import readings_at, reports_behind
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.models import Comparison
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Series
-from pullback_service.series.pooling import Spread, counting, pooled_spread, pooled_value, speaker, usable
 
-ON_TWO_MACHINES = (
-    "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
-)
+ON_TWO_MACHINES = "Measured on two machines, which no groups hold: only their ratios to the baseline compare."
 
-POINT_COLUMNS: Final[LiteralString] = """
-SELECT p.series_id, p.commit_id, p.report_id, p.value, p.process_values, p.process_count, p.process_low, p.process_q25,
-       p.process_q75, p.process_high, p.quality, p.n, p.baseline, p.log_ratio, p.low, p.high, p.method, p.program_hash,
-       r.dirty
-"""
-"""Of a point `p` and its report `r`, as `PointRow` takes them."""
-_POINTS: Final[LiteralString] = f"""{POINT_COLUMNS}
-  FROM point p
-  JOIN report r ON r.id = p.report_id
- WHERE p.commit_id = ANY (%(commits)s::bigint[]) AND p.series_id = ANY (%(series)s::bigint[])
- ORDER BY p.id
-"""
 _CASES: Final[LiteralString] = """
 SELECT id, label, workload, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])
 """
 _MACHINES: Final[LiteralString] = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[])"
-
-
-class PointRow(NamedTuple):
-    """A point as it is pooled with others of its series at its commit."""
-
-    series_id: int
-    commit_id: int
-    report_id: UUID
-    value: float
-    process_values: Sequence[float] | None
-    process_count: int | None
-    process_low: float | None
-    process_q25: float | None
-    process_q75: float | None
-    process_high: float | None
-    quality: str
-    n: int | None
-    baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    method: str | None
-    program_hash: str | None
-    dirty: bool
 
 
 class NamedCase(NamedTuple):
@@ -121,8 +83,8 @@ class Compared:
     unit: str | None
     direction: str
     exact: bool
-    reference: Side | None
-    candidate: Side | None
+    reference: Reading | None
+    candidate: Reading | None
     judgement: Judgement
     wrong_gradient: str | None = None
     """What a report says of either commit, whatever else was measured there."""
@@ -135,25 +97,21 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class ShownSide:
-    """A series at one of the commits, in full."""
+    """A series at one of the commits, with the reports behind it, oldest first."""
 
-    side: Side
-    spread: Spread | None
+    reading: Reading
     reports: tuple[UUID, ...]
-    processes: tuple[float, ...] = ()
-    """What every process gave, as far as that is still kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A compared series, in full. `doubt` is None unless the commits were measured at different times."""
+    """A compared series, in full."""
 
     compared: Compared
     case: NamedCase
     machine: NamedMachine
     reference: ShownSide | None
     candidate: ShownSide | None
-    doubt: Doubt | None
 
 
 async def compare(
@@ -168,7 +126,7 @@ async def compare(
 
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
-    Index: ix_point_commit_id_series_id, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two
+    Index: pk_reading, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two
     commits have, whatever the length of history; where counts differ, ix_facts_change_machine_id, across pk_machine.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
@@ -196,22 +154,22 @@ async def compare(
 async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Names | None = None) -> Sequence[Shown]:
     """A page of compared series in full, by `names` where they are read already.
 
-    Index: ix_point_commit_id_series_id, pk_report; as `names_of`.
+    Index: pk_reading; as `names_of` and `reports_behind`.
     """
     cases, machines = await names_of(session, page) if names is None else names
-    points = await _read_points(session, judged, page)
-    shown = []
-    for each in _rows(page):
-        older_rows, newer_rows = (points.get(place, ()) for place in each.places(judged))
-        compared = _compared(judged, each, older_rows, newer_rows)
-        older, newer = _shown_side(compared.reference, older_rows), _shown_side(compared.candidate, newer_rows)
-        left_open = None
-        if compared.judgement.kind == "unpaired" and older is not None and newer is not None:
-            left_open = doubt(
-                older.side, newer.side, older.spread, newer.spread, bigger_is_better=compared.bigger_is_better
-            )
-        shown.append(Shown(compared, cases[each.case_id], machines[each.machine_id], older, newer, left_open))
-    return shown
+    rows = list(_rows(page))
+    found = await _readings_of(session, judged, rows)
+    reports = await reports_behind(session, found.values())
+    sides = {pair: ShownSide(reading, reports[pair]) for pair, reading in found.items()}
+    return [
+        Shown(
+            _compared(judged, each, found),
+            cases[each.case_id],
+            machines[each.machine_id],
+            *map(sides.get, each.places(judged)),
+        )
+        for each in rows
+    ]
 
 
 async def names_of(session: AsyncSession, found: Outcomes) -> Names:
@@ -259,11 +217,11 @@ class _Row(NamedTuple):
     def key(self) -> Key:
         return self.case_id, self.machine_id, self.shape.variant, self.shape.metric
 
-    def places(self, judged: Judged) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """Series and commit of its points at the reference and at the candidate."""
+    def places(self, judged: Judged) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Series and commit of its readings at the reference and at the candidate, of no series where there is none."""
         return (
-            (self.reference_series_id, judged.reference_id) if self.has_reference else None,
-            (self.series_id, judged.candidate_id) if self.has_candidate else None,
+            (self.reference_series_id if self.has_reference else NO_SERIES, judged.reference_id),
+            (self.series_id if self.has_candidate else NO_SERIES, judged.candidate_id),
         )
 
 
@@ -280,13 +238,14 @@ def _rows(found: Outcomes) -> Iterable[_Row]:
     return map(_Row, shapes, *(column.tolist() for column in columns))
 
 
-def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequence[PointRow]) -> Compared:
+def _compared(judged: Judged, each: _Row, found: Mapping[tuple[int, int], Reading]) -> Compared:
+    older, newer = each.places(judged)
     return judged_series(
         each.key,
         each.shape,
         each.series_id if each.series_id != NO_SERIES else None,
-        older,
-        newer,
+        found.get(older),
+        found.get(newer),
         judged.reference_id,
         judged.candidate_id,
         judged.grounds,
@@ -298,16 +257,15 @@ def judged_series(
     key: Key,
     shape: Shape,
     series_id: int | None,
-    older: Sequence[PointRow],
-    newer: Sequence[PointRow],
+    reference: Reading | None,
+    candidate: Reading | None,
     reference_id: int,
     candidate_id: int,
     grounds: Grounds,
     across: Across | None = None,
 ) -> Compared:
-    """A series judged by the rule itself, from its points at both commits, oldest first, and whatever else there is."""
+    """A series judged by the rule itself, from its readings at both commits and whatever else there is."""
     stated = grounds.stated.get(key)
-    reference, candidate = _side(older), _side(newer)
     failed, failed_before = grounds.failures_of(key, reference_id, candidate_id, across)
     wrong_gradient = next(
         (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
@@ -322,10 +280,11 @@ def judged_series(
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,
         wrong_gradient=wrong_gradient,
-        changed_software=_changed_software(grounds, shape.variant, older, newer),
+        changed_software=_changed_software(grounds, shape.variant, reference, candidate),
     )
-    if across is not None and judgement.kind == "unpaired":
-        judgement = judgement._replace(reason=ON_TWO_MACHINES)
+    if across is not None and judgement.evidence in UNPAIRED:
+        outcome = "ambiguous" if judgement.evidence == "values" else judgement.outcome
+        judgement = judgement._replace(outcome=outcome, reason=ON_TWO_MACHINES)
     return Compared(
         key=key,
         series_id=series_id,
@@ -347,12 +306,12 @@ async def _software(session: AsyncSession, commit_ids: Collection[int], across: 
 
 
 def _changed_software(
-    grounds: Grounds, variant: str, older: Sequence[PointRow], newer: Sequence[PointRow]
+    grounds: Grounds, variant: str, reference: Reading | None, candidate: Reading | None
 ) -> str | None:
     """In words, what the count of each commit was made with where it was not the same."""
-    if not older or not newer:
+    if reference is None or candidate is None:
         return None
-    return grounds.software.between(counting(older).report_id, counting(newer).report_id, variant) or None
+    return grounds.software.between(reference.report_id, candidate.report_id, variant) or None
 
 
 def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
@@ -375,63 +334,17 @@ async def _judge_one_by_one(session: AsyncSession, judged: Judged, unusual: NDAr
     found = judged.outcomes
     rows = list(_rows(found[unusual]))
     stated = judged.grounds.stated
-    # What uploads state of a measurement decides without the points, unless all of them failed.
-    by_points = np.array(
-        [each.shape.exact or each.key not in stated or not stated[each.key].is_decisive for each in rows], bool
-    )
-    points = await _read_points(session, judged, found[unusual[by_points]])
-    judgements = []
-    for each in rows:
-        older, newer = (points.get(place, ()) for place in each.places(judged))
-        judgements.append(_compared(judged, each, older, newer).judgement)
+    # What uploads state of a measurement decides without the readings, unless all of them failed.
+    needed = [each for each in rows if each.shape.exact or each.key not in stated or not stated[each.key].is_decisive]
+    readings = await _readings_of(session, judged, needed)
+    judgements = [_compared(judged, each, readings).judgement for each in rows]
     found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
-    found.kind[unusual] = [KIND_CODE_OF[judgement.kind] for judgement in judgements]
+    found.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
     found.log_ratio[unusual] = [nan if each.log_ratio is None else each.log_ratio for each in judgements]
 
 
-async def _read_points(
-    session: AsyncSession, judged: Judged, found: Outcomes
-) -> Mapping[tuple[int, int] | None, Sequence[PointRow]]:
-    """Points of series at both commits, oldest first, by series and commit. Index: ix_point_commit_id_series_id."""
-    points: dict[tuple[int, int] | None, list[PointRow]] = defaultdict(list)
-    series_ids = np.union1d(found.series_id, found.reference_series_id)
-    if len(series_ids):
-        values = {
-            "commits": [judged.reference_id, judged.candidate_id],
-            "series": statements.array_of(series_ids.tolist()),
-        }
-        for row in await statements.rows(session, _POINTS, values, binary=True):
-            points[row[0], row[1]].append(PointRow(*row))
-    return points
-
-
-def _side(rows: Sequence[PointRow]) -> Side | None:
-    if not rows:
-        return None
-    spoken = speaker(rows)
-    counted = usable(rows)
-    return Side(
-        value=pooled_value(rows),
-        quality=spoken.quality,
-        dirty=any(row.dirty for row in counted),
-        agree=_agree(counted),
-        method=spoken.method,
-        program_hash=spoken.program_hash,
-        baseline=spoken.baseline,
-        log_ratio=spoken.log_ratio,
-        low=spoken.low,
-        high=spoken.high,
-    )
-
-
-def _agree(rows: Sequence[PointRow]) -> bool:
-    """Whether all reports of a count, and all processes of each, counted the same."""
-    first = rows[0].value
-    return all(row.value == first and set(row.process_values or ()) <= {first} for row in rows)
-
-
-def _shown_side(side: Side | None, rows: Sequence[PointRow]) -> ShownSide | None:
-    if side is None:
-        return None
-    processes = tuple(value for row in usable(rows) for value in row.process_values or ())
-    return ShownSide(side, pooled_spread(rows), tuple(row.report_id for row in rows), processes)
+async def _readings_of(
+    session: AsyncSession, judged: Judged, rows: Iterable[_Row]
+) -> Mapping[tuple[int, int], Reading]:
+    places = {place for each in rows for place in each.places(judged) if place[0] != NO_SERIES}
+    return await readings_at(session, places)

@@ -7,13 +7,13 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from pullback_service.commits.naming import NamedCommit
-from pullback_service.comparisons.judging import Hint, Kind, Outcome
+from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
 from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.queries import Shown
 from pullback_service.machines.models import Machine
 from pullback_service.paging import Page
-from pullback_service.series.pooling import Spread
+from pullback_service.readings.pooling import Spread
 from pullback_service.series.schemas import CaseSummary
 
 
@@ -68,11 +68,12 @@ class ComparedSide(BaseModel):
 class ComparedSeries(BaseModel):
     """A series at two commits.
 
-    `kind` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts;
-    `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`, with
-    an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome.
-    The ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
-    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no claim.
+    `evidence` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts; by the
+    `ratios` of both to one baseline or by their `values`, measured at different times. Only the first two make a claim; the
+    others are `likely_slower` or `likely_faster` at most. `kind` is the same with `unpaired` for the last two.
+    The ratio is natural-log candidate/reference, null from or to zero; from `ratios` it is the change of the ratio to the
+    baseline. `threshold` is the least ratio in size that could have been claimed, or called likely, `provisional` that it
+    rests on a floor nobody has measured, and `significance` how many of those the ratio is. `reason` says why there is no claim.
     """
 
     case: CaseSummary
@@ -86,7 +87,8 @@ class ComparedSeries(BaseModel):
     machine_fingerprint: str
     series_id: int | None
     outcome: Outcome
-    kind: Kind | None
+    evidence: Evidence | None
+    kind: Literal["paired", "exact", "unpaired"] | None
     log_ratio: float | None = Field(examples=[0.042])
     low: float | None = Field(examples=[0.037])
     high: float | None = Field(examples=[0.048])
@@ -94,12 +96,7 @@ class ComparedSeries(BaseModel):
     threshold: float | None = Field(examples=[0.0055])
     significance: float | None = Field(examples=[7.6])
     reason: str | None
-    hint: Hint | None = Field(
-        description="What unpaired numbers point to. It is no outcome: confirm it in one session."
-    )
-    hint_basis: Literal["ratios", "values"] | None = Field(
-        description="Whether the hint comes from the ratios to the baseline at each commit, or from absolute values."
-    )
+    provisional: bool
     same_program: bool | None = Field(
         description="Whether both ran the same program; then time differs by the machine."
     )
@@ -153,6 +150,8 @@ class ComparisonSummary(BaseModel):
 
     series: int
     worse: int = Field(description="Slower, more where smaller is better, less where bigger is, and failed.")
+    likely_worse: int
+    likely_better: int
     better: int
     unchanged: int
     ambiguous: int

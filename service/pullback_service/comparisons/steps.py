@@ -5,7 +5,7 @@ those that differ. The rule is the same (`judging.py`), so that no page says fir
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -14,10 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, StatedSeries, stated_series
 from pullback_service.comparisons.outcomes import Shape
-from pullback_service.comparisons.queries import POINT_COLUMNS, Compared, PointRow, judged_series
+from pullback_service.comparisons.queries import Compared, judged_series
 from pullback_service.machines.software import software_under
+from pullback_service.readings.queries import readings_at
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.parts import WRONG_GRADIENT
-from pullback_service.series.pooling import counting
 
 
 class Step(NamedTuple):
@@ -34,12 +35,6 @@ SELECT s.case_id, s.machine_id, s.variant, s.metric, s.id, s.variant_kind, s.uni
        asked (case_id, machine_id, variant, metric)
   JOIN series s USING (case_id, machine_id, variant, metric)
 """
-_POINTS: Final[LiteralString] = f"""{POINT_COLUMNS}
-  FROM (SELECT DISTINCT * FROM unnest(%(series)s::bigint[], %(commits)s::bigint[])) asked (series_id, commit_id)
-  JOIN point p USING (series_id, commit_id)
-  JOIN report r ON r.id = p.report_id
- ORDER BY p.id
-"""  # noqa: S608 - our own words
 _STATED: Final[LiteralString] = """
 SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
        c.outcome, c.claim, c.margin, c.provisional, r.quality, r.dirty, s.id, s.variant_kind, s.unit, s.direction, s.exact
@@ -63,16 +58,24 @@ SELECT f.commit_id, f.case_id, f.machine_id, f.variant, f.kind, f.message
 async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping[Step, Compared]:
     """What may be said of each step, of cases and machines of a project that was found; what nobody knows is left out.
 
-    Index: uq_series_case_id_variant_metric_machine_id, ix_point_commit_id_series_id, ix_comparison_candidate,
+    Index: uq_series_case_id_variant_metric_machine_id, pk_reading, ix_comparison_candidate,
     ix_failure_commit_id, pk_report; where counts differ, ix_facts_change_machine_id.
     """
     if not steps:
         return {}
     known = await _series(session, {step.key for step in steps})
-    points = await _points(session, steps, known)
+    readings = await readings_at(
+        session,
+        {
+            (series_id, commit)
+            for step in steps
+            if step.key in known and (series_id := known[step.key][0]) is not None
+            for commit in (step.reference_id, step.candidate_id)
+        },
+    )
     stated = await _statements(session, steps)
     failures = await _failures(session, steps)
-    ends = {step: _ends(step, known, points) for step in steps}
+    ends = {step: _ends(step, known, readings) for step in steps}
     software = await software_under(session, _counting_differently(ends.values()))
     judged = {}
     for step, (older, newer) in ends.items():
@@ -86,8 +89,7 @@ async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping
 
 
 _Known = Mapping[Key, tuple[int | None, Shape]]
-_Points = Mapping[tuple[int, int], Sequence[PointRow]]
-_Ends = tuple[Sequence[PointRow], Sequence[PointRow]]
+_Ends = tuple[Reading | None, Reading | None]
 
 
 async def _series(session: AsyncSession, keys: Collection[Key]) -> _Known:
@@ -103,23 +105,6 @@ async def _series(session: AsyncSession, keys: Collection[Key]) -> _Known:
             session, _SERIES, values
         )
     }
-
-
-async def _points(session: AsyncSession, steps: Collection[Step], known: _Known) -> _Points:
-    asked = {
-        (known[step.key][0], commit)
-        for step in steps
-        if step.key in known
-        for commit in (step.reference_id, step.candidate_id)
-    }
-    values = {
-        "series": statements.array_of(series_id or 0 for series_id, _ in asked),
-        "commits": statements.array_of(commit for _, commit in asked),
-    }
-    found: dict[tuple[int, int], list[PointRow]] = defaultdict(list)
-    for row in await statements.rows(session, _POINTS, values, binary=True) if asked else ():
-        found[row[0], row[1]].append(PointRow(*row))
-    return found
 
 
 async def _statements(
@@ -150,22 +135,21 @@ async def _failures(
     return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
 
 
-def _ends(step: Step, known: _Known, points: _Points) -> _Ends:
+def _ends(step: Step, known: _Known, readings: Mapping[tuple[int, int], Reading]) -> _Ends:
     series_id = known[step.key][0] if step.key in known else None
     if series_id is None:
-        return (), ()
-    return points.get((series_id, step.reference_id), ()), points.get((series_id, step.candidate_id), ())
+        return None, None
+    return readings.get((series_id, step.reference_id)), readings.get((series_id, step.candidate_id))
 
 
 def _counting_differently(ends: Iterable[_Ends]) -> Collection[UUID]:
-    """Reports whose counts differ; of what is timed, values always do, and nothing is claimed of them."""
-    found: set[UUID] = set()
-    for older, newer in ends:
-        if older and newer:
-            one, other = counting(older), counting(newer)
-            if one.value != other.value:
-                found |= {one.report_id, other.report_id}
-    return found
+    """Reports whose counts differ; of what is timed, values always do, and software is no doubt of it."""
+    return {
+        reading.report_id
+        for older, newer in ends
+        if older is not None and newer is not None and older.value != newer.value
+        for reading in (older, newer)
+    }
 
 
 def _told_of(key: Key, stated: Mapping[Key, StatedSeries]) -> tuple[int | None, Shape | None]:

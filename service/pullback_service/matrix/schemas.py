@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from pullback_service.series.pooling import Spread
+from pullback_service.readings.pooling import Spread
 from pullback_service.series.schemas import CaseSummary
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, lateral, literal, select, true, tuple_, union
+from sqlalchemy import ColumnElement, func, lateral, literal, select, true, tuple_, union_all
 from sqlalchemy import case as sql_case
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -82,12 +82,12 @@ async def _speaking_report(
     series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
     point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, _at(Point, commit)))
     says = sql_case((Failure.kind == WRONG_GRADIENT, _WRONG), else_=_FAILED)
-    told = union(
+    told = union_all(
         select(point.c.report_id, literal(_MEASURED).label("says")).join_from(series, point, true()),
         select(Failure.report_id, says).where(Failure.case_id == case.id, _at(Failure, commit)),
     ).subquery("told")
     speaking = (
-        select(told.c.report_id, func.min(told.c.says).label("says"))
+        select(told.c.report_id, func.min(told.c.says).label("says"), func.count().label("parts"))
         .where(told.c.report_id.not_in(without))
         .group_by(told.c.report_id)
         .subquery("speaking")
@@ -101,8 +101,9 @@ async def _speaking_report(
             last_came.desc(),
             Machine.id,
             speaking.c.says != _WRONG,
-            Report.quality == "contaminated",
             speaking.c.says,
+            speaking.c.parts.desc(),  # a newer report of one variant hides nothing of a fuller one
+            Report.quality == "contaminated",
             Report.received_at.desc(),
             Report.id.desc(),
         )

@@ -1,18 +1,18 @@
-"""Points as lines of COPY's text format, which takes 10,000 of them in a small part of the time that inserting takes.
+"""Points as lines of COPY. Pure.
 
-What needs no ids of the database is written beforehand, outside the event loop: most of a line. Pure.
-https://www.postgresql.org/docs/current/sql-copy.html, "Text Format".
+What needs no ids of the database is written beforehand, outside the event loop: most of a line.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache
-from itertools import islice
 from uuid import UUID
 
 import orjson
 
+from pullback_service.copy_text import NULL, number, text
 from pullback_service.ids import CommitId, SeriesId
+from pullback_service.readings import copying as readings
+from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.reports.parts import PointPart
 from pullback_service.reports.ratios import Ratio
 
@@ -21,34 +21,39 @@ COPY_POINTS = (
     "low, high, n, outcome, method, program_hash) FROM STDIN"
 )
 
-NULL = b"\\N"
-LINES_AT_ONCE = 500  # about 200 KiB: the event loop serves others between two pieces
-
 _NO_RATIO = b"\t".join([NULL] * 6)
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _ARRAYS = bytes.maketrans(b"[]", b"{}")
 
 
-def ending_of(point: PointPart) -> bytes:
-    """The columns of a point that are the report's own."""
+def endings_of(point: PointPart) -> tuple[bytes, bytes]:
+    """The columns of a point that are the report's own, and those of the reading where no other report measured the same."""
+    return _ending(point), readings.ending_of(pool([_measured(point)]))
+
+
+def _measured(point: PointPart) -> MeasuredPoint:
+    """A point without what the report says of all of them, its quality and whether its commit is dirty."""
+    measured = MeasuredPoint(point.value, point.process_values, method=point.method, program_hash=point.program_hash)
+    return measured if point.ratio is None else measured._replace(**point.ratio._asdict())
+
+
+def _ending(point: PointPart) -> bytes:
     return b"%b\t%b\t%b\t%b\t%b" % (
-        # Shortest decimals that read back to the same bits, as Postgres has them too.
-        orjson.dumps(point.value),
+        number(point.value),
         NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
         _NO_RATIO if point.ratio is None else _ratio(point.ratio),
-        _text(point.method),
-        _text(point.program_hash),
+        text(point.method),
+        text(point.program_hash),
     )
 
 
 def _ratio(ratio: Ratio) -> bytes:
     return b"%b\t%b\t%b\t%b\t%b\t%b" % (
-        _text(ratio.baseline),
-        _number(ratio.log_ratio),
-        _number(ratio.low),
-        _number(ratio.high),
-        _number(ratio.n),
-        _text(ratio.outcome),
+        text(ratio.baseline),
+        number(ratio.log_ratio),
+        number(ratio.low),
+        number(ratio.high),
+        number(ratio.n),
+        text(ratio.outcome),
     )
 
 
@@ -62,20 +67,5 @@ def lines(
     quality: str,
 ) -> Iterator[bytes]:
     """The lines of one report."""
-    middle = b"\t".join((_number(commit), str(report).encode(), ordered_at.isoformat().encode(), _text(quality)))
+    middle = b"\t".join((number(commit), str(report).encode(), ordered_at.isoformat().encode(), text(quality)))
     return (b"%d\t%b\t%b\n" % (id_, middle, ending) for id_, ending in zip(series, endings, strict=True))
-
-
-def in_pieces(written: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines, `LINES_AT_ONCE` in a piece."""
-    while piece := b"".join(islice(written, LINES_AT_ONCE)):
-        yield piece
-
-
-def _number(value: float | None) -> bytes:
-    return NULL if value is None else orjson.dumps(value)
-
-
-@lru_cache(maxsize=1024)  # few words, said of every point
-def _text(value: str | None) -> bytes:
-    return NULL if value is None else value.translate(_ESCAPES).encode()

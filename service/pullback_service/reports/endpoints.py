@@ -30,7 +30,6 @@ from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import queries, stored_files
 from pullback_service.reports.gathering import Parts
-from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.models import Report
 from pullback_service.reports.preparing import prepare_upload
@@ -39,7 +38,6 @@ from pullback_service.reports.receiving import (
     OPENAPI_BODY,
     ReportBody,
     is_read_at_once,
-    is_stored_while_read,
     refuse_unknown_parameters,
 )
 from pullback_service.reports.schemas import (
@@ -107,21 +105,14 @@ async def upload_report(
         )
 
     async with intake.long if len(body) >= LONG_BODY_BYTES else nullcontext():
-        kept = None
-        if is_stored_while_read(body) and not stated.dry_run:
-            growing = GrowingReport(lambda watcher: prepare(watcher=watcher))
-            kept = await intake.keep_while_read(caller, growing, idempotency_key, line_of)
-            prepared = await growing.prepared()
-        else:
-            prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
+        prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
         if prepared.body_bytes > LARGE_BODY_BYTES:
             background.add_task(give_back_memory)  # when this function and all it holds are gone
         head = prepared.read.head
-        if kept is None:
-            if not stated.allow_dirty:
-                refuse_dirty(prepared.read)
-            upload = Upload.of(prepared, idempotency_key)
-            kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
+        if not stated.allow_dirty:
+            refuse_dirty(prepared.read)
+        upload = Upload.of(prepared, idempotency_key)
+        kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
     members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
     if stated.dry_run and kept.created:
         members |= {"url": None, "status": "would be accepted"}

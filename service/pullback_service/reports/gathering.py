@@ -9,14 +9,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.refusals import message_of
-from pullback_service.reports.copying import ending_of
+from pullback_service.reports.copying import endings_of
 from pullback_service.reports.parts import (
     CasePart,
     ComparisonPart,
@@ -35,13 +35,17 @@ from pullback_service.reports.schemas import (
 
 
 class KeptPoint(NamedTuple):
-    """What is stored of a point: its series, and its own columns as COPY takes them. `path` is where it was said."""
+    """What is stored of a point: its series, its own columns as COPY takes them, and those of a reading of it alone.
+
+    `path` is where it was said.
+    """
 
     series: SeriesPart
     path: str
     value: float
     method: str | None
     ending: bytes
+    reading: bytes
 
 
 @dataclass(slots=True)
@@ -69,7 +73,7 @@ class Parts:
         points, failures = take_apart(case, measured, path, inside=inside)
         self.failures += failures
         for point in points:
-            self.points.append(KeptPoint(point.series, point.path, point.value, point.method, ending_of(point)))
+            self.points.append(KeptPoint(point.series, point.path, point.value, point.method, *endings_of(point)))
             if point.doubt is not None:
                 self.doubted += 1
                 self.first_doubt = self.first_doubt or f"{point.path}: {point.doubt}"
@@ -81,10 +85,6 @@ class Parts:
         self.comparisons.append(ComparisonPart(case.identity, document))
 
 
-ENTRIES_AT_ONCE = 500
-"""After so many cases a watcher hears of them: storing them takes Postgres some 50 ms."""
-
-
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """A report that holds: what it says of itself, its parts, and a digest of its values however they were written."""
@@ -92,19 +92,6 @@ class Gathered:
     head: ReportHead
     parts: Parts
     digest: bytes
-
-
-class Watcher(Protocol):
-    """Who wants to know what a report says before all of it was read; what is wrong with it is raised at its end.
-
-    Nobody is told of one with comparisons: the commits that they speak of must be made before its cases.
-    """
-
-    def begins(self, head: ReportHead, parts: Parts) -> None:
-        """The head holds; `parts` will grow."""
-
-    def goes_on(self) -> None:
-        """They have grown."""
 
 
 class Complaint(NamedTuple):
@@ -140,9 +127,7 @@ class _Comparisons(BaseModel):
 _LISTS: Mapping[str, type[BaseModel]] = {"cases": _Cases, "comparisons": _Comparisons}
 
 
-def gather(
-    raw: dict[str, Any], root: str, places: Sequence[str] | None = None, watcher: Watcher | None = None
-) -> Gathered:
+def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) -> Gathered:
     """The report that `raw` is; `raw` has no cases and no comparisons afterwards.
 
     Its cases may be unread: the bytes of each (`splitting.take_apart`), of which one that is no JSON raises orjson's error.
@@ -151,8 +136,6 @@ def gather(
     """
     gathering, digest = _Gathering(root, places), _Digest()
     head = gathering.valid(ReportHead, {key: value for key, value in raw.items() if key not in _LISTS})
-    if watcher is not None and head is not None and not raw.get("comparisons"):
-        watcher.begins(head, gathering.parts)
     take = {"cases": gathering.take_case, "comparisons": gathering.take_comparison}
     for key in sorted(raw.keys() | _LISTS.keys()):
         if key not in _LISTS:
@@ -164,8 +147,6 @@ def gather(
             entries = [] if listed is None else getattr(listed, key)
             for index, entry in enumerate(digest.passing(key, _drained(entries))):
                 take[key](index, entry)
-                if watcher is not None and index % ENTRIES_AT_ONCE == ENTRIES_AT_ONCE - 1:
-                    watcher.goes_on()
     if head is None or gathering.errors:
         raise DoesNotHoldError(gathering.errors)
     if digest.failed is not None:

@@ -14,7 +14,7 @@ from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
 from pullback_service.importers.walking import place_in_words
-from pullback_service.reports.gathering import DoesNotHoldError, Watcher, gather
+from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.reports.stated import Stated, refuse_contradictions
@@ -32,14 +32,14 @@ def plain(body: bytes, *, limit: int) -> bytes:
     return content
 
 
-def read_upload(content: bytes, stated: Stated, *, now: datetime, watcher: Watcher | None = None) -> ReadReport:
-    """The report that a file is, or is made into. A watcher hears of our own reports only."""
+def read_upload(content: bytes, stated: Stated, *, now: datetime) -> ReadReport:
+    """The report that a file is, or is made into."""
     unread = find_unread(content) if stated.format in {None, FORMAT} else None
     if unread is not None:
-        return _confirmed(read_unread(unread, content, watcher), stated)
+        return _confirmed(read_unread(unread, content), stated)
     source = Source.of(content)
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
-        return _confirmed(read_parsed(_parsed(source), watcher), stated)
+        return _confirmed(read_parsed(_parsed(source)), stated)
     asked = Asked(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
@@ -115,7 +115,7 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
         path = "$" if commit.dirty else "query.dirty"
         message = (
             "says that the tree had uncommitted changes, so no commit was measured: "
-            "commit them, or add allow_dirty=true to keep it as a contaminated result"
+            "commit them, or add allow_dirty=true to keep it as a report on no history"
         )
         raise InvalidInputError(f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)])
     return Place(

@@ -6,7 +6,7 @@ the less each of them costs. An answer is sent when the transaction is stored, a
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from itertools import islice
@@ -16,10 +16,7 @@ from pullback_service.access.caller import Caller
 from pullback_service.access.visibility import belongs_to
 from pullback_service.audit.keeping import Line, write_lines
 from pullback_service.database import AWAY, Database
-from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import KeptReport, Upload, keep_together, try_out
-from pullback_service.reports.keeping_while_read import keep_while_read
-from pullback_service.reports.schemas import ReportHead
 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
@@ -67,26 +64,6 @@ class Intake:
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
         return await waiting.kept
-
-    async def keep_while_read(
-        self, caller: Caller, growing: GrowingReport, key: str | None, line_of: Callable[[ReportHead], Line]
-    ) -> KeptReport | None:
-        """Store a large report while it is read; None where that cannot be, and `keep` decides when all of it is read."""
-        try:
-            head = await growing.head()
-            if head is None or head.commit.dirty:
-                return None
-            async with self._database.writing.begin() as session:
-                belongs_to(session, caller)
-                kept = await keep_while_read(session, head, growing, key or str(head.id))
-                if kept is None:
-                    await session.rollback()  # a project and a commit that were made for it may be refused later
-                else:
-                    await write_lines(session, [line_of(head)])
-        except Exception:
-            await growing.prepared()  # what is wrong with the report itself is said first
-            raise
-        return kept
 
     async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:
         """What keeping a report would do, with every check of the database."""

@@ -19,7 +19,7 @@ from pullback_service.reports.models import Report
 from pullback_service.reports.packing import unpacked
 from pullback_service.reports.placing import Place, place
 from pullback_service.reports.preparing import PreparedReport
-from pullback_service.reports.rows import ForJob, begin_row, fill, insert_rows
+from pullback_service.reports.rows import ForJob, insert_rows, row_of
 from pullback_service.reports.schemas import FORMAT, ReportHead
 from pullback_service.reports.stored_files import unpack
 
@@ -95,8 +95,9 @@ async def _keep_new(
     """What is kept under each key."""
     reports: dict[str, Report] = {}
     for upload, its_place in placed:
-        reports[upload.key] = begin_row(project_id, its_place, upload.head, upload.key, upload.for_job)
-        fill(reports[upload.key], upload.prepared, is_on_history=upload.is_on_history)
+        reports[upload.key] = row_of(
+            project_id, its_place, upload.prepared, upload.key, upload.for_job, is_on_history=upload.is_on_history
+        )
     stored = await insert_rows(session, reports.values())
     kept = {key: KeptReport(report, created=True) for key, report in reports.items() if report.id in stored}
     for upload, _ in placed:

@@ -1,4 +1,4 @@
-"""Storing what reports say: cases, series and points, all at once or piece by piece, then failures and comparisons."""
+"""Storing what reports say: cases, series and points, then failures and comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.queries import ensure_commits
+from pullback_service.copy_text import in_pieces
 from pullback_service.ids import CaseId, CommitId, ProjectId
-from pullback_service.reports.copying import COPY_POINTS, in_pieces, lines
+from pullback_service.readings.projecting import NewPoints, keep_readings
+from pullback_service.reports.copying import COPY_POINTS, lines
 from pullback_service.reports.gathering import KeptPoint, Parts
 from pullback_service.reports.models import Comparison, Failure
 from pullback_service.reports.parts import refuse_part
@@ -21,7 +23,7 @@ from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
 
 @dataclass(frozen=True, slots=True)
 class PlacedParts:
-    """What one stored report says, or a piece of it, and where that belongs."""
+    """What one stored report says, and where that belongs."""
 
     head: ReportHead
     place: Place
@@ -37,18 +39,18 @@ async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Seque
     compared = (part.document for one in placed for part in one.parts.comparisons)
     shas = (sha for document in compared for sha in (document.reference, document.candidate))
     commits = await ensure_commits(session, project_id, shas)
-    case_ids = await keep_points(session, project_id, placed)
+    case_ids = await _keep_points(session, project_id, placed)
     for one in placed:
         if one.parts.failures:
-            await keep_failures(session, one, case_ids)
+            await _keep_failures(session, one, case_ids)
         if one.parts.comparisons:
             await _keep_comparisons(session, one, case_ids, commits)
 
 
-async def keep_points(
-    session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts], *, piecewise: bool = False
+async def _keep_points(
+    session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]
 ) -> dict[bytes, CaseId]:
-    """Points, and the ids of all the cases that are spoken of. `piecewise` where the transaction stores more of them."""
+    """Points, and the ids of all the cases that are spoken of."""
     cases = {identity: case for one in placed for identity, case in one.parts.cases.items()}
     if not cases:
         return {}
@@ -58,12 +60,25 @@ async def keep_points(
         for one, its_keys in zip(placed, keys, strict=True)
         for key, point in zip(its_keys, one.parts.points, strict=True)
     }
-    case_ids, known = await ensure_cases_and_series(session, project_id, cases, wanted, piecewise=piecewise)
+    case_ids, known = await ensure_cases_and_series(session, project_id, cases, wanted)
     series = [[known[key] for key in its_keys] for its_keys in keys]
     for one, its_series in zip(placed, series, strict=True):
         _refuse_another_kind(one.parts.points, its_series)
     await _copy_points(session, placed, series)
+    await keep_readings(session, [_new_points(*each) for each in zip(placed, series, strict=True)])
     return case_ids
+
+
+def _new_points(one: PlacedParts, series: Sequence[KnownSeries]) -> NewPoints:
+    return NewPoints(
+        one.place.commit.id,
+        one.place.commit.ordered_at,
+        one.head.id,
+        one.head.harness.quality,
+        one.head.commit.dirty,
+        [known.id for known in series],
+        [point.reading for point in one.parts.points],
+    )
 
 
 def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeries]) -> None:
@@ -106,7 +121,7 @@ async def _copy_points(
             await copy.write(piece)
 
 
-async def keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
+async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
     """What could not be measured."""
     await session.execute(
         insert(Failure),

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 
 from pullback_service.collecting import LARGE_BODY_BYTES
-from pullback_service.reports.gathering import Watcher
 from pullback_service.reports.importing import plain, read_upload
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import ReadReport, read_report
@@ -30,11 +29,9 @@ def prepare(body: bytes) -> PreparedReport:
     return _prepared(body, read_report)
 
 
-def prepare_upload(
-    body: bytes, stated: Stated, *, limit: int, now: datetime, watcher: Watcher | None = None
-) -> PreparedReport:
+def prepare_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> PreparedReport:
     """The same for an upload of any format, compressed or not."""
-    return _prepared(plain(body, limit=limit), partial(read_upload, stated=stated, now=now, watcher=watcher))
+    return _prepared(plain(body, limit=limit), partial(read_upload, stated=stated, now=now))
 
 
 def _prepared(body: bytes, reader: Callable[[bytes], ReadReport]) -> PreparedReport:

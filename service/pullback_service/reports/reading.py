@@ -15,7 +15,7 @@ from pullback_service.errors import FieldError, InvalidInputError, UnreadableBod
 from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
-from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, Watcher, gather
+from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, MOST_CASES, VERSION, ReportHead
 from pullback_service.reports.splitting import take_apart
 
@@ -59,16 +59,16 @@ def find_unread(body: bytes) -> dict[str, Any] | None:
     return {**raw, "cases": cases} if is_read_to_its_end else None
 
 
-def read_unread(raw: dict[str, Any], body: bytes, watcher: Watcher | None = None) -> ReadReport:
+def read_unread(raw: dict[str, Any], body: bytes) -> ReadReport:
     """Parse and validate a report of which the cases are unread: each is parsed when its turn comes."""
     try:
-        return read_parsed(raw, watcher)
+        return read_parsed(raw)
     except orjson.JSONDecodeError:
         parse_json(body)  # says where in the whole it is no JSON
         raise
 
 
-def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
+def read_parsed(content: Any) -> ReadReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`gathering.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
@@ -76,7 +76,7 @@ def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
     if not _is_of_our_version(raw):
         _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
-        gathered = gather(raw, root, watcher=watcher)
+        gathered = gather(raw, root)
     except DoesNotHoldError as error:
         errors = [
             FieldError(path=root + json_path(("body", *one.place))[1:], message=one.message) for one in error.errors

@@ -8,12 +8,10 @@ from fastapi import Depends, Request
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE
-from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.stated import Stated
 from pullback_service.runtime import KnownSettings
 
 READ_AT_ONCE_BYTES = 16 * 1024
-MOST_WHILE_READ_BYTES = 16 * 1024 * 1024
 ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
 
 OPENAPI_BODY: dict[str, Any] = {
@@ -77,14 +75,6 @@ ReportBody = Annotated[bytes, Depends(read_report_body)]
 def is_read_at_once(body: bytes) -> bool:
     """Whether reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
     return len(body) <= READ_AT_ONCE_BYTES and body.startswith(b"{")
-
-
-def is_stored_while_read(body: bytes) -> bool:
-    """Whether a body is long enough that storing it is better begun before all of it is read; not the very longest.
-
-    As long as it is stored nobody else makes cases of its project. What is compressed may be as long as it likes.
-    """
-    return LONG_BODY_BYTES <= len(body) <= MOST_WHILE_READ_BYTES and body.startswith(b"{")
 
 
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:

@@ -22,9 +22,10 @@ from sqlalchemy.types import BigInteger
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
+from pullback_service.readings.pooling import Spread, spread_of
+from pullback_service.readings.projecting import compute_pooled_again
 from pullback_service.reports.models import Report
 from pullback_service.series.models import Point
-from pullback_service.series.pooling import Spread, spread_of
 
 REPORTS_AT_ONCE = 50
 POINTS_AT_ONCE = 1_000
@@ -69,13 +70,14 @@ async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_onc
         return False
     raw = (
         await session.execute(
-            select(Point.id, Point.process_values)
+            select(Point.id, Point.process_values, Point.series_id, Point.commit_id)
             .where(Point.report_id.in_(reports), Point.process_values.is_not(None))
             .limit(points_at_once)
         )
     ).all()
     if raw:
         await _write([row.id for row in raw], [spread_of(row.process_values) for row in raw], session)
+        await compute_pooled_again(session, [(row.series_id, row.commit_id) for row in raw])
     if len(raw) < points_at_once:
         await session.execute(update(Report).where(Report.id.in_(reports)).values(rolled_up_at=now()))
     return True

@@ -1,8 +1,7 @@
-"""The row of a report: what its head says, and what reading all of it found, stored at once or one after the other."""
+"""The row of a report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 from sqlalchemy.dialects import postgresql
@@ -13,7 +12,6 @@ from pullback_service.ids import JobId, ProjectId
 from pullback_service.reports.models import Report
 from pullback_service.reports.placing import Place
 from pullback_service.reports.preparing import PreparedReport
-from pullback_service.reports.schemas import FORMAT, ReportHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +23,17 @@ class ForJob:
     late: bool
 
 
-def begin_row(project_id: ProjectId, place: Place, head: ReportHead, key: str, for_job: ForJob | None = None) -> Report:
-    """The row of a report of which only the head is known; `fill` says the rest."""
+def row_of(
+    project_id: ProjectId,
+    place: Place,
+    prepared: PreparedReport,
+    key: str,
+    for_job: ForJob | None = None,
+    *,
+    is_on_history: bool,
+) -> Report:
+    """The row of a report: what its head says, and what reading it found."""
+    head, parts = prepared.read.head, prepared.read.parts
     return Report(
         id=head.id,
         project_id=project_id,
@@ -36,34 +43,21 @@ def begin_row(project_id: ProjectId, place: Place, head: ReportHead, key: str, f
         attempt=for_job.attempt if for_job else None,
         status="late" if for_job and for_job.late else "accepted",
         idempotency_key=key,
-        digest=b"",
-        body=None,
-        body_bytes=0,
-        document=None,
-        format=FORMAT,
+        digest=prepared.read.digest,
+        body=prepared.body,
+        body_bytes=prepared.body_bytes,
+        document=prepared.document,
+        format=prepared.read.format,
         version=head.version,
         suite=head.harness.suite,
         quality=head.harness.quality,
         dirty=head.commit.dirty,
-        cases=0,
-        points=0,
-        failures=0,
+        cases=parts.measured_cases,
+        points=len(parts.points) if is_on_history else 0,
+        failures=len(parts.failures) if is_on_history else 0,
         started_at=head.started_at,
         duration_s=head.duration_s,
     )
-
-
-def fill(report: Report, prepared: PreparedReport, *, is_on_history: bool) -> None:
-    """What reading all of it found."""
-    parts = prepared.read.parts
-    report.digest = prepared.read.digest
-    report.body = prepared.body
-    report.body_bytes = prepared.body_bytes
-    report.document = prepared.document
-    report.format = prepared.read.format
-    report.cases = parts.measured_cases
-    report.points = len(parts.points) if is_on_history else 0
-    report.failures = len(parts.failures) if is_on_history else 0
 
 
 _STORED = {
@@ -77,8 +71,6 @@ _INSERT = (
     f"SELECT * FROM unnest({', '.join(f'%({name})b::{type_}[]' for name, type_ in _STORED.items())}) "
     "ON CONFLICT DO NOTHING RETURNING id"
 )
-_FILLED: Final = ("digest", "body", "body_bytes", "document", "format", "cases", "points", "failures")
-_FILL = f"UPDATE report SET {', '.join(f'{name} = %({name})b' for name in _FILLED)} WHERE id = %(id)s"  # noqa: S608
 
 
 async def insert_rows(session: AsyncSession, reports: Iterable[Report]) -> set[UUID]:
@@ -89,8 +81,3 @@ async def insert_rows(session: AsyncSession, reports: Iterable[Report]) -> set[U
     ordered = sorted(reports, key=lambda report: report.id)
     values = {name: [getattr(report, name) for report in ordered] for name in _STORED}
     return {row[0] for row in await statements.rows(session, _INSERT, values)}
-
-
-async def fill_row(session: AsyncSession, report: Report) -> None:
-    """Store what `fill` said of a row that this transaction inserted. Index: pk_report."""
-    await statements.run(session, _FILL, {"id": report.id, **{name: getattr(report, name) for name in _FILLED}})

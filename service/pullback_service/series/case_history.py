@@ -24,12 +24,12 @@ from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
+from pullback_service.readings.pooling import counting, speaker
 from pullback_service.reports.models import Failure
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.lean_points import LeanPoint, lean_points_of, lean_points_since
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.pooling import counting, speaker
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,

@@ -6,7 +6,7 @@ Rows are inserted in one order for everybody, so that two uploads never wait for
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import LiteralString, TypeAlias
+from typing import TypeAlias
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -21,10 +21,6 @@ SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.dire
   JOIN "case" c ON c.project_id = %(project)s AND c.identity = given.identity
   LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = given.machine_id
 """
-
-# Who makes rows in one order does so beside all others who do; who makes them piece by piece, alone.
-_LOCK_ALONE: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%(made)s, 0))"
-_LOCK_BESIDE_OTHERS: LiteralString = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%(made)s, 0))"
 
 # An array for each column: 10,000 rows take a fifth of the time that they take as so many tuples of parameters. What is
 # made is answered, so that nothing is read again but what somebody else made meanwhile. JSON goes as text, for arrays of
@@ -65,22 +61,13 @@ async def ensure_cases_and_series(
     project_id: ProjectId,
     cases: Mapping[bytes, CasePart],
     series: Mapping[SeriesKey, SeriesPart],
-    *,
-    piecewise: bool = False,
 ) -> tuple[dict[bytes, CaseId], dict[SeriesKey, KnownSeries]]:
     """Ids of cases and series, made where they are missing: usual uploads miss none and ask once.
-
-    `piecewise` where the transaction asks again, for others: nobody else makes any until it ends, for what it makes is in
-    one order by pieces only.
 
     Index: uq_case_project_id_identity, uq_series_case_id_variant_metric_machine_id.
     """
     case_ids, known = await _find(session, project_id, cases.keys(), series.keys())
     missing_cases = cases.keys() - case_ids.keys()
-    if missing_cases or not series.keys() <= known.keys():
-        await statements.run(
-            session, _LOCK_ALONE if piecewise else _LOCK_BESIDE_OTHERS, {"made": f"cases {project_id}"}
-        )
     if missing_cases:
         case_ids |= await _make_cases(session, project_id, [cases[identity] for identity in missing_cases])
         if case_ids.keys() != cases.keys():  # somebody else made them between our looking and our writing

@@ -8,14 +8,14 @@ from typing import Any, LiteralString, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.readings.pooling import counting, pooled_value, speaker
 from pullback_service.series.one_of_each_commit import measured
-from pullback_service.series.pooling import counting, pooled_value, speaker
 from pullback_service.series.windows import Place
 from pullback_service.statements import array_of
 
 
 class LeanPoint(NamedTuple):
-    """What a series says at a commit, all its reports pooled; the report is the newest usable one, which counted."""
+    """What a series says at a commit, all its reports pooled; the report is the newest clean one, which counted."""
 
     series_id: int
     commit_id: int

@@ -10,7 +10,7 @@ from typing import LiteralString, NamedTuple, Protocol, Self, TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.series.pooling import pooled_value, speaker
+from pullback_service.readings.pooling import pooled_value, speaker
 
 _MEASURED: LiteralString = """
 SELECT id, value, quality, n, process_values, process_count, process_low, process_q25, process_q75, process_high

@@ -310,7 +310,7 @@ async def failures_at(
 
 
 # Few of thousands of series change. Which do not stir at all is seen without an order, in half the time of putting the
-# points of all of them in order. At a commit then speaks whom `pooling` names: of counts the newest usable report, of ratios
+# points of all of them in order. At a commit then speaks whom `pooling` names: of counts the newest clean report, of ratios
 # the one with the most groups.
 _CHANGED: LiteralString = """
   WITH stirred AS (
@@ -321,7 +321,7 @@ _CHANGED: LiteralString = """
           AND (series.exact OR series.metric = 'time')
         GROUP BY point.series_id, series.exact
        HAVING CASE WHEN series.exact THEN max(point.value) != min(point.value)
-                   ELSE max(point.log_ratio) - min(point.log_ratio) >= %(floor)s AND max(point.low) > min(point.high)
+                   ELSE max(point.log_ratio) - min(point.log_ratio) > %(floor)s
               END),
        said AS (
        SELECT DISTINCT ON (series_id, point.ordered_at, commit_id)
@@ -339,8 +339,8 @@ _CHANGED: LiteralString = """
 SELECT series_id
   FROM followed
  WHERE CASE WHEN exact THEN value != value_before
-            ELSE log_ratio - log_ratio_before >= %(floor)s AND low > high_before
-              OR log_ratio_before - log_ratio >= %(floor)s AND high < low_before
+            ELSE abs(log_ratio - log_ratio_before)
+                 > greatest(%(floor)s, sqrt(((high - low) / 2) ^ 2 + ((high_before - low_before) / 2) ^ 2))
        END
  GROUP BY series_id
  ORDER BY max(ordered_at) DESC, series_id
@@ -353,7 +353,7 @@ async def changed_series(
 ) -> Sequence[int]:
     """Series that differ between two of some commits, newest first: a count that is another, or a ratio that moved.
 
-    A ratio moved when it is at least `floor` away and the intervals are apart. The commits are of a project that was found.
+    A ratio moved where it is farther away than `floor` and than the interval of its change, as in `judging.likely`. The commits are of a project that was found.
     Index: ix_point_commit_id_series_id, pk_series.
     """
     values = {"commits": list(commit_ids), "machine": machine_id, "floor": floor, "most": MOST_CHANGED}

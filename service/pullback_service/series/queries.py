@@ -20,9 +20,9 @@ from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
+from pullback_service.readings.pooling import Spread, counting, point_spread, pooled_spread, pooled_value, speaker
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import ROLLED_UP, Case, Point, Series
-from pullback_service.series.pooling import Spread, counting, point_spread, pooled_spread, pooled_value, speaker
 
 MOST_MATRIX_POINTS = 50_000
 MOST_HISTORY_POINTS = 200_000

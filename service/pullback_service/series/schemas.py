@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.paging import Page
+from pullback_service.readings.pooling import Spread
 from pullback_service.series.finding import Facets
-from pullback_service.series.pooling import Spread
 
 
 class CaseSummary(BaseModel):

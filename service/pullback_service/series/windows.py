@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
-from pullback_service.series.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
+from pullback_service.readings.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
 from pullback_service.series.thinning import thin
 
 MOST_IN_WINDOW = 50_000

@@ -90,3 +90,10 @@ def age(seconds: float | None) -> str:
 
 def _count(number: int, one: str, several: str) -> str:
     return f"{number} {one if number == 1 else several}"
+
+
+def about_readings(waiting: int) -> Iterator[str]:
+    """Results that an earlier release stored and no worker has prepared yet."""
+    if waiting:
+        commits = "1 commit waits" if waiting == 1 else f"{waiting} commits wait"
+        yield f"{commits} for readings after an upgrade, and comparisons may lack them: a worker makes them, newest first."

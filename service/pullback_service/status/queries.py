@@ -15,8 +15,9 @@ from pullback_service.jobs.labels import column_with_device
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.machines.models import Machine
+from pullback_service.readings.projecting import unprojected
 from pullback_service.reports.models import Report
-from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_workers
+from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_readings, about_workers
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
 
 WORKER_SILENT_AFTER_S = 60
@@ -45,6 +46,7 @@ async def read_status(session: AsyncSession) -> Status:
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
         *about_mirrors(await unread_mirrors(session)),
+        *about_readings(await unprojected(session)),
     ]
     return Status(
         status="attention" if found else "well",

@@ -8,18 +8,14 @@ import httpx
 import pytest
 import stamina
 
-from pullback_service.application import create_service
 from pullback_service.client import (
-    AsyncClient,
     Client,
     NoAnswerError,
     NotThisApiError,
     ProblemError,
     every,
-    every_async,
     models,
 )
-from pullback_service.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -167,33 +163,30 @@ def test_lists_are_read_page_after_page():
     assert asked == [{"project": "demo"}, {"project": "demo", "cursor": "c"}]
 
 
-@pytest.mark.anyio
-async def test_both_clients_speak_to_a_service(database_url, report):
-    app = create_service(Settings(database_url=database_url))
-    transport = httpx.ASGITransport(app)
-    async with app.router.lifespan_context(app), AsyncClient("http://127.0.0.1", transport=transport) as client:
-        first = await client.upload_report(json.dumps(report))
-        again = await client.upload_report(report)
+def test_the_client_speaks_to_a_service(url, report):
+    with Client(url) as client:
+        first = client.upload_report(json.dumps(report))
+        again = client.upload_report(report)
         assert (first.was_created, again.was_created, first.id == again.id) == (True, False, True)
-        assert (await client.read_report(first.id)).document["project"] == "demo"
-        names = [each.name async for each in every_async(client.list_machines)]
+        assert (client.read_report(first.id)).document["project"] == "demo"
+        names = [each.name for each in every(client.list_machines)]
         assert names == ["box"]
-        body = await client.read_body_of_report(first.id)
+        body = client.read_body_of_report(first.id)
         assert (json.loads(body.content), body.media_type) == (report, "application/json")
         commit = models.JobCommit(sha=report["commit"]["sha"])
-        job = await client.create_job(models.JobRequest(project="demo", commit=commit, suite="quick"))
+        job = client.create_job(models.JobRequest(project="demo", commit=commit, suite="quick"))
         machine = models.MachineStatement(fingerprint="f", name="n")
-        agent = await client.enroll_agent(models.Enrolment(name="a", machine=machine))
-        claim = await client.claim_job(agent.agent_id, models.ClaimRequest(wait_s=0))
+        agent = client.enroll_agent(models.Enrolment(name="a", machine=machine))
+        claim = client.claim_job(agent.agent_id, models.ClaimRequest(wait_s=0))
         assert claim.job.id == job.id
-        stored = await client.append_log(job.id, 1, b"words", offset=0, lease=claim.lease_token)
+        stored = client.append_log(job.id, 1, b"words", offset=0, lease=claim.lease_token)
         assert stored.size == 5
-        log = await client.read_log(job.id)
+        log = client.read_log(job.id)
         assert (log.content, log.headers["pullback-next-offset"]) == (b"words", "5")
-        events = [event async for event in client.follow_log(job.id, wait_s=0)]
+        events = list(client.follow_log(job.id, wait_s=0))
         assert [(event.name, event.id) for event in events] == [("log", "1:5"), ("job", None)]
         assert (events[0].data.text, events[1].data.state) == ("words", "leased")
-        assert await client.claim_job(agent.agent_id, models.ClaimRequest(wait_s=0)) is not None  # the same lease again
+        assert client.claim_job(agent.agent_id, models.ClaimRequest(wait_s=0)) is not None  # the same lease again
         with pytest.raises(ProblemError) as caught:
-            await client.append_log(job.id, 1, b"x", offset=9, lease=claim.lease_token)
+            client.append_log(job.id, 1, b"x", offset=9, lease=claim.lease_token)
         assert caught.value.members["expected_offset"] == 5

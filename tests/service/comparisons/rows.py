@@ -4,7 +4,7 @@ from math import nan
 
 import numpy as np
 
-from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF
+from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 
 
@@ -24,7 +24,7 @@ def outcomes_of(rows):
         has_reference=np.array([row.reference is not None for row in rows], bool),
         has_candidate=np.array([row.candidate is not None for row in rows], bool),
         outcome=np.array([CODE_OF[each.outcome] for each in judgements], np.int8),
-        kind=np.array([KIND_CODE_OF[each.kind] for each in judgements], np.int8),
+        evidence=np.array([EVIDENCE_CODE_OF[each.evidence] for each in judgements], np.int8),
         log_ratio=np.array([nan if each.log_ratio is None else each.log_ratio for each in judgements], np.float64),
         tie=series_ids,
     ).sorted()

@@ -5,35 +5,80 @@ from math import nan
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.service.readings.making import reading
 
-from pullback_service.comparisons.at_once import CODE_OF, KINDS, OUTCOMES, judge_usual, urgencies
-from pullback_service.comparisons.judging import Outcome, Side, judge, urgency
+from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE, OUTCOMES, ReadingColumns, judge_usual, urgencies
+from pullback_service.comparisons.judging import Outcome, judge, urgency
 
-values = st.none() | st.sampled_from([0.0, 1.0, 2.0, 3.0, 1e-308, 1e308]) | st.floats(-1e3, 1e12)
-series = st.tuples(values, values, st.booleans(), st.booleans()).filter(lambda each: each[:2] != (None, None))
+values = st.sampled_from([0.0, 1.0, 1.05, 1.1, 2.0, 3.0, 1e-308, 1e308]) | st.floats(-1e3, 1e12)
+ratios = st.sampled_from([None, -0.5, -0.48, -0.47, 0.0]) | st.floats(-3, 3)
+readings = st.builds(
+    lambda value, processes, ratio, width, **rest: reading(
+        value,
+        processes,
+        baseline="unfused" if ratio is not None else None,
+        log_ratio=ratio,
+        low=None if ratio is None or width is None else ratio - width,
+        high=None if ratio is None or width is None else ratio + width,
+        **rest,
+    ),
+    values,
+    st.none() | st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6),
+    ratios,
+    st.none() | st.floats(0, 0.1),
+    program_hash=st.sampled_from([None, "a", "b"]),
+)
+series = st.tuples(
+    st.none() | readings, st.none() | readings, st.sampled_from(["exact", "noisy", "together"]), st.booleans()
+)
 
 
 def told(ratio):
     return nan if ratio is None else ratio
 
 
-def side(value, *, exact):
-    # What is noisy claims nothing unpaired, whoever measured it and how.
-    return None if value is None else Side(value, dirty=not exact, quality="clean" if exact else "contaminated")
+def code(text):
+    return 0 if text is None else ord(text[0])
+
+
+def columns(found):
+    rows = [
+        (
+            *map(told, (each.value, each.log_ratio, each.low, each.high)),
+            each.process_count or 0,
+            told(each.process_q25),
+            told(each.process_q75),
+            *map(code, (each.baseline, each.method, each.program_hash)),
+            each.dirty,
+            each.consistent,
+        )
+        for each in (one or reading(nan) for one in found)
+    ]
+    return ReadingColumns.of(*(zip(*rows, strict=True) if rows else [()] * len(ReadingColumns._fields)))
 
 
 @given(st.lists(series, max_size=20))
 def test_a_usual_series_is_judged_as_alone(found):
-    older, newer = (np.array([told(each[end]) for each in found], np.float64) for end in (0, 1))
-    exact, bigger = (np.array([each[end] for each in found], bool) for end in (2, 3))
-    said = judge_usual(older, newer, ~np.isnan(older), ~np.isnan(newer), exact)
+    older, newer = ([each[end] for each in found] for end in (0, 1))
+    exact, together = (np.array([each[2] == kind for each in found], bool) for kind in ("exact", "together"))
+    bigger = np.array([each[3] for each in found], bool)
+    said = judge_usual(
+        columns(older), columns(newer), *(np.array([each is not None for each in end], bool) for end in (older, newer)),
+        exact=exact, counted_together=together, bigger_is_better=bigger,
+    )  # fmt: skip
     ranks, weights = urgencies(said.outcome, said.log_ratio, bigger)
-    for place, (reference, candidate, counts, is_bigger) in enumerate(found):
+    for place, (*ends, kind, is_bigger) in enumerate(found):
+        # What processes counted differently is not usual.
+        usual = [end and end._replace(consistent=True) for end in ends] if kind == "exact" else ends
         alone = judge(
-            side(reference, exact=counts), side(candidate, exact=counts), (), exact=counts, bigger_is_better=is_bigger
+            *usual,
+            (),
+            exact=kind == "exact",
+            counted_together=0.0 if kind == "together" else None,
+            bigger_is_better=is_bigger,
         )
         assert OUTCOMES[said.outcome[place]] == alone.outcome
-        assert KINDS[said.kind[place]] == alone.kind
+        assert EVIDENCE[said.evidence[place]] == alone.evidence
         np.testing.assert_equal(said.log_ratio[place], told(alone.log_ratio))
         assert (ranks[place], weights[place]) == urgency(alone, bigger_is_better=is_bigger)
 
@@ -44,5 +89,5 @@ def test_any_outcome_is_as_urgent_as_alone(found: list[tuple[Outcome, float | No
     ratios = np.array([told(ratio) for _, ratio, _ in found], np.float64)
     ranks, weights = urgencies(outcomes, ratios, np.array([bigger for _, _, bigger in found], bool))
     for place, (outcome, ratio, bigger) in enumerate(found):
-        alone = judge(Side(1), Side(1), (), exact=True)._replace(outcome=outcome, log_ratio=ratio)
+        alone = judge(reading(1), reading(1), (), exact=True)._replace(outcome=outcome, log_ratio=ratio)
         assert (ranks[place], weights[place]) == urgency(alone, bigger_is_better=bigger)

@@ -360,8 +360,8 @@ async def test_commits_without_a_common_ancestor_are_not_held_against_one(upload
     assert "both descend from" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
 
 
-async def test_too_many_points_are_refused(upload, compare, reports, monkeypatch):
-    monkeypatch.setattr("pullback_service.comparisons.columns.MOST_COMPARED_POINTS", 7)
+async def test_too_many_results_are_refused(upload, compare, reports, monkeypatch):
+    monkeypatch.setattr("pullback_service.comparisons.columns.MOST_COMPARED_READINGS", 7)
     await upload(reports.report(1), reports.report(2))
     problem = await compare(status=422, base=reports.sha(1), head=reports.sha(2))
     assert "narrow the comparison" in problem["detail"]
@@ -401,9 +401,9 @@ async def test_all_at_once_and_one_by_one_are_the_same(upload, session, reports,
 
     monkeypatch.setattr(queries, "_unusual", all_one_by_one)
     slow = (await queries.compare(*asked)).outcomes
-    # Measured twice, with a wrong gradient, failed: four series each; by another method, stated, counted unlike: one.
-    assert (len(quick), few) == (28, [15])
-    for column in ("series_id", "shape", "outcome", "kind", "log_ratio", "has_reference", "has_candidate", "tie"):
+    # With a wrong gradient, failed: four series each; by another method, stated, counted unlike: one.
+    assert (len(quick), few) == (28, [11])
+    for column in ("series_id", "shape", "outcome", "evidence", "log_ratio", "has_reference", "has_candidate", "tie"):
         np.testing.assert_array_equal(getattr(quick, column), getattr(slow, column))
     shown = await queries.show(session, await queries.compare(*asked), quick)
     assert [each.compared.judgement.outcome for each in shown] == [OUTCOMES[code] for code in quick.outcome]

@@ -6,10 +6,10 @@ from math import isfinite, log
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.service.readings.making import reading
 
 from pullback_service.claims import LEAST_CLAIM
-from pullback_service.comparisons.judging import Side, Stated, doubt, judge, trend, urgency
-from pullback_service.series.pooling import spread_of
+from pullback_service.comparisons.judging import Stated, judge, trend, urgency
 
 SLOWER = Stated("slower", 0.05, 0.04, 0.06, 20, claim=0.01, margin=0.01)
 ratios = st.floats(-3, 3)
@@ -28,7 +28,14 @@ stated = st.builds(
     dirty=st.booleans(),
 )
 sides = st.builds(
-    Side, value=st.floats(0, 1e9), quality=st.sampled_from(["clean", "contaminated"]), dirty=st.booleans()
+    reading,
+    st.floats(0, 1e9),
+    quality=st.sampled_from(["clean", "busy"]),
+    dirty=st.booleans(),
+    baseline=st.none() | st.just("unfused"),
+    log_ratio=ratios,
+    low=ratios,
+    high=ratios,
 )
 
 
@@ -45,7 +52,7 @@ sides = st.builds(
         ({"n": None}, "ambiguous"),
         ({"n": 1}, "ambiguous"),  # no interval comes from one group
         ({"low": None}, "ambiguous"),
-        ({"quality": "contaminated"}, "ambiguous"),
+        ({"quality": "contaminated", "provisional": True}, "likely_slower"),  # and nobody knows the floor there
         ({"dirty": True}, "ambiguous"),
         ({"outcome": "ambiguous"}, "ambiguous"),
         ({"outcome": "nonsense"}, "ambiguous"),
@@ -72,6 +79,17 @@ def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, pr
     assert judge(None, None, [said], exact=False).outcome == outcome
 
 
+def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
+    busy = replace(SLOWER, quality="contaminated")
+    assert judge(None, None, [busy], exact=False).outcome == "slower"
+    unknown = judge(None, None, [replace(busy, provisional=True)], exact=False)
+    assert (unknown.outcome, unknown.evidence, unknown.provisional) == ("likely_slower", "paired", True)
+    assert "busy machine" in unknown.reason
+    assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
+    equal = Stated("equal", 0.0, n=20, quality="contaminated", provisional=True)
+    assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
+
+
 def test_a_margin_is_not_believed_however_wide():
     said = Stated("same", 0.5, -0.2, 1.2, 20, margin=100.0)
     assert judge(None, None, [said], exact=False).outcome == "ambiguous"
@@ -90,31 +108,33 @@ def test_a_margin_is_not_believed_however_wide():
 )
 def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome, reason):
     judgement = judge(None, None, [replace(Stated("more", log(2), n=20), **change)], exact=True)
-    assert (judgement.outcome, judgement.kind) == (outcome, "exact")
+    assert (judgement.outcome, judgement.evidence) == (outcome, "exact")
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
 
 def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
     software = "numpy 1.26.4, then 2.4.0"
-    judgement = judge(Side(100), Side(200), [], exact=True, changed_software=software)
-    assert (judgement.outcome, judgement.kind, judgement.log_ratio) == ("ambiguous", "exact", log(2))
+    judgement = judge(reading(100), reading(200), [], exact=True, changed_software=software)
+    assert (judgement.outcome, judgement.evidence, judgement.log_ratio) == ("ambiguous", "exact", log(2))
     assert judgement.reason == (
         "Counted with other software (numpy 1.26.4, then 2.4.0): compare both commits in one installation to tell."
     )
-    assert judge(Side(100), Side(100), [], exact=True, changed_software=software).outcome == "equal"
-    assert judge(Side(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
+    assert judge(reading(100), reading(100), [], exact=True, changed_software=software).outcome == "equal"
+    assert judge(reading(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
     # Whoever measured both commits did so with one software.
     for stated, outcome in ((Stated("more", log(2), n=20), "more"), (Stated("equal", 0.0, n=20), "equal")):
-        assert judge(Side(100), Side(200), [stated], exact=True, changed_software=software).outcome == outcome
+        assert judge(reading(100), reading(200), [stated], exact=True, changed_software=software).outcome == outcome
 
 
 def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
     less = Stated("less", -log(2), -log(2), -log(2), n=1)
-    judgement = judge(Side(200), Side(100), [less], exact=False, counted_together=0.0)
-    assert (judgement.outcome, judgement.kind, judgement.threshold) == ("less", "exact", None)
-    assert judge(Side(100), Side(200), [less], exact=False, counted_together=0.0).outcome == "less"  # another session's
-    apart = judge(Side(200), Side(100), [], exact=False, counted_together=0.0)
-    assert (apart.outcome, apart.kind) == ("ambiguous", "unpaired")
+    judgement = judge(reading(200), reading(100), [less], exact=False, counted_together=0.0)
+    assert (judgement.outcome, judgement.evidence, judgement.threshold) == ("less", "exact", None)
+    assert (
+        judge(reading(100), reading(200), [less], exact=False, counted_together=0.0).outcome == "less"
+    )  # another session's
+    apart = judge(reading(200), reading(100), [], exact=False, counted_together=0.0)
+    assert (apart.outcome, apart.evidence) == ("ambiguous", "values")
     assert apart.reason.startswith("Counted in two sessions")
     nearly = replace(less, outcome="equal", log_ratio=0.0009)
     assert judge(None, None, [nearly], exact=False, counted_together=0.001).outcome == "equal"
@@ -123,14 +143,16 @@ def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between
 
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
     equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
-    assert judge(Side(100), Side(200), [more], exact=True).outcome == "more"
-    judgement = judge(Side(100), Side(200), [equal], exact=True)
+    assert judge(reading(100), reading(200), [more], exact=True).outcome == "more"
+    judgement = judge(reading(100), reading(200), [equal], exact=True)
     assert (judgement.outcome, judgement.reason) == (
         "ambiguous",
         "An upload says equal, and the counts of the two commits do not.",
     )
-    assert judge(Side(100, agree=False), Side(200), [more], exact=True).outcome == "ambiguous"
-    assert judge(Side(100, dirty=True), Side(100), [more], exact=True).outcome == "more"  # says nothing of the commit
+    assert judge(reading(100, consistent=False), reading(200), [more], exact=True).outcome == "ambiguous"
+    assert (
+        judge(reading(100, dirty=True), reading(100), [more], exact=True).outcome == "more"
+    )  # says nothing of the commit
 
 
 def test_statements_that_cannot_both_hold_contradict_each_other():
@@ -150,19 +172,19 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
 def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
     wrong = "The gradient was wrong against x."
     for sides, said, exact in (
-        ((Side(1.0), Side(0.5)), [Stated("faster", -0.1, -0.11, -0.09, 20)], False),
-        ((Side(1.0), Side(0.5)), [], False),
-        ((Side(1), Side(2)), [], True),
+        ((reading(1.0), reading(0.5)), [Stated("faster", -0.1, -0.11, -0.09, 20)], False),
+        ((reading(1.0), reading(0.5)), [], False),
+        ((reading(1), reading(2)), [], True),
     ):
         judgement = judge(*sides, said, exact=exact, wrong_gradient=wrong)
         assert (judgement.outcome, judgement.reason) == ("ambiguous", f"Another report of these commits: {wrong}")
-    assert judge(Side(1), None, [], exact=True, failure=wrong, wrong_gradient=wrong).outcome == "failed"
+    assert judge(reading(1), None, [], exact=True, failure=wrong, wrong_gradient=wrong).outcome == "failed"
 
 
 def test_a_candidate_that_failed_in_one_upload_is_not_claimed_by_another():
     faster = Stated("faster", -0.1, -0.11, -0.09, 20)
     for order in ([faster, Stated("failed")], [Stated("failed"), faster]):
-        judgement = judge(Side(1.0), Side(0.9), order, exact=False)
+        judgement = judge(reading(1.0), reading(0.9), order, exact=False)
         assert (judgement.outcome, "contradict" in judgement.reason) == ("ambiguous", True)
 
 
@@ -185,7 +207,8 @@ def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it()
     contradicted = judge(None, None, [more, faster], exact=False)
     assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
     busy = replace(faster, quality="contaminated")
-    assert judge(None, None, [more, busy], exact=False).outcome == "slower"
+    assert judge(None, None, [more, busy], exact=False).outcome == "ambiguous"
+    assert judge(None, None, [more, replace(busy, provisional=True)], exact=False).outcome == "slower"  # claims nothing
 
 
 def test_counts_compare_by_difference():
@@ -196,19 +219,24 @@ def test_counts_compare_by_difference():
         (8, 0, "less", None),
         (100, 200, "more", pytest.approx(0.693147)),
     ):
-        judgement = judge(Side(older), Side(newer), [], exact=True)
-        assert (judgement.kind, judgement.outcome, judgement.log_ratio) == ("exact", outcome, ratio)
+        judgement = judge(reading(older), reading(newer), [], exact=True)
+        assert (judgement.evidence, judgement.outcome, judgement.log_ratio) == ("exact", outcome, ratio)
 
 
 @pytest.mark.parametrize(
     ("older", "newer", "outcome", "said"),
     [
-        (Side(1, agree=False), Side(2), "ambiguous", "Reports of the reference do not count alike."),
-        (Side(1), Side(2, agree=False), "ambiguous", "Reports of the candidate do not count alike."),
-        (Side(1, dirty=True), Side(2), "ambiguous", "Counted with uncommitted changes."),
-        (Side(1, method="nep49"), Side(2, method="pool"), "not_comparable", "different methods, 'nep49' and 'pool'"),
-        (None, Side(2), "not_comparable", "Not measured at the reference."),
-        (Side(1), None, "not_comparable", "Not measured at the candidate."),
+        (reading(1, consistent=False), reading(2), "ambiguous", "Reports of the reference do not count alike."),
+        (reading(1), reading(2, consistent=False), "ambiguous", "Reports of the candidate do not count alike."),
+        (reading(1, dirty=True), reading(2), "ambiguous", "Counted with uncommitted changes."),
+        (
+            reading(1, method="nep49"),
+            reading(2, method="pool"),
+            "not_comparable",
+            "different methods, 'nep49' and 'pool'",
+        ),
+        (None, reading(2), "not_comparable", "Not measured at the reference."),
+        (reading(1), None, "not_comparable", "Not measured at the candidate."),
     ],
 )
 def test_counts_that_do_not_compare_are_not_compared(older, newer, outcome, said):
@@ -230,37 +258,43 @@ def test_counts_that_do_not_compare_are_not_compared(older, newer, outcome, said
     ],
 )
 def test_how_many_values_a_median_is_of_is_no_part_of_the_method(one, other, same):
-    judgement = judge(Side(1, method=one), Side(2, method=other), [], exact=False)
-    assert judgement.outcome == ("ambiguous" if same else "not_comparable")
+    judgement = judge(reading(1, method=one), reading(2, method=other), [], exact=False)
+    assert judgement.outcome == ("likely_slower" if same else "not_comparable")
 
 
 def test_what_failed_at_the_candidate_is_a_failure():
-    assert judge(Side(1), None, [], exact=False, failure="broke").reason == "broke"
-    assert judge(Side(1), None, [], exact=False, failure="broke").outcome == "failed"
+    assert judge(reading(1), None, [], exact=False, failure="broke").reason == "broke"
+    assert judge(reading(1), None, [], exact=False, failure="broke").outcome == "failed"
     assert judge(None, None, [Stated("failed")], exact=False).outcome == "failed"
-    assert judge(Side(1), Side(2), [Stated("failed")], exact=False).kind == "unpaired"  # it ran elsewhere
-    was = judge(None, Side(1), [], exact=False, reference_failure="broke")
+    assert judge(reading(1), reading(2), [Stated("failed")], exact=False).evidence == "values"  # it ran elsewhere
+    was = judge(None, reading(1), [], exact=False, reference_failure="broke")
     assert (was.outcome, was.reason) == ("not_comparable", "Not measured at the reference: broke")
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9))
 def test_values_of_different_times_claim_nothing_however_far_apart(older, newer):
-    judgement = judge(Side(older), Side(newer), [], exact=False)
-    assert (judgement.outcome, judgement.kind) == ("ambiguous", "unpaired")
+    judgement = judge(reading(older), reading(newer), [], exact=False)
+    assert judgement.evidence == "values"
+    assert judgement.outcome in {"ambiguous", "likely_slower", "likely_faster"}
 
 
 @given(st.none() | sides, st.none() | sides, st.lists(stated, max_size=4), st.booleans(), st.booleans())
 def test_a_claim_always_has_its_numbers(older, newer, said, exact, bigger):
     judgement = judge(older, newer, said, exact=exact, bigger_is_better=bigger)
     if judgement.outcome in {"slower", "faster"}:
-        assert judgement.kind == "paired"
+        assert judgement.evidence == "paired"
         assert judgement.low > 0 or judgement.high < 0
         assert abs(judgement.log_ratio) >= LEAST_CLAIM
         assert (judgement.outcome == "slower") == ((judgement.log_ratio > 0) != bigger)
-    if judgement.kind == "paired" and judgement.outcome in {"slower", "faster"}:
+    if judgement.outcome in {"likely_slower", "likely_faster"}:
+        assert judgement.evidence in {"paired", "ratios", "values"}
+        assert judgement.provisional
+        assert judgement.reason
+        assert (judgement.outcome == "likely_slower") == ((judgement.log_ratio > 0) != bigger)
+    if judgement.evidence == "paired" and judgement.outcome in {"slower", "faster"}:
         assert abs(judgement.log_ratio) >= judgement.threshold - 1e-12 or judgement.low * judgement.high > 0
     rank, size = urgency(judgement, bigger_is_better=bigger)
-    assert 0 <= rank <= 5
+    assert 0 <= rank <= 7
     assert isfinite(size)
 
 
@@ -274,16 +308,17 @@ def test_turned_twice_is_the_same_and_turned_once_the_opposite(said):
 
 def test_the_worst_comes_first():
     said = [
-        judge(Side(1), None, [], exact=False, failure="broke"),
-        judge(Side(0), Side(9), [], exact=True),
+        judge(reading(1), None, [], exact=False, failure="broke"),
+        judge(reading(0), reading(9), [], exact=True),
         judge(None, None, [replace(SLOWER, log_ratio=0.5, high=0.6)], exact=False),
         judge(None, None, [SLOWER], exact=False),
-        judge(Side(1), Side(2), [], exact=False),
-        judge(Side(2), Side(1), [], exact=False),
-        judge(Side(4), Side(1), [], exact=True),
-        judge(Side(2), Side(1), [], exact=True),
-        judge(Side(1), Side(1), [], exact=True),
-        judge(None, Side(1), [], exact=True),
+        judge(reading(1), reading(2), [], exact=False),
+        judge(reading(1), reading(1.05), [], exact=False),
+        judge(reading(4), reading(1), [], exact=True),
+        judge(reading(2), reading(1), [], exact=True),
+        judge(reading(2), reading(1), [], exact=False),
+        judge(reading(1), reading(1), [], exact=True),
+        judge(None, reading(1), [], exact=True),
     ]
     keys = [urgency(judgement, bigger_is_better=False) for judgement in said]
     assert keys == sorted(keys)
@@ -293,32 +328,46 @@ def test_the_worst_comes_first():
 def test_more_is_worse_unless_bigger_is_better():
     assert trend("more", bigger_is_better=False) == trend("less", bigger_is_better=True) == "worse"
     assert trend("less", bigger_is_better=False) == trend("more", bigger_is_better=True) == "better"
+    for bigger in (False, True):  # these say already which is the better direction
+        assert trend("likely_slower", bigger_is_better=bigger) == "likely_worse"
+        assert trend("likely_faster", bigger_is_better=bigger) == "likely_better"
     assert trend("ambiguous", bigger_is_better=False) == "neither"
 
 
-QUIET, LOUD = spread_of([1.0, 1.01, 1.02, 1.03]), spread_of([0.5, 1.0, 1.5, 2.0])
+QUIET, LOUD = (1.0, 1.01, 1.02, 1.03), (0.5, 1.0, 1.5, 2.0)
 
 
-def test_values_hint_when_they_lie_further_apart_than_drift_and_scatter():
-    older, newer = Side(1.0), Side(1.5)
-    hinted = doubt(older, newer, QUIET, QUIET)
-    assert (hinted.hint, hinted.basis) == ("slower", "values")
-    assert hinted.low < 0.405 < hinted.high
-    assert doubt(older, newer, QUIET, QUIET, bigger_is_better=True).hint == "faster"
-    assert doubt(older, Side(1.05), QUIET, QUIET).hint is None  # less than machines drift
-    assert doubt(older, newer, LOUD, LOUD).hint is None
-    assert doubt(older, newer, QUIET, None).hint is None  # nothing is known of its scatter
+def unpaired(older, newer, **more):
+    found = judge(older, newer, [], exact=False, **more)
+    return found.outcome, found.evidence
 
 
-def test_ratios_to_the_baseline_hint_before_values_do():
-    older = Side(1.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
-    drifted = Side(2.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
-    assert doubt(older, drifted, QUIET, QUIET).hint is None  # the machine: both variants took twice as long
+def test_values_are_likely_apart_where_they_differ_by_more_than_drift_and_scatter():
+    older, newer = reading(1.0, QUIET), reading(1.5, QUIET)
+    found = judge(older, newer, [], exact=False)
+    assert (found.outcome, found.evidence, found.threshold, found.provisional) == ("likely_slower", "values", 0.1, True)
+    assert found.low < 0.405 < found.high
+    assert unpaired(older, newer, bigger_is_better=True) == ("likely_faster", "values")
+    assert unpaired(older, reading(1.05, QUIET)) == ("ambiguous", "values")  # less than machines drift
+    assert unpaired(reading(1.0, LOUD), reading(1.5, LOUD)) == ("ambiguous", "values")
+    assert unpaired(older, reading(1.5)) == ("likely_slower", "values")  # of one process, by drift alone
+    assert unpaired(older, reading(1.5, dirty=True)) == ("ambiguous", "values")
+    assert unpaired(older, reading(1.5, quality="busy")) == ("likely_slower", "values")
+
+
+def test_ratios_to_the_baseline_speak_before_values_do():
+    older = reading(1.0, QUIET, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
+    drifted = reading(2.0, QUIET, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
+    assert unpaired(older, drifted) == ("ambiguous", "ratios")  # the machine: both variants took twice as long
     slower = drifted._replace(log_ratio=-0.4, low=-0.41, high=-0.39)
-    assert (doubt(older, slower, QUIET, QUIET).hint, doubt(older, slower, QUIET, QUIET).basis) == ("slower", "ratios")
-    assert doubt(older, slower._replace(baseline="other"), None, None).hint is None
+    found = judge(older, slower, [], exact=False)
+    assert (found.outcome, found.evidence) == ("likely_slower", "ratios")
+    assert found.log_ratio == pytest.approx(0.1)
+    assert (found.low, found.high) == pytest.approx((0.1 - 0.0141, 0.1 + 0.0141), abs=1e-4)
+    assert unpaired(older, slower._replace(baseline="other"))[1] == "values"
 
 
-def test_the_same_program_hints_at_nothing():
-    older, newer = Side(1.0, program_hash="a"), Side(1.5, program_hash="a")
-    assert doubt(older, newer, QUIET, QUIET).hint is None
+def test_nothing_is_likely_of_the_same_program():
+    older, newer = reading(1.0, QUIET, program_hash="a"), reading(1.5, QUIET, program_hash="a")
+    assert unpaired(older, newer) == ("ambiguous", "values")
+    assert "same program" in judge(older, newer, [], exact=False).reason

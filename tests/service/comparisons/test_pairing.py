@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.comparisons.columns import CommitNumbers, DescribedSeries
+from pullback_service.comparisons.at_once import ReadingColumns
+from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
 from pullback_service.comparisons.judging import Stated
 from pullback_service.comparisons.outcomes import NO_SERIES, Shape
@@ -21,13 +22,17 @@ SERIES = range(10, 18)
 point = st.tuples(
     st.sampled_from(SERIES), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0, 1]), st.sampled_from([False, False, True])
 )  # fmt: skip
-points = st.lists(point, max_size=12)
+points = st.lists(point, max_size=12, unique_by=lambda each: each[0])
+"""One reading a series, of a value, a method and whether its count is doubted."""
 
 
 def numbers(found):
     series, values, methods, doubted = zip(*found, strict=True) if found else ((), (), (), ())
-    return CommitNumbers(
-        np.array(series, np.int64), np.array(values, np.float64), np.array(methods, np.intp), np.array(doubted, bool)
+    zeros = [0] * len(series)
+    consistent = [not each for each in doubted]
+    return CommitReadings(
+        np.array(series, np.int64),
+        ReadingColumns.of(values, *[zeros] * 7, methods, zeros, zeros, consistent),
     )
 
 
@@ -44,9 +49,8 @@ def named(series_id):
 
 
 def is_unusual(older, newer, *, exact):
-    several = len(older) > 1 or len(newer) > 1
     differs = bool(older and newer) and older[-1][2] != newer[-1][2]
-    return several or differs or (exact and any(each[3] for each in (*older, *newer)))
+    return differs or (exact and any(each[3] for each in (*older, *newer)))
 
 
 @given(points, points, st.booleans())
@@ -80,8 +84,8 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
         unusual = is_unusual(before, now, exact=exact)
         assert bool(found.unusual[at]) == unusual
         if not unusual:
-            assert not before or found.reference_value[at] == before[0][1]
-            assert not now or found.candidate_value[at] == now[0][1]
+            assert not before or found.reference.value[at] == before[0][1]
+            assert not now or found.candidate.value[at] == now[0][1]
     assert len(seen) == len(found.place)
     assert seen.keys() == older.keys() | newer.keys()
 

@@ -7,17 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from pullback_service.application import create_service
 from pullback_service.importers import limits, registry
-from pullback_service.settings import Settings
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "uploading.md").read_text()
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
@@ -35,21 +30,6 @@ FILES = {
     "bencher.json": "bencher/measures.json",
     "conbench.json": "conbench/results.json",
 }
-
-
-@pytest.fixture
-def url(database_url):
-    """Address of a service that listens."""
-    app = create_service(Settings(database_url=database_url))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Agents that do as they are told, and time that can be turned."""
 
+import asyncio
 from datetime import timedelta
 from itertools import count
 
 import pytest
 from sqlalchemy import text
+
+from pullback_service.runtime import runtime_of
 
 _numbers = count()
 
@@ -73,6 +76,19 @@ def enroll(client):
         return AgentOfTests(client, response.json()["agent_id"], response.json()["machine_id"], enrolment["machine"])
 
     return enroll
+
+
+@pytest.fixture
+def seated(client):
+    """Wait until so many claims wait for a job."""
+
+    async def seated(number):
+        bell = runtime_of(client._transport.app).bell
+        async with asyncio.timeout(10):
+            while sum(seat.abilities is not None for seat in bell._seats) < number:  # noqa: ASYNC110 - a look from outside
+                await asyncio.sleep(0.01)
+
+    return seated
 
 
 @pytest.fixture

@@ -126,17 +126,17 @@ async def test_a_ring_while_a_seat_is_looking_makes_it_look_again(bell, take_sea
 
 
 @pytest.mark.anyio
-async def test_many_agents_share_many_jobs(client, enroll, queue):
+async def test_many_agents_share_many_jobs(enroll, queue, seated):
     agents = [await enroll(machine=f"machine {number}", labels={"fleet": "a"}) for number in range(6)]
     claims = [asyncio.create_task(agent.claim(wait_s=20)) for agent in agents]
-    await asyncio.sleep(0.3)
+    await seated(len(agents))
     jobs = {(await queue(commit=number + 1))["id"] for number in range(6)}
     answers = await asyncio.gather(*claims)
     assert {answer.json()["job"]["id"] for answer in answers} == jobs
 
 
 @pytest.mark.anyio
-async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(client, enroll, queue, database):
+async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(client, enroll, queue, seated, database):
     """Two hundred better jobs wait for a machine that is away, and agents that cannot take the one job are left in peace."""
     away = await enroll()
     others = [
@@ -156,9 +156,7 @@ async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(c
     agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
     waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
     bell = runtime_of(client._transport.app).bell
-    async with asyncio.timeout(5):
-        while sum(seat.abilities is not None for seat in bell._seats) < len(agents):  # noqa: ASYNC110 - a look from outside
-            await asyncio.sleep(0.02)
+    await seated(len(agents))
     reference = {"sha": "e" * 40}
     job = await queue(500, kind="compare", reference=reference, requires={"fleet": "a"})
     answer = await waiting[-1]

@@ -90,16 +90,23 @@ async def test_the_log_of_a_job_that_has_ended_is_sent_once(client, lease):
 
 
 @pytest.mark.anyio
-async def test_what_is_written_and_what_happens_comes_as_it_does(client, lease):
+async def test_what_is_written_and_what_happens_comes_as_it_does(client, lease, monkeypatch):
+    written, sent = streaming._event, []
+
+    def event(name, data, place=None):
+        sent.append((name, getattr(data, "phase", None)))
+        return written(name, data, place)
+
+    monkeypatch.setattr(streaming, "_event", event)
     job = lease.claim["job"]
     stream = asyncio.create_task(client.get(url(job)))
     await until(lambda: runtime(client).watch.held == 1)
     await lease.log(0, b"one ")
     await lease.heartbeat(phase="measure", progress={"done": 1, "total": 2, "message": "poly9"})
-    await asyncio.sleep(0.1)
+    await until(lambda: ("job", "measure") in sent)
     euro = "€".encode()
     await lease.log(4, b"two " + euro[:1])
-    await asyncio.sleep(0.1)
+    await until(lambda: sent.count(("log", None)) == 2)
     await lease.log(9, euro[1:] + b" three")
     await lease.fail("cancelled")
     answer = await stream
@@ -206,8 +213,7 @@ async def test_while_nothing_happens_there_are_signs_of_life_and_no_connection_i
     monkeypatch.setattr(watching, "LOOK_EVERY_S", 60)
     stream = asyncio.create_task(client.get(url(lease.claim["job"]), params={"wait_s": 0.5}))
     await until(lambda: runtime(client).watch.held == 1)
-    await asyncio.sleep(0.1)
-    assert runtime(client).database.engine.pool.checkedout() == 0
+    await until(lambda: runtime(client).database.engine.pool.checkedout() == 0)
     events, comments = events_of((await stream).text)
     assert [name for name, _, _ in events] == ["job"]
     assert comments >= 3

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.reports.copying import LINES_AT_ONCE, ending_of, lines
+from pullback_service.readings import copying as readings
+from pullback_service.readings.pooling import MeasuredPoint, pool
+from pullback_service.reports.copying import endings_of, lines
 from pullback_service.reports.parts import PointPart, SeriesPart
 from pullback_service.reports.ratios import Ratio
 
@@ -18,6 +20,10 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 def point(**changes):
     given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "ratio": None, "doubt": None}
     return PointPart(series=SERIES, path="$", **{**given, **changes})
+
+
+def ending_of(measured):
+    return endings_of(measured)[0]
 
 
 def test_what_is_missing_is_null():
@@ -42,12 +48,18 @@ def test_numbers_read_back_to_the_same_bits(value, processes):
     assert [float(one).hex() for one in fields[1].strip(b"{}").split(b",")] == [one.hex() for one in processes]
 
 
-@pytest.mark.parametrize("count", [0, 1, LINES_AT_ONCE, LINES_AT_ONCE + 1])
+@pytest.mark.parametrize("count", [0, 1, 3])
 def test_every_point_is_one_line(count):
     report, at = UUID(int=5), datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
-    pieces = list(lines(range(count), [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean"))
-    assert b"".join(pieces).splitlines() == [
+    written = lines(range(count), [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean")
+    assert b"".join(written).splitlines() == [
         b"%d\t9\t00000000-0000-0000-0000-000000000005\t2026-01-02T03:04:05.678900+00:00\tclean\tx" % id_
         for id_ in range(count)
     ]
-    assert all(piece.count(b"\n") <= LINES_AT_ONCE for piece in pieces)
+
+
+def test_the_reading_of_a_point_alone_is_computed_beside_it():
+    ratio = Ratio("unfused", -0.5, -1.0, 0.25, 7, "faster")
+    measured = point(value=2.0, process_values=[1.0, 2.0, 3.0], ratio=ratio, method="cpu", program_hash="ab")
+    alone = MeasuredPoint(2.0, [1.0, 2.0, 3.0], method="cpu", program_hash="ab", **ratio._asdict())
+    assert endings_of(measured)[1] == readings.ending_of(pool([alone]))

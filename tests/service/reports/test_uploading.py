@@ -11,20 +11,10 @@ from sqlalchemy import func, select
 
 from pullback_service import worker
 from pullback_service.models import Commit, Comparison, Failure, Machine, Point, Project, Report, Series
-from pullback_service.reports import gathering, reading, receiving
 
 pytestmark = pytest.mark.anyio
 
 URL = "/api/v1/reports"
-
-
-@pytest.fixture(autouse=True, params=["when it is read", "while it is read"])
-def stored(request, monkeypatch):
-    """When reports are stored: large ones as their cases are read, here every one, case by case."""
-    if request.param == "while it is read":
-        for module in (receiving, reading):
-            monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
-        monkeypatch.setattr(gathering, "ENTRIES_AT_ONCE", 1)
 
 
 async def count(session, table):

@@ -56,7 +56,7 @@ async def test_several_reports_at_one_commit_are_one_cell(client, reports, sessi
     matrix = await queries.latest_matrix(session, await project_id(session))
     cell = times(matrix.cells)["dense_bias_act"]
     assert len(matrix.cells) == 4
-    assert cell.spread.n == 6
+    assert cell.spread.n == 9
     assert len(cell.report_ids) == 3
     assert cell.quality == "clean"
 

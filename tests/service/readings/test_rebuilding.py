@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, update
 
 from pullback_service.models import Point
-from pullback_service.series import recomputing
+from pullback_service.readings import rebuilding
 
 pytestmark = pytest.mark.anyio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 async def everything(session, *, write):
     looked_at, changed, last = 0, 0, 0
     while True:
-        batch = await recomputing.recompute_values(session, after_id=last, write=write)
+        batch = await rebuilding.rebuild_values(session, after_id=last, write=write)
         looked_at, changed = looked_at + batch.looked_at, changed + batch.changed
         if batch.last_id is None:
             return looked_at, changed
@@ -20,7 +20,7 @@ async def everything(session, *, write):
 
 
 async def test_values_are_made_again_bit_for_bit(client, reports, database, monkeypatch):
-    monkeypatch.setattr(recomputing, "POINTS_AT_ONCE", 3)
+    monkeypatch.setattr(rebuilding, "VALUES_AT_ONCE", 3)
     uneven = reports.variant("fused", seconds=[0.1, 0.3, 0.7, 0.2])
     for number in range(1, 5):
         case = reports.case(variants=[reports.variant("unfused"), uneven])

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.series.pooling import pooled_spread, pooled_value, speaker, spread_of
+from pullback_service.readings.pooling import (
+    MeasuredPoint,
+    pool,
+    pooled_spread,
+    pooled_value,
+    speaker,
+    spread_of,
+    weighted_spread,
+)
 
 
 @dataclass
@@ -29,16 +37,40 @@ def rolled_up(values):
     return Measured(spread.median, None, "clean", None, spread.n, spread.low, spread.q25, spread.q75, spread.high)
 
 
-def test_process_values_of_clean_reports_are_pooled():
+def test_process_values_of_reports_that_scatter_alike_are_pooled():
     points = [Measured(2.0, [1.0, 2.0, 3.0]), Measured(9.0, [8.0, 9.0])]
     assert pooled_value(points) == 3.0
     assert pooled_spread(points).n == 5
 
 
-def test_contaminated_reports_count_only_when_there_is_nothing_else():
-    bad = Measured(9.0, [9.0], quality="contaminated")
-    assert pooled_value([Measured(1.0, [1.0]), bad]) == 1.0
-    assert pooled_value([bad]) == 9.0
+def test_a_report_that_scatters_widely_counts_for_little():
+    quiet = Measured(1.0, [0.99, 1.0, 1.0, 1.01, 1.02])
+    busy = Measured(1.6, [1.1, 1.4, 1.6, 1.9, 2.3], quality="contaminated")
+    assert pooled_value([quiet, busy]) == pytest.approx(1.0, abs=0.02)
+    assert pooled_value([busy, quiet]) == pooled_value([quiet, busy])
+    assert pooled_value([busy]) == 1.6
+    assert pooled_spread([quiet, busy]).n == 10
+
+
+def test_a_reading_is_busy_where_no_report_is_clean():
+    bad = MeasuredPoint(9.0, [9.0], quality="contaminated")
+    assert pool([bad]).quality == "busy"
+    assert pool([MeasuredPoint(1.0, [1.0]), bad]).quality == "clean"
+
+
+def test_a_reading_is_consistent_where_every_process_of_every_report_counted_the_same():
+    assert pool([MeasuredPoint(4.0), MeasuredPoint(4.0, [4.0, 4.0])]).consistent
+    assert not pool([MeasuredPoint(4.0), MeasuredPoint(5.0)]).consistent
+    assert not pool([MeasuredPoint(4.0, [4.0, 5.0])]).consistent
+    assert pool([MeasuredPoint(4.0), MeasuredPoint(5.0)]).value == 5.0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
+def test_equal_weights_weigh_nothing(values):
+    plain, weighted = spread_of(values), weighted_spread(values, [0.25] * len(values))
+    assert [weighted.low, weighted.q25, weighted.median, weighted.q75, weighted.high] == pytest.approx(
+        [plain.low, plain.q25, plain.median, plain.q75, plain.high], abs=1e-6
+    )
 
 
 def test_an_exact_metric_is_what_the_newest_report_counted():
@@ -52,6 +84,14 @@ def test_the_ratio_with_the_most_groups_speaks_and_the_newest_among_equals():
     assert speaker([few, many]) is many
     assert speaker([many, newer, few]) is newer
     assert speaker([Measured(4, n=40, quality="contaminated"), few]) is few
+    busy = Measured(4, n=40, quality="contaminated")
+    assert speaker([Measured(5, n=6, quality="contaminated"), busy]) is busy
+
+
+def test_a_busy_report_of_too_few_processes_is_left_out_where_there_are_others():
+    clean, busy = Measured(1.0, [1.0]), Measured(9.0, [9.0], quality="contaminated")
+    assert pooled_value([clean, busy]) == 1.0
+    assert pooled_value([busy, busy]) == 9.0
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))

@@ -1,0 +1,1 @@
+"""Readings: a series at a commit, pooled over its reports and stored."""

@@ -1,0 +1,252 @@
+"""The projection of points to readings: kept with every upload, made again from the points where something else changed.
+
+Each reading is a function of the points of one series at one commit (`pooling.pool`), and whoever adds or changes points
+computes those that it touches again, in the same transaction. Commits that were stored before there were readings are not
+`projected`: a background task works them off, newest first, a few in a transaction, while uploads go on.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, LiteralString
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.copy_text import in_pieces
+from pullback_service.database import Database
+from pullback_service.ids import CommitId, SeriesId
+from pullback_service.readings.copying import COPY_READINGS, beginning_of, ending_of, line
+from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, pool
+from pullback_service.readings.queries import columns_of
+from pullback_service.readings.reading import COLUMNS, Reading, reading_of
+
+POINTS_AT_ONCE = 20_000
+COMMITS_AT_ONCE = 50
+"""In one transaction of the background task, unless they have more points than are read at once."""
+
+POINT_COLUMNS: LiteralString = """
+point.series_id, point.commit_id, point.ordered_at, point.report_id, point.value, point.process_values, point.process_count,
+point.process_low, point.process_q25, point.process_q75, point.process_high, point.baseline, point.log_ratio, point.low,
+point.high, point.n, point.outcome, point.quality, report.dirty, point.method, point.program_hash
+"""
+_LOCK: LiteralString = """
+SELECT pg_advisory_xact_lock(hashtextextended('readings ' || id, 0)) FROM unnest(%(commits)s::bigint[]) id ORDER BY id
+"""
+_KNOWN: LiteralString = """
+SELECT commit.id, commit.projected,
+       ARRAY (SELECT series_id FROM reading WHERE commit_id = commit.id AND series_id = ANY (%(series)s::bigint[]))
+  FROM commit
+ WHERE commit.id = ANY (%(commits)s::bigint[])
+"""
+_OF_PAIRS: LiteralString = f"""
+SELECT {POINT_COLUMNS}
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
+  JOIN point USING (series_id, commit_id)
+  JOIN report ON report.id = point.report_id
+ ORDER BY point.series_id, point.commit_id, point.id
+"""  # noqa: S608 - our own words
+_OF_COMMITS: LiteralString = f"""
+SELECT {POINT_COLUMNS}
+  FROM point
+  JOIN report ON report.id = point.report_id
+ WHERE point.commit_id = ANY (%(commits)s::bigint[])
+ ORDER BY point.series_id, point.commit_id, point.id
+"""  # noqa: S608 - our own words
+_REMOVE_PAIRS: LiteralString = """
+DELETE FROM reading
+ USING unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
+ WHERE reading.series_id = touched.series_id AND reading.commit_id = touched.commit_id
+"""
+_SEVERAL: LiteralString = """
+SELECT series_id, commit_id
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
+ WHERE reading.reports > 1
+"""
+_UNPROJECTED: LiteralString = """
+SELECT id FROM commit WHERE NOT projected ORDER BY id DESC LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+_UNPROJECTED_AMONG: LiteralString = """
+SELECT id FROM commit WHERE NOT projected AND id = ANY (%(commits)s::bigint[])
+"""
+_POINTS_AT: LiteralString = "SELECT count(*) FROM point WHERE commit_id = %(commit)s"
+_REMOVE_COMMITS: LiteralString = "DELETE FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"
+_PROJECTED: LiteralString = "UPDATE commit SET projected = true WHERE id = ANY (%(commits)s::bigint[])"
+_WAITING: LiteralString = "SELECT count(*) FROM commit WHERE NOT projected"
+_STORED: LiteralString = f"SELECT {COLUMNS} FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"  # noqa: S608 - our own words
+
+
+@dataclass(frozen=True, slots=True)
+class NewPoints:
+    """What an upload added at a commit: the series of its points, and of each what is known of a reading of it alone."""
+
+    commit_id: CommitId
+    ordered_at: datetime
+    report_id: UUID
+    quality: str
+    dirty: bool
+    series_ids: Sequence[SeriesId]
+    endings: Sequence[bytes]
+
+
+async def keep_readings(session: AsyncSession, uploads: Sequence[NewPoints]) -> None:
+    """Readings of everything that uploads touch, whose points are stored already in this transaction.
+
+    A series that nobody else measured at its commit has the reading that was computed beforehand; others are computed from
+    all points. Uploads for one commit take turns from here on, so that each sees the points of the one before.
+    Index: pk_commit, pk_reading; for others ix_point_commit_id_series_id, pk_report.
+    """
+    commits = {"commits": statements.array_of({upload.commit_id for upload in uploads})}
+    await statements.run(session, _LOCK, commits)
+    touched = Counter((series, upload.commit_id) for upload in uploads for series in upload.series_ids)
+    of_series = {"series": statements.array_of({series for series, _ in touched})}
+    known = await statements.rows(session, _KNOWN, commits | of_series)
+    shared = {(series, commit) for commit, _, there in known for series in there}
+    unprojected = {commit for commit, is_projected, _ in known if not is_projected}
+    again = [pair for pair, times in touched.items() if times > 1 or pair in shared or pair[1] in unprojected]
+    if len(again) < len(touched):
+        await _copy(session, _alone(uploads, frozenset(again)))
+    if again:
+        await compute_again(session, again)
+
+
+def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> Iterator[bytes]:
+    for upload in uploads:
+        beginning = beginning_of(
+            upload.commit_id,
+            upload.ordered_at,
+            upload.report_id,
+            1,
+            quality=_quality(upload.quality),
+            dirty=upload.dirty,
+        )
+        for series_id, ending in zip(upload.series_ids, upload.endings, strict=True):
+            if (series_id, upload.commit_id) not in again:
+                yield line(series_id, beginning, ending)
+
+
+async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
+    """Readings of (series, commit) pairs from their points. Index: pk_reading, ix_point_commit_id_series_id, pk_report."""
+    values = columns_of(pairs)
+    await statements.run(session, _REMOVE_PAIRS, values)
+    await _copy(session, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
+
+
+async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
+    """Readings of those pairs that several reports are behind: of one alone, the five numbers are what they were.
+
+    Index: pk_reading; as `compute_again`.
+    """
+    pairs = set(pairs)
+    values = columns_of(pairs)
+    await statements.run(session, _LOCK, {"commits": statements.array_of({commit for _, commit in pairs})})
+    several = [(series, commit) for series, commit in await statements.rows(session, _SEVERAL, values)]
+    if several:
+        await compute_again(session, several)
+
+
+async def project_next(session: AsyncSession) -> int:
+    """Project some commits that are not, newest first; how many there were.
+
+    Index: ix_commit_unprojected, ix_point_commit_id_series_id, pk_report.
+    """
+    chosen: list[int] = []
+    points = 0
+    for (commit_id,) in await statements.rows(session, _UNPROJECTED, {"most": COMMITS_AT_ONCE}):
+        counted = await statements.row(session, _POINTS_AT, {"commit": commit_id})
+        points += counted[0] if counted else 0
+        if chosen and points > POINTS_AT_ONCE:
+            break
+        chosen.append(commit_id)
+    if chosen:
+        await _project(session, chosen)
+    return len(chosen)
+
+
+async def _project(session: AsyncSession, commit_ids: Sequence[int]) -> None:
+    commits = {"commits": statements.array_of(commit_ids)}
+    await statements.run(session, _LOCK, commits)
+    await statements.run(session, _REMOVE_COMMITS, commits)
+    await _copy(session, _lines(await statements.rows(session, _OF_COMMITS, commits, binary=True)))
+    await statements.run(session, _PROJECTED, commits)
+
+
+async def project_everything(database: Database) -> AsyncIterator[int]:
+    """Project all commits that are not, each batch a transaction; how many were projected so far."""
+    done = 0
+    while True:
+        async with database.writing.begin() as session:
+            projected = await project_next(session)
+        if not projected:
+            return
+        done += projected
+        yield done
+
+
+async def unprojected(session: AsyncSession) -> int:
+    """How many commits are not projected. Index: ix_commit_unprojected."""
+    found = await statements.row(session, _WAITING, {})
+    return found[0] if found else 0
+
+
+async def wrong_readings(session: AsyncSession, commit_ids: Sequence[int]) -> set[tuple[int, int]]:
+    """The (series, commit) pairs of commits whose reading is missing, left over or not what their points say.
+
+    Uploads for these commits wait meanwhile. Index: pk_reading, ix_point_commit_id_series_id, pk_report.
+    """
+    commits = {"commits": statements.array_of(commit_ids)}
+    await statements.run(session, _LOCK, commits)
+    computed = set(readings_of(await statements.rows(session, _OF_COMMITS, commits, binary=True)))
+    stored = {Reading._make(row) for row in await statements.rows(session, _STORED, commits, binary=True)}
+    return {each[:2] for each in computed ^ stored}
+
+
+async def renew(session: AsyncSession, commit_ids: Sequence[int], wrong: Collection[tuple[int, int]]) -> None:
+    """Compute wrong readings again, and project those of some commits that are not. Index: as `compute_again`, pk_commit."""
+    if wrong:
+        await compute_again(session, wrong)
+    commits = {"commits": statements.array_of(commit_ids)}
+    missing = [commit_id for (commit_id,) in await statements.rows(session, _UNPROJECTED_AMONG, commits)]
+    if missing:
+        await _project(session, missing)
+
+
+def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
+    """The readings of points as `POINT_COLUMNS`, sorted by series and commit and then oldest first."""
+    return (reading_of(*each) for each in _pooled(rows))
+
+
+def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
+    for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
+        points = list(group)
+        measured = [MeasuredPoint(*point[4:]) for point in points]
+        pooled = pool(measured)
+        yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
+
+
+def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
+    counted = counting(measured)
+    found: UUID = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
+    return found
+
+
+def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    for series_id, commit_id, ordered_at, report_id, reports, pooled in _pooled(rows):
+        beginning = beginning_of(commit_id, ordered_at, report_id, reports, quality=pooled.quality, dirty=pooled.dirty)
+        yield line(series_id, beginning, ending_of(pooled))
+
+
+def _quality(stored: str) -> str:
+    return CLEAN if stored == CLEAN else BUSY
+
+
+async def _copy(session: AsyncSession, lines: Iterable[bytes]) -> None:
+    driver = await statements.driver_of(session)
+    async with driver.cursor() as cursor, cursor.copy(COPY_READINGS) as copy:
+        for piece in in_pieces(lines):
+            await copy.write(piece)

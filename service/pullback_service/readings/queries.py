@@ -1,0 +1,58 @@
+"""Reading readings."""
+
+from collections.abc import Collection, Mapping
+from typing import LiteralString
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.readings.reading import COLUMNS, Reading
+
+_AT_PAIRS: LiteralString = f"""
+SELECT {COLUMNS}
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
+"""  # noqa: S608 - our own words
+_REPORTS: LiteralString = """
+SELECT series_id, commit_id, array_agg(report_id ORDER BY point.id)
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN point USING (series_id, commit_id)
+ GROUP BY series_id, commit_id
+"""
+_PROCESSES: LiteralString = """
+SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
+"""
+
+
+async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Reading]:
+    """Readings by (series, commit), of projects that were found. Index: pk_reading."""
+    if not pairs:
+        return {}
+    rows = await statements.rows(session, _AT_PAIRS, columns_of(pairs), binary=True)
+    return {(row[0], row[1]): Reading._make(row) for row in rows}
+
+
+async def reports_behind(
+    session: AsyncSession, readings: Collection[Reading]
+) -> Mapping[tuple[int, int], tuple[UUID, ...]]:
+    """The reports behind each of some readings, oldest first. Index: where there are several, ix_point_commit_id_series_id."""
+    several = [reading[:2] for reading in readings if reading.reports > 1]
+    rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []
+    known = {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
+    return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
+
+
+async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
+    """What every process gave, as far as that is still kept. Index: ix_point_commit_id_series_id."""
+    values = {"series": reading.series_id, "commit": reading.commit_id}
+    rows = await statements.rows(session, _PROCESSES, values)
+    return tuple(value for (process_values,) in rows for value in process_values or ())
+
+
+def columns_of(pairs: Collection[tuple[int, int]]) -> dict[str, str]:
+    """Pairs of series and commit as two arrays, for `unnest`."""
+    return {
+        "series": statements.array_of(series for series, _ in pairs),
+        "commits": statements.array_of(commit for _, commit in pairs),
+    }

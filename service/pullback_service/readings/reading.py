@@ -1,0 +1,81 @@
+"""A reading as everything but the projection sees it."""
+
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from pullback_service.readings.pooling import Pooled, Spread
+
+
+class Reading(NamedTuple):
+    """A series at a commit, its reports pooled. Fields are those of the table, in the order of `COLUMNS`."""
+
+    series_id: int
+    commit_id: int
+    ordered_at: datetime
+    report_id: UUID
+    reports: int
+    quality: str
+    dirty: bool
+    value: float
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    consistent: bool
+    method: str | None
+    program_hash: str | None
+
+    @property
+    def spread(self) -> Spread | None:
+        """Five numbers about the pooled process values; None of a count."""
+        low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
+        if self.process_count is None or low is None or q25 is None or q75 is None or high is None:
+            return None
+        return Spread(self.process_count, low, q25, self.value, q75, high)
+
+
+COLUMNS: Final[LiteralString] = """
+reading.series_id, reading.commit_id, reading.ordered_at, reading.report_id, reading.reports, reading.quality, reading.dirty,
+reading.value, reading.process_count, reading.process_low, reading.process_q25, reading.process_q75, reading.process_high,
+reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n, reading.outcome, reading.consistent,
+reading.method, reading.program_hash
+"""
+
+
+def reading_of(
+    series_id: int, commit_id: int, ordered_at: datetime, report_id: UUID, reports: int, pooled: Pooled
+) -> Reading:
+    """The reading of a series at a commit of so many reports, of which one speaks for counts."""
+    spread = pooled.spread
+    return Reading(
+        series_id=series_id,
+        commit_id=commit_id,
+        ordered_at=ordered_at,
+        report_id=report_id,
+        reports=reports,
+        quality=pooled.quality,
+        dirty=pooled.dirty,
+        value=pooled.value,
+        process_count=None if spread is None else spread.n,
+        process_low=None if spread is None else spread.low,
+        process_q25=None if spread is None else spread.q25,
+        process_q75=None if spread is None else spread.q75,
+        process_high=None if spread is None else spread.high,
+        baseline=pooled.baseline,
+        log_ratio=pooled.log_ratio,
+        low=pooled.low,
+        high=pooled.high,
+        n=pooled.n,
+        outcome=pooled.outcome,
+        consistent=pooled.consistent,
+        method=pooled.method,
+        program_hash=pooled.program_hash,
+    )

@@ -1,0 +1,133 @@
+"""Computing again what is stored beside the raw values, with the code that computed it first.
+
+For after a release that computes something differently, or a hand in the database. Values that were rolled up stay: what
+they were made of is gone.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import median
+from typing import LiteralString, Protocol
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import list_projects, refresh_counts
+from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
+from pullback_service.series.models import Point
+
+VALUES_AT_ONCE = 5_000
+COMMITS_AT_ONCE = 200
+
+_COMMITS: LiteralString = """
+SELECT id, projected, (SELECT count(*) FROM point WHERE commit_id = commit.id)
+  FROM commit
+ WHERE id > %(after)s
+ ORDER BY id
+ LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A batch: how many values were looked at, how many were wrong, and the last id of the batch (None at the end)."""
+
+    looked_at: int
+    changed: int
+    last_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Values of points, and readings."""
+
+    values: Rebuilt
+    readings: Rebuilt
+
+
+async def rebuild_values(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+    """Medians of process values, for one batch of points in the order of their ids. Index: pk_point."""
+    rows = (
+        await session.execute(
+            select(Point.id, Point.value, Point.process_values)
+            .where(Point.id > after_id, Point.process_values.is_not(None))
+            .order_by(Point.id)
+            .limit(VALUES_AT_ONCE)
+        )
+    ).all()
+    wrong = [{"of_id": row.id, "now": middle} for row in rows if (middle := median(row.process_values)) != row.value]
+    if wrong and write:
+        connection = await session.connection()  # not the session: of many rows it would ask for their keys
+        await connection.execute(
+            update(Point).where(Point.id == bindparam("of_id")).values(value=bindparam("now")), wrong
+        )
+    return Rebuilt(len(rows), len(wrong), rows[-1].id if rows else None)
+
+
+async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+    """Readings of one batch of commits in the order of their ids. Index: pk_commit; as `wrong_readings`.
+
+    Of commits that are not projected nothing is wrong; where `write` is said they are projected.
+    """
+    found = await statements.rows(session, _COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE})
+    through = accumulate(points for *_, points in found)
+    batch = [row for row, total in zip(found, through, strict=True) if row is found[0] or total <= POINTS_AT_ONCE]
+    points = sum(points for *_, points in batch)
+    known = [commit_id for commit_id, is_projected, _ in batch if is_projected]
+    wrong = await wrong_readings(session, known)
+    if write:
+        await renew(session, [commit_id for commit_id, *_ in batch], wrong)
+    return Rebuilt(points, len(wrong), batch[-1][0] if batch else None)
+
+
+async def count_wrong_readings(url: str) -> int:
+    """How many readings of a database are not what their points say."""
+    database = Database(url, pool_size=1)
+    try:
+        return (await _all_batches(database, rebuild_readings, write=False)).changed
+    finally:
+        await database.close()
+
+
+async def rebuild_everything(url: str, *, write: bool) -> Everything:
+    """All values and readings, batch by batch, each a transaction; then the counts of all projects."""
+    database = Database(url, pool_size=1)
+    try:
+        values = await _all_batches(database, rebuild_values, write=write)
+        readings = await _all_batches(database, rebuild_readings, write=write)
+        if write:
+            async with database.writing.begin() as session:
+                for project in await list_projects(session):
+                    await refresh_counts(session, ProjectId(project.id))
+    finally:
+        await database.close()
+    return Everything(values, readings)
+
+
+async def project_all(url: str) -> int:
+    """Project every commit that is not, as a worker does; how many there were."""
+    database, done = Database(url, pool_size=1), 0
+    try:
+        async for so_far in project_everything(database):
+            done = so_far
+    finally:
+        await database.close()
+    return done
+
+
+class _Batch(Protocol):
+    async def __call__(self, session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt: ...
+
+
+async def _all_batches(database: Database, rebuild: _Batch, *, write: bool) -> Rebuilt:
+    looked_at, changed, last_id = 0, 0, 0
+    while True:
+        async with database.writing.begin() as session:
+            batch = await rebuild(session, after_id=last_id, write=write)
+        looked_at, changed = looked_at + batch.looked_at, changed + batch.changed
+        if batch.last_id is None:
+            return Rebuilt(looked_at, changed, None)
+        last_id = batch.last_id

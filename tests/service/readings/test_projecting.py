@@ -1,0 +1,198 @@
+"""Readings are what the points say, whatever happened in whatever order."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select, text
+
+from pullback_service.checking import check
+from pullback_service.models import Commit, Report, StoredReading
+from pullback_service.readings import projecting, rebuilding
+from pullback_service.readings.projecting import project_everything, project_next, unprojected, wrong_readings
+from pullback_service.reports import retention
+
+pytestmark = pytest.mark.anyio
+
+
+async def wrong(database):
+    async with database.writing.begin() as session:
+        commits = (await session.scalars(select(Commit.id).where(Commit.projected))).all()
+        return await wrong_readings(session, commits)
+
+
+async def upload(client, report):
+    answer = await client.post("/api/v1/reports", json=report)
+    assert answer.status_code == 201, answer.text
+
+
+async def test_an_upload_makes_a_reading_of_each_of_its_points(client, reports, database, session):
+    await upload(client, reports.report(1))
+    rows = (
+        await session.execute(select(StoredReading.value, StoredReading.reports, StoredReading.process_count))
+    ).all()
+    assert sorted(rows, key=lambda row: row.value) == [(0.6, 1, 3), (1.0, 1, 3), (1024.0, 1, None), (4096.0, 1, None)]
+    assert not await wrong(database)
+
+
+async def test_a_second_report_of_a_commit_is_pooled_with_the_first(client, reports, database, looking):
+    await upload(client, reports.report(1))
+    slower = reports.case(variants=[reports.variant("unfused", seconds=(1.2, 1.3, 1.1))], paired=[])
+    await upload(client, reports.report(1, cases=[slower], quality="contaminated"))
+    found = (
+        await looking.execute(
+            select(StoredReading.value, StoredReading.process_count, StoredReading.quality, StoredReading.reports)
+            .where(StoredReading.process_count.is_not(None))
+            .order_by(StoredReading.process_count)
+        )
+    ).all()
+    assert found == [(0.6, 3, "clean", 1), (1.1, 6, "clean", 2)]
+    assert not await wrong(database)
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "contaminated"]), st.integers(0, 3)),
+        st.tuples(st.just("parent"), st.integers(1, 3), st.integers(4, 6), st.just(0)),
+        st.tuples(st.just("roll up"), st.integers(0, 1), st.just(0), st.just(0)),
+        st.tuples(st.just("forget"), st.integers(1, 3), st.just(0), st.just(0)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps)
+def test_readings_are_what_the_points_say_in_any_order_of_uploads_parents_and_retention(send, run, reports, taken):
+    run(empty)
+    for what, commit, more, seed in taken:
+        if what == "upload":
+            seconds = [(1.0, 1.1, 0.9), (1.3, 1.2, 1.9, 1.1), (0.5,), (2.0, 2.0)][seed]
+            variants = [reports.variant("unfused", seconds=seconds, array_bytes=4096.0 + seed // 3)]
+            case = reports.case(variants=variants, paired=[])
+            answer = send("POST", "/api/v1/reports", json=reports.report(commit, cases=[case], quality=more))
+            assert answer.status_code == 201, answer.text
+        elif what == "parent":  # told later: the commit moves behind it, and so does everything measured there
+            child = {"sha": reports.sha(commit), "parents": [reports.sha(commit - 1)]}
+            parent = {"sha": reports.sha(commit - 1), "authored_at": f"202{more}-01-01T00:00:00Z"}
+            log = {"project": "demo", "branch": "main", "commits": [child, parent]}
+            answer = send("POST", "/api/v1/commits", json=log)
+            assert answer.status_code in {200, 404}, answer.text  # 404 before the first upload made the project
+        elif what == "roll up":
+            run(roll_up)
+        else:  # as an earlier release would have stored it
+            run(forget, reports.sha(commit))
+        assert run(wrong) == set()
+    run(project)
+    assert run(wrong) == set()
+    assert run(misplaced) == 0
+
+
+@pytest.fixture
+def run(database_url):
+    """Call a function with a database, from a test that is no coroutine."""
+    from anyio.from_thread import start_blocking_portal
+
+    from pullback_service.database import Database
+
+    with start_blocking_portal() as portal:
+        database = Database(database_url)
+        yield lambda function, *rest: portal.call(function, database, *rest)
+        portal.call(database.close)
+
+
+async def empty(database):
+    async with database.writing.begin() as session:
+        await session.execute(text("TRUNCATE project CASCADE"))
+
+
+async def roll_up(database):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE project SET raw_days = 1"))
+        await session.execute(text("UPDATE report SET received_at = received_at - interval '2 days'"))
+    await retention.apply(database)
+
+
+async def forget(database, sha):
+    async with database.writing.begin() as session:
+        await session.execute(
+            text("DELETE FROM reading USING commit WHERE commit.id = reading.commit_id AND sha = :sha"), {"sha": sha}
+        )
+        await session.execute(text("UPDATE commit SET projected = false WHERE sha = :sha"), {"sha": sha})
+
+
+async def project(database):
+    async for _ in project_everything(database):
+        pass
+    async with database.reading() as session:
+        assert await unprojected(session) == 0
+
+
+async def misplaced(database):
+    async with database.writing.begin() as session:
+        return await session.scalar(
+            text(
+                "SELECT count(*) FROM reading r JOIN commit c ON c.id = r.commit_id WHERE r.ordered_at <> c.ordered_at"
+            )
+        )
+
+
+async def test_what_an_earlier_release_stored_is_projected_newest_first_a_few_at_a_time(
+    client, reports, database, monkeypatch
+):
+    for number in range(1, 6):
+        await upload(client, reports.report(number))
+        await forget(database, reports.sha(number))
+    monkeypatch.setattr(projecting, "POINTS_AT_ONCE", 8)  # two commits
+    done = []
+    for _ in range(3):
+        async with database.writing.begin() as session:
+            await project_next(session)
+            rows = await session.scalars(select(Commit.sha).where(Commit.projected).order_by(Commit.id))
+            done.append([int(sha, 16) for sha in rows])
+    assert done == [[4, 5], [2, 3, 4, 5], [1, 2, 3, 4, 5]]
+    assert not await wrong(database)
+
+
+async def test_who_compares_a_commit_that_is_not_projected_yet_is_told_so(client, reports, database):
+    for number in (1, 2):
+        await upload(client, reports.report(number))
+    asked = {"project": "demo", "base": reports.sha(1), "head": reports.sha(2)}
+    assert (await client.get("/api/v1/comparisons", params=asked)).json()["notes"] == []
+    await forget(database, reports.sha(2))
+    answer = (await client.get("/api/v1/comparisons", params=asked)).json()
+    assert "are being prepared" in answer["notes"][-1]
+    assert any("1 commit waits" in finding for finding in (await client.get("/status")).json()["findings"])
+    await project(database)
+    assert (await client.get("/api/v1/comparisons", params=asked)).json()["notes"] == []
+
+
+async def test_a_database_is_checked_and_rebuilt(client, reports, database, database_url):
+    await upload(client, reports.report(1))
+    assert check(database_url) == []
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE reading SET value = 7 WHERE process_count IS NULL"))
+        await session.execute(text("DELETE FROM reading WHERE value = 0.6"))
+    assert check(database_url) == ["3 readings are not what the points of their series say: run `pullback db rebuild`."]
+    assert (await rebuilding.rebuild_everything(database_url, write=False)).readings.changed == 3
+    assert (await rebuilding.rebuild_everything(database_url, write=True)).readings.changed == 3
+    assert check(database_url) == []
+
+
+async def test_two_uploads_for_one_commit_at_once_are_both_in_its_readings(client, reports, database, monkeypatch):
+    """The second waits where the first has stored its points and not yet its readings."""
+    from anyio import create_task_group
+
+    first = datetime.now(UTC)
+    async with create_task_group() as tasks:
+        for place in range(6):
+            seconds = tuple(1 + place / 10 + process / 100 for process in range(3))
+            case = reports.case(variants=[reports.variant("unfused", seconds=seconds)], paired=[])
+            tasks.start_soon(upload, client, reports.report(1, cases=[case]))
+    assert datetime.now(UTC) - first < timedelta(seconds=30)
+    assert not await wrong(database)
+    async with database.reading() as session:
+        assert set(await session.scalars(select(StoredReading.reports))) == {6}
+        assert len((await session.scalars(select(Report.id))).all()) == 6
