@@ -14,7 +14,7 @@ if [ "${1:-}" = --coverage ]; then
     shift
 fi
 
-# Browser tests need a Chromium: the system's, else Debian's, else Playwright's own, else they skip themselves.
+# Browser tests need a Chromium: the system's, else Debian's, else Playwright's own, else they skip themselves; CI fails then.
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$chromium" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "pullback: installing Chromium for the browser tests"
@@ -28,10 +28,11 @@ with p() as playwright: print(playwright.chromium.executable_path)')
 fi
 if [ -z "$chromium" ]; then
     echo "pullback: NO CHROMIUM on this machine and none could be installed: THE BROWSER TESTS ARE SKIPPED" >&2
+    [ -z "${CI:-}" ] || exit 1
 fi
 export PULLBACK_CHROMIUM=$chromium
 
-# One invocation, so that one summary speaks for all; tests marked `serial` wait for the others and have the machine alone.
+# One invocation, so that one summary speaks for all.
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 if [ -n "$coverage" ]; then

@@ -11,13 +11,15 @@ import gc
 import os
 import shutil
 import tempfile
-from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
+from fcntl import LOCK_EX, flock
+from importlib.resources import files
 from pathlib import Path
 from uuid import uuid4
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.skipping import NoOtherSkips
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NO_COLOR", "1")
@@ -73,7 +75,9 @@ def _memory():
     return MEMORY if free >= ROOM_BYTES and not mounted.f_flag & os.ST_NOEXEC else None
 
 
-def pytest_configure():
+def pytest_configure(config):
+    if os.environ.get("CI"):
+        config.pluginmanager.register(NoOtherSkips())
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = Path(tempfile.mkdtemp(prefix="pb-", dir=_memory()))
         folder.chmod(0o755)  # where root runs the tests, the server's own account must reach its data
@@ -110,18 +114,6 @@ def pytest_collection():
 def pytest_collection_modifyitems(items):
     """The longest tests come first: they wait for processes while others compute, and one begun last would end alone."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("system", "browser")])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """A test marked `serial` waits for those of the other workers, which wait for it: it has the machine alone."""
-    folder = Path(os.environ[FOLDER_VARIABLE])
-    alone = item.get_closest_marker("serial") is not None
-    with (folder / "turnstile.lock").open("a") as turnstile, (folder / "machine.lock").open("a") as machine:
-        flock(turnstile, LOCK_EX)  # held while waiting, so that a stream of others cannot slip past
-        flock(machine, LOCK_EX if alone else LOCK_SH)
-        flock(turnstile, LOCK_UN)
-        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -186,8 +178,21 @@ def _chromium():
     return None
 
 
+FONTCONFIG = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig><include ignore_missing="yes">{system}</include><dir>{inter}</dir></fontconfig>"""
+
+
+@pytest.fixture(scope="session")
+def fontconfig(tmp_path_factory):
+    """A configuration of fontconfig: the system's fonts and Inter, which comes with the service."""
+    file = tmp_path_factory.mktemp("fonts") / "fonts.conf"
+    system = os.environ.get("FONTCONFIG_FILE", "/etc/fonts/fonts.conf")
+    file.write_text(FONTCONFIG.format(system=system, inter=files("fontpkg_inter") / "files"), encoding="utf-8")
+    return file
+
+
 @pytest.fixture(scope="module")
-def browser():
+def browser(fontconfig):
     """A headless Chromium that speaks to nobody but the application.
 
     Not for the whole session: Playwright keeps an event loop running in this thread, beside which no asynchronous test
@@ -208,6 +213,8 @@ def browser():
         "--disable-sync",
     )
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=flags)
+        chromium = playwright.chromium.launch(
+            executable_path=path, args=flags, env={**os.environ, "FONTCONFIG_FILE": str(fontconfig)}
+        )
         yield chromium
         chromium.close()

@@ -14,6 +14,6 @@ def test_importing_pullback_costs_little_more_than_importing_numpy():
     assert _import_seconds("import pullback") - _import_seconds("import numpy") < 0.150
 
 
-def test_importing_pullback_leaves_scipy_and_llvmlite_alone():
-    program = "import sys, pullback; print({'scipy', 'llvmlite'} & set(sys.modules))"
+def test_importing_pullback_leaves_scipy_llvmlite_and_torch_alone():
+    program = "import sys, pullback; print({'scipy', 'llvmlite', 'torch'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"

@@ -1,4 +1,4 @@
-"""`pullback compare`: whether a commit made gradients slower or hungrier than another one."""
+"""`pullback compare`: compare the gradients of two commits."""
 
 import json
 import sys
@@ -58,7 +58,7 @@ def compare(
 
     Exit status:
     0  no regression
-    3  a regression: slower, or more memory
+    3  a regression: slower, or more memory; also one that is only likely, as on a busy machine without an A/A control
     1  no regression, but something could not be compared
     2  wrong usage, also of a part of what was asked for, or a commit that cannot be built
     130, 143  interrupted by Ctrl-C or SIGTERM; what was measured is kept

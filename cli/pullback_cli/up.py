@@ -49,7 +49,6 @@ def up(
     settings.named_database_url()
 
     from pullback_cli.supervision.detached import start_detached
-    from pullback_cli.supervision.foreground import run_up
     from pullback_cli.supervision.plan import UpOptions
 
     options = UpOptions(
@@ -60,6 +59,8 @@ def up(
         with_agent=not no_agent,
     )
     if not detach:
+        from pullback_cli.supervision.foreground import run_up
+
         raise typer.Exit(run_up(options, settings, suite=suite))
     state, code, said = start_detached(options, suite=suite)
     if state is None:

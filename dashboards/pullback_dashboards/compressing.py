@@ -5,8 +5,7 @@ the wire (BREACH). Pages hold one secret, the proof of their forms, and that is 
 (`logins/cookies.py`); a secret that is shown once is in an answer that nobody stores, and such answers are left as they are.
 What else a reader may see is hidden in a name of random length in gzip's header, as Django does ("Heal the BREACH").
 
-A page that is sent in pieces is compressed piece by piece. Other streams are left alone, and so is the API, which answers
-programs.
+Streams are left alone, and so is the API, which answers programs.
 """
 
 import gzip
@@ -36,26 +35,20 @@ class Compressed:
             return
         takes = _takes_gzip(Headers(scope=scope).get("accept-encoding", ""))
         begun: Message | None = None
-        pieces: _Pieces | None = None
 
         async def compressing(message: Message) -> None:
-            nonlocal begun, pieces
+            nonlocal begun
             if message["type"] == "http.response.start" and _may_be_compressed(Headers(raw=message["headers"])):
                 begun = message
                 return
-            body, more = message.get("body", b""), message.get("more_body", False)
             if begun is not None:
-                headers = MutableHeaders(raw=begun["headers"])
-                headers.add_vary_header("accept-encoding")
-                if takes and (_is_page(headers) if more else len(body) >= _LEAST):
-                    pieces = _Pieces()
-                    headers["content-encoding"] = "gzip"
-            if pieces is not None:
-                message = {**message, "body": pieces.compressed(body, more=more)}
-            if begun is not None:
-                if pieces is not None and not more:
-                    headers["content-length"] = str(len(message["body"]))
                 start, begun = begun, None
+                headers = MutableHeaders(raw=start["headers"])
+                headers.add_vary_header("accept-encoding")
+                if takes and not message.get("more_body", False) and len(message.get("body", b"")) >= _LEAST:
+                    message = {**message, "body": _compressed(message["body"])}
+                    headers["content-encoding"] = "gzip"
+                    headers["content-length"] = str(len(message["body"]))
                 await send(start)
             await send(message)
 
@@ -72,10 +65,6 @@ def _may_be_compressed(headers: Headers) -> bool:
     )
 
 
-def _is_page(headers: Headers) -> bool:
-    return headers.get("content-type", "").startswith("text/html")
-
-
 def _takes_gzip(accepted: str) -> bool:
     for part in accepted.lower().split(","):
         coding, _, parameters = part.partition(";")
@@ -84,22 +73,9 @@ def _takes_gzip(accepted: str) -> bool:
     return False
 
 
-class _Pieces:
-    """An answer that is compressed as it comes, each piece whole."""
-
-    def __init__(self) -> None:
-        self._held = io.BytesIO()
-        name = "a" * secrets.randbelow(_LONGEST_NAME)
-        self._file = gzip.GzipFile(name, "wb", compresslevel=_LEVEL, fileobj=self._held, mtime=0)
-
-    def compressed(self, body: bytes, *, more: bool) -> bytes:
-        """What is to be sent for a piece."""
-        self._file.write(body)
-        if more:
-            self._file.flush()
-        else:
-            self._file.close()
-        sent = self._held.getvalue()
-        self._held.seek(0)
-        self._held.truncate()
-        return sent
+def _compressed(body: bytes) -> bytes:
+    held = io.BytesIO()
+    name = "a" * secrets.randbelow(_LONGEST_NAME)
+    with gzip.GzipFile(name, "wb", compresslevel=_LEVEL, fileobj=held, mtime=0) as file:
+        file.write(body)
+    return held.getvalue()

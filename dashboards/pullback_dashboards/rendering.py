@@ -93,7 +93,8 @@ def page(
     bar_project = project or coming_from
     body = _rendered(
         template,
-        **_opening(request, title),
+        title=title,
+        theme=theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
         path=path,
         address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
         feed=links.feed(project, machine=machine) if project is not None else None,
@@ -115,16 +116,6 @@ def page(
         here = str(request.base_url).rstrip("/") + path
         return markdown_twin(markdown_of(body, f"{here}?{query}" if query else here))
     return HTMLResponse(body, status_code=status, headers=headers_of(figure=figure is not None))
-
-
-def opening(request: Request, title: str) -> str:
-    """The beginning of the page of that title: what can be said before anything was read, and what browsers fetch first."""
-    return _rendered("opening.html", **_opening(request, title))
-
-
-def _opening(request: Request, title: str) -> dict[str, str | None]:
-    theme = request.cookies.get(_THEME)
-    return {"title": title, "theme": theme if theme in _THEMES else None}
 
 
 def headers_of(*, figure: bool) -> Mapping[str, str]:

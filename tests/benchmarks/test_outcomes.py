@@ -88,7 +88,7 @@ def test_busy_processes_end_with_their_block_however_it_is_left():
     seen = []
 
     def interrupted():
-        with busy(2) as ids:
+        with busy(*kinds(2)) as ids:
             seen.extend((each, psutil.pid_exists(each)) for each in ids)
             raise KeyboardInterrupt
 
@@ -112,14 +112,18 @@ def groups_of(factor, count):
     return [
         Group(
             {
-                REFERENCE: Timing(1, [1e-3] * 8),
-                TWIN: Timing(1, [1e-3 * (1 + 1e-4 * math.sin(number))] * 8),
-                **{name: Timing(1, [1e-3 * factor * (1 + 1e-4 * math.cos(number))] * 8) for name in CANDIDATES},
+                REFERENCE: timing(1e-3),
+                TWIN: timing(1e-3 * (1 + 1e-4 * math.sin(number))),
+                **{name: timing(1e-3 * factor * (1 + 1e-4 * math.cos(number))) for name in CANDIDATES},
             },
             {},
         )
         for number in range(count)
     ]
+
+
+def timing(slice_s):
+    return Timing(1, [slice_s] * 8, [slice_s] * 8, [0.0] * 8)
 
 
 def test_a_candidate_is_judged_by_no_more_groups_than_its_own_session_would_have_had():

@@ -154,7 +154,7 @@ _LOOKED = (
         (["db", "restore", "file"], "DATABASE_URL", "garbage"),
         (["db", "upgrade"], "PULLBACK_LEASE_S", "-1"),
         (["db", "check"], "DATABASE_URL", "garbage"),
-        (["db", "recompute"], "DATABASE_URL", "garbage"),
+        (["db", "rebuild"], "DATABASE_URL", "garbage"),
         (["token", "list"], "DATABASE_URL", "garbage"),
         (["project", "create", "demo"], "DATABASE_URL", "garbage"),
     ],

@@ -238,7 +238,7 @@ def test_a_shell_is_offered_states(tmp_path):
     assert {"queued", "lost"} <= set(shown.stdout.split()), shown.stderr
 
 
-def test_values_are_recomputed_and_policies_set(pullback, service):
+def test_values_are_rebuilt_and_policies_set(pullback, service):
     assert pullback("project", "create", "demo").returncode == 0
     changed = json.loads(
         pullback(
@@ -248,5 +248,8 @@ def test_values_are_recomputed_and_policies_set(pullback, service):
     assert (changed["raw_days"], changed["body_days"], changed["backfill"]["suite"]) == (180, 365, "quick")
     back = json.loads(pullback("project", "set", "demo", "--raw-days", 0, "--backfill", "", "--json").stdout)
     assert (back["raw_days"], back["body_days"], back["backfill"]) == (None, 365, None)
-    assert json.loads(pullback("db", "recompute", "--json").stdout) == {"looked_at": 0, "changed": 0, "dry_run": False}
-    assert "0 would change" in pullback("db", "recompute", "--dry-run").stdout
+    nothing = {"looked_at": 0, "changed": 0}
+    rebuilt = {"values": nothing, "readings": nothing, "dry_run": False}
+    assert json.loads(pullback("db", "rebuild", "--json").stdout) == rebuilt
+    assert json.loads(pullback("db", "recompute", "--json").stdout) == rebuilt  # its name before, for one release
+    assert "0 would change" in pullback("db", "rebuild", "--dry-run").stdout

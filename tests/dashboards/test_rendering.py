@@ -104,3 +104,15 @@ def test_what_a_page_showed_is_gone_when_it_is_sent():
         assert [one() for one in known] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():
+    def shown(cookie):
+        asked = request()
+        asked.scope["headers"] = [(b"cookie", cookie)]
+        nothing = Empty("Nothing is measured yet", (), None)
+        return page(asked, "nothing.html", title="A <title>", nothing=nothing).body.decode()
+
+    assert '<html lang="en" data-theme="dark">' in shown(b"pullback_theme=dark")
+    assert '<html lang="en">' in shown(b'pullback_theme="><script>')
+    assert "A &lt;title&gt;" in shown(b"theme=dark")

@@ -18,16 +18,61 @@ PICTURES = os.environ.get("PULLBACK_SCREENSHOTS")
 CHECKOUT = Path(__file__).parents[2]
 
 
-def test_a_measured_ratio_is_seen_on_the_overview_and_on_the_workload_page(product, connect, browser):
+def _measured(product, connect, *, timeout_s=90):
+    """The API and the jobs of an `up` once all of them are done."""
+    api = connect(product.status()["url"])
+    jobs = api.get("/api/v1/jobs")["items"]
+    for job in jobs:
+        api.wait_for_job(job["id"], "done", "failed", "lost", timeout_s=timeout_s)
+    return api, [api.job(job["id"]) for job in jobs]
+
+
+def test_from_nothing_to_measured_ratios_in_a_browser_and_back_to_nothing(product, connect, git, browser):
     if PICTURES:
         product.repository = CHECKOUT
         product.up("--suite", "quick")
-    else:
-        product.up()
-    api = connect(product.status()["url"])
-    for job in api.get("/api/v1/jobs")["items"]:
-        api.wait_for_job(job["id"], "done", timeout_s=600 if PICTURES else 90)
+        see_measured_ratios(_measured(product, connect, timeout_s=600)[0], browser)
+        return
+    said = product.up().stdout
+    status = product.status()
+    assert status["running"]
+    assert status["ready"]
+    assert sorted(status["processes"]) == ["agent", "api", "up", "worker"]
+    assert status["postgres"]["pid"] in {process.pid for process in product.processes()}
+    assert status["url"] in said
 
+    api, jobs = _measured(product, connect)
+    head, earlier = git(product.repository, "rev-parse", "HEAD"), git(product.repository, "rev-parse", "HEAD~1")
+    assert {job["commit"]["sha"]: job["state"] for job in jobs} == {head: "done", earlier: "done"}
+    assert {job["commit"]["sha"] for job in jobs if job["priority"] == 100} == {head}
+
+    for job in jobs:
+        document = api.get(f"/api/v1/reports/{job['report_id']}")["document"]
+        assert document["commit"]["sha"] == job["commit"]["sha"]
+        assert document["harness"]["job"] == {"id": str(job["id"]), "attempt": 1}
+        (case,) = document["cases"]
+        assert case["gradient"]["ok"]
+        times = [pair for pair in case["paired"] if pair["metric"] == "time"]
+        assert times
+        assert all(0.001 < math.exp(pair["log_ratio"]) < 20 for pair in times)
+        assert "poly9_broadcast" in api.http.get(f"/api/v1/jobs/{job['id']}/log").text
+    see_measured_ratios(api, browser)
+
+    log = product.data / "logs" / "up.log"
+    assert f"{head[:10]} is measured:" in log.read_text()
+    assert re.search(r"poly9_broadcast\[.*\] +fused +([\d.]+x (faster|slower)|same|ambiguous)", log.read_text())
+
+    assert product.down().returncode == 0
+    assert product.processes() == []
+    assert product.run("status", "--data", str(product.data)).returncode == 1
+
+    product.up()
+    _, again = _measured(product, connect)
+    assert {job["id"] for job in again} == {job["id"] for job in jobs}, "what is measured is not measured again"
+
+
+def see_measured_ratios(api, browser):
+    """Go from the overview to the page of a workload, and hold what both show against what was measured."""
     overview = api.get("/overview.json")
     cells = [
         cell
@@ -58,11 +103,10 @@ def test_a_measured_ratio_is_seen_on_the_overview_and_on_the_workload_page(produ
     assert any(math.isclose(height, math.exp(cells[0]["log_ratio"]), rel_tol=1e-4) for _, height in drawn if height)
     assert re.search(r"\d×", page.locator("table").inner_text())
     if PICTURES:
-        page.goto(f"{product.status()['url']}/projects/{quote(overview['project'], safe='')}/workloads/dense_bias_act")
+        page.goto(f"{api.http.base_url}/projects/{quote(overview['project'], safe='')}/workloads/dense_bias_act")
         page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
         keep(page, "workload")
     context.close()
-    api.http.close()
     assert complaints == []
 
 

@@ -367,8 +367,9 @@ class Faults:
         kind = self._kinds.pop()
         self.counts[kind] += 1
         if kind == "postgres":
-            psutil.Process(self._postgres.pid).kill()
-            time.sleep(0.2)
+            server = psutil.Process(self._postgres.pid)
+            server.kill()
+            server.wait(60)
             self._postgres.start()
         elif kind == "backends":
             with psycopg.connect(self._postgres.url(), autocommit=True) as connection:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -312,7 +311,7 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
     assert (status, "name it with format=" in problem["detail"]) == (400, True), problem
 
 
-def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluster, replicas):
+def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluster, replicas, rows):
     agent = enroll(replicas[0], 50)
     place = urlsplit(cluster.urls[0])
     body = json.dumps({"results": [{**TIMES["results"][0], "command": "last"}]}).encode()
@@ -325,16 +324,22 @@ def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluste
     attempt = f"/api/v1/jobs/{claim['job']['id']}/attempts/1"
     lease = {"Pullback-Lease": claim["lease_token"]}
 
-    def follow(client, **query):
+    def follow(client, pieces, **query):
         with client.stream("GET", f"/api/v1/jobs/{job}/log/stream", params=query) as stream:
-            return stream.read().decode()
+            pieces.extend(stream.iter_text())
+        return "".join(pieces)
 
     with ThreadPoolExecutor(2) as pool, socket.create_connection((place.hostname, place.port), timeout=60) as half:
         half.sendall(head.encode() + body[:20])
-        following = pool.submit(follow, replicas[0])
+        following = pool.submit(follow, replicas[0], pieces := [])
         assert replicas[1].put(f"{attempt}/log?offset=0", content=b"one ", headers=lease).is_success
-        waiting = pool.submit(replicas[0].post, f"/api/v1/agents/{agent}/claim", json={"wait_s": 30})
-        time.sleep(3)  # all are under way, and the piece of log was seen
+        asked = {
+            "wait_s": 30,
+            "spool": {"waiting": 1, "bytes": 1},
+        }  # what an agent tells of itself is written as it asks
+        waiting = pool.submit(replicas[0].post, f"/api/v1/agents/{agent}/claim", json=asked)
+        until(lambda: rows("SELECT FROM agent WHERE id = %s AND spool_waiting = 1", agent), what="the claim")
+        until(lambda: '"text":"one "' in "".join(pieces), what="the piece of log")
         cluster.replicas[0].process.send_signal(signal.SIGTERM)
         assert waiting.result().status_code in {200, 204}
         said = following.result()
@@ -347,7 +352,7 @@ def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluste
     assert replicas[1].put(f"{attempt}/log?offset=4", content=b"two", headers=lease).is_success
     statement = {"lease_token": claim["lease_token"], "kind": "workload"}
     assert replicas[1].post(f"{attempt}/fail", json=statement).is_success
-    said = follow(replicas[1], after="1:4")
+    said = follow(replicas[1], [], after="1:4")
     assert ('"text":"two"' in said, "one" in said, "event: end\nid: 1:7:end" in said) == (True, False, True), said
     cluster.replicas[0].restart()
     cluster.wait_until_ready(cluster.urls[0])

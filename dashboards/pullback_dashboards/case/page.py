@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Claim, Commit, short_of
-from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
@@ -29,7 +28,7 @@ from pullback_service.reports.stored_files import case_of
 from pullback_service.series.case_history import series_of_case
 from pullback_service.series.models import Case
 from pullback_service.series.overviewing import comparisons_at
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -45,12 +44,6 @@ class State:
 
 async def _read(
     project: str, sha: str, case: str, session: ReadSession, state: Annotated[State, Depends()]
-) -> CaseView:
-    return await _case(project, sha, case, session, state)
-
-
-async def _case(
-    project: str, sha: str, case: str, session: AsyncSession, state: State, *, certain: Certain = unsaid
 ) -> CaseView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
@@ -71,8 +64,6 @@ async def _case(
                 raise refused[0][1] from None
             raise
         stored = await report_by_id(session, place.here.report_id, with_body=True)
-        if stored.report.body is not None and not refused:  # nobody knows what a file was that is dropped
-            certain(_title(case, commit.sha))
         try:
             return await _view(session, project, commit, place, stored, state)
         except GoneError as error:
@@ -155,28 +146,12 @@ async def case_csv(view: AskedView) -> Response:
 @router.get(_PATH)
 @router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
-async def case_page(
-    request: Request, project: str, sha: str, case: str, reading: OpenedReading, state: Annotated[State, Depends()]
-) -> Response:
+async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view = await _case(project, sha, case, session, state, certain=certain)
-        return _page(request, view)
-
-    return await opened(request, read)
-
-
-def _title(case: str, sha: str) -> str:
-    return f"{case} at {short_of(sha)}"
-
-
-def _page(request: Request, view: CaseView) -> Response:
     return page(
         request,
         "case.html",
-        title=_title(view.case, view.commit.sha),
+        title=f"{view.case} at {short_of(view.commit.sha)}",
         project=view.project,
         view=view,
         twins=("json", "csv", "md"),

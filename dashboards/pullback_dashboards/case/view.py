@@ -17,9 +17,10 @@ from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_readin
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.judging import Side
 from pullback_service.comparisons.queries import Compared
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios
 
 LAYERS = (
@@ -28,7 +29,7 @@ LAYERS = (
     ("malloc", "native_allocs", "native_bytes", "native_peak_bytes"),
     ("GPU", "gpu_allocs", "gpu_bytes", "gpu_peak_bytes"),
 )
-_GRAVITY = ("failed", "worse", "unsure", "better", "plain")
+_GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
@@ -154,7 +155,7 @@ class CaseView:
     """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
     environment: tuple[Difference, ...]
-    quality: str
+    busy: str | None
     reproduce: str
 
     @property
@@ -235,15 +236,15 @@ def case_view(
         reasons=tuple(_reasons(variants)),
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
-        quality=_quality(now.document),
+        busy=busy_words(now.document["harness"]),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
     )
 
 
 def _reasons(variants: Sequence[VariantBlock]) -> Iterator[str]:
     """Why what differs may not be the commit's doing, each reason once."""
-    if any(block.since_tone == "unsure" for block in variants):
-        yield "Something else used the machine while one of the two was measured: how times moved claims nothing."
+    if any(block.since_tone.startswith("likely") for block in variants):
+        yield "Times were not measured in the same groups: how they moved is likely, and no claim."
     doubted = [amount for block in variants for amount in block.amounts if amount.tone == "unsure"]
     yield from dict.fromkeys(amount.reason for amount in doubted if amount.metric not in COUNTED_IN_ONE_SESSION)
     apart = sorted({amount.metric for amount in doubted if amount.metric in COUNTED_IN_ONE_SESSION})
@@ -289,10 +290,7 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
 
 
 def _since(judged: Compared | None) -> tuple[str, str]:
-    """How the ratio of a variant's time moved, and its tone; of one that something disturbed nobody knows.
-
-    The tone is empty where the intervals of both ratios overlap.
-    """
+    """The change of a variant's time ratio in words, and its tone, which is empty within the scatter of such ratios."""
     older, newer = (judged.reference, judged.candidate) if judged else (None, None)
     spread_before, spread = _ratio(older), _ratio(newer)
     if judged is None or older is None or newer is None or spread is None or spread_before is None:
@@ -301,11 +299,11 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     moved = factors.move(spread_before, spread, bigger_is_better=judged.bigger_is_better)
     if moved is None:
         return since, ""
-    disturbed = "contaminated" in {older.quality, newer.quality} or judged.wrong_gradient is not None
-    return since, "unsure" if disturbed else factors.tone(moved, bigger_is_better=judged.bigger_is_better)
+    is_wrong = judged.wrong_gradient is not None
+    return since, "unsure" if is_wrong else factors.tone(moved, bigger_is_better=judged.bigger_is_better)
 
 
-def _ratio(side: Side | None) -> factors.Spread | None:
+def _ratio(side: Reading | None) -> factors.Spread | None:
     if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
         return None
     return factors.Spread(side.log_ratio, side.low, side.high)
@@ -493,11 +491,6 @@ def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
     told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
     return {**_facts(document), **told, **uncommitted}
-
-
-def _quality(document: Mapping[str, Any]) -> str:
-    quality: str = document["harness"].get("quality", "clean")
-    return quality
 
 
 def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:

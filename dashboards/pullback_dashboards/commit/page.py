@@ -13,7 +13,6 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_at
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
@@ -26,7 +25,7 @@ from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
 from pullback_service.series.queries import MeasuringMachine, commit_facts
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -74,7 +73,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A commit with what changed at it, its uploads, its jobs, and what the newest upload says."""
+    """A commit with what changed at it, its uploads, its jobs, and what the fullest upload says."""
 
     project: str
     commit: Commit
@@ -83,12 +82,12 @@ class CommitView:
     questions: tuple[Question, ...]
     reports: tuple[ReportRow, ...]
     jobs: tuple[JobRow, ...]
-    newest: ReportView | None
+    fullest: ReportView | None
 
     @property
     def compares(self) -> bool:
-        """Whether anything at the commit has a ratio to the baseline, as far as its newest upload says."""
-        rows = (row for block in (self.newest.cases if self.newest else ()) for row in block.variants)
+        """True if anything in the fullest report has a ratio to the baseline."""
+        rows = (row for block in (self.fullest.cases if self.fullest else ()) for row in block.variants)
         return any(row.numbers is not None and row.numbers.log_ratio is not None for row in rows)
 
 
@@ -98,12 +97,6 @@ Machine = Annotated[
 
 
 async def _read(project: str, sha: str, session: ReadSession, machine: Machine = None) -> CommitView:
-    return await _commit(project, sha, machine, session)
-
-
-async def _commit(
-    project: str, sha: str, machine: str | None, session: AsyncSession, *, certain: Certain = unsaid
-) -> CommitView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     found = (await named_commit(session, project_id, sha, where="commit")).commit
@@ -111,7 +104,6 @@ async def _commit(
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
     machines = await _machines(session, project_id, stored)
     chosen = _chosen(machines, machine, commit)
-    certain(_title(commit))
     parents = (await parents_of(session, [found.id])).get(found.id, [])
     unheard = await unknown_among(session, project_id, parents) if parents else ()
     jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
@@ -135,8 +127,13 @@ async def _commit(
         ),
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(job) for job in jobs),
-        newest=await view_of(session, stored[0].report.id) if stored else None,
+        fullest=await view_of(session, _fullest(stored).report.id) if stored else None,
     )
+
+
+def _fullest(stored: Sequence[StoredReport]) -> StoredReport:
+    """The newest of the reports that say most: one of a single variant hides nothing of a run that came before."""
+    return max(stored, key=lambda each: each.report.points + each.report.failures)
 
 
 async def _machines(
@@ -177,28 +174,12 @@ async def commit_csv(view: AskedView) -> Response:
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def commit_page(
-    request: Request, project: str, sha: str, reading: OpenedReading, machine: Machine = None
-) -> Response:
+async def commit_page(request: Request, view: AskedView) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view = await _commit(project, sha, machine, session, certain=certain)
-        return _page(request, view)
-
-    return await opened(request, read)
-
-
-def _title(commit: Commit) -> str:
-    return commit.title or f"Commit {commit.short}"
-
-
-def _page(request: Request, view: CommitView) -> Response:
     return page(
         request,
         "commit.html",
-        title=_title(view.commit),
+        title=view.commit.title or f"Commit {view.commit.short}",
         project=view.project,
         view=view,
         twins=("json", "csv", "md"),

@@ -9,8 +9,8 @@ from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, s
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
-from pullback_service.comparisons.queries import Shown, ShownSide
-from pullback_service.series.pooling import Spread
+from pullback_service.comparisons.queries import Shown
+from pullback_service.readings.pooling import Spread
 from pullback_service.series.windows import PooledPoint
 
 
@@ -44,19 +44,22 @@ def expanded(
     shown: Shown,
     points: Sequence[PooledPoint],
     groups: Sequence[float],
+    processes: tuple[Sequence[float], Sequence[float]],
     *,
     reference: Commit,
     candidate: Commit,
 ) -> Expanded:
-    """The details of a series. `groups` are log ratios of the groups that held both commits."""
+    """The details of a series. `groups` are log ratios of the groups that held both commits, `processes` what those of both gave."""
     sides = ((shown.reference, reference, "reference"), (shown.candidate, candidate, "candidate"))
     judgement = shown.compared.judgement
     return Expanded(
         history=_history(shown, points),
         groups=strip(Groups(tuple(groups), judgement.low, judgement.high)) if groups else "",
         group_count=len(groups),
-        processes=_processes(shown),
-        sides=_quartiles([(side.spread, commit, role) for side, commit, role in sides if side and side.spread], shown),
+        processes=_processes(shown, *processes),
+        sides=_quartiles(
+            [(side.reading.spread, commit, role) for side, commit, role in sides if side and side.reading.spread], shown
+        ),
         reports=tuple(dict.fromkeys(str(report) for side, _, _ in sides if side for report in side.reports)),
     )
 
@@ -95,18 +98,17 @@ def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool)
             yield Spot(place, math.exp(point.log_ratio), low, high, hollow=point.outcome == "ambiguous")
 
 
-def _processes(shown: Shown) -> str:
+def _processes(shown: Shown, older: Sequence[float], newer: Sequence[float]) -> str:
     """Every process as a dot, as a factor of the middle one of the reference: the reference hollow, above."""
-    older, newer = shown.reference, shown.candidate
-    if older is None or newer is None or older.spread is None or older.spread.median <= 0:
+    if shown.reference is None or shown.reference.reading.value <= 0:
         return ""
-    middle = math.log(older.spread.median)
-    before, now = (_log_ratios(side, middle) for side in (older, newer))
+    middle = math.log(shown.reference.reading.value)
+    before, now = (_log_ratios(values, middle) for values in (older, newer))
     return strip(Groups(now), Groups(before)) if now and before else ""
 
 
-def _log_ratios(side: ShownSide, middle: float) -> tuple[float, ...]:
-    return tuple(math.log(value) - middle for value in side.processes if value > 0)
+def _log_ratios(values: Sequence[float], middle: float) -> tuple[float, ...]:
+    return tuple(math.log(value) - middle for value in values if value > 0)
 
 
 def _quartiles(sides: Sequence[tuple[Spread, Commit, str]], shown: Shown) -> tuple[Quartiles, ...]:

@@ -45,6 +45,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.projects.queries import project_by_name
+from pullback_service.readings.queries import processes_behind
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.overviewing import measured_commits
@@ -246,14 +247,18 @@ async def _view(
 
 
 async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.Shown) -> Expanded:
-    """The history and the processes of one series. Index: as `marks_in` and `groups_of`."""
+    """The history and the processes of one series. Index: as `marks_in`, `groups_of` and `processes_behind`."""
     compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)
     points, _ = await marks_in(session, series_id, _WINDOW, at_most=_MARKS)
     groups: Sequence[float] = ()
     if not comparison.across:
         groups = await queries.groups_of(session, pair.reference.commit, pair.candidate.commit, compared.key)
-    return expanded(opened, points, groups, reference=comparison.reference, candidate=comparison.candidate)
+    sides = (opened.reference, opened.candidate)
+    older, newer = [() if side is None else await processes_behind(session, side.reading) for side in sides]
+    return expanded(
+        opened, points, groups, (older, newer), reference=comparison.reference, candidate=comparison.candidate
+    )
 
 
 def _turned(address: Address, state: State, comparison: Comparison) -> str:

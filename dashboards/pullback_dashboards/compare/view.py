@@ -1,7 +1,7 @@
 """What the compare page shows: a verdict in words, what every metric did, and the series that matter, worst first.
 
 Everything said here was judged by the service (`comparisons/judging.py`); this file finds the words. What nobody measured
-in the same groups is never called better or worse, only hinted at, and a hint is called one.
+in the same groups is never called better or worse, but likely so at most.
 """
 
 from collections import Counter
@@ -24,18 +24,19 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
-from pullback_service.comparisons.judging import UNCHANGED, Outcome
+from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
+from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.queries import Names, Shown, ShownSide
 from pullback_service.series.choosing import PARAM
 
-RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "faster", "less")
-Show = Literal["changed", "worse", "better", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
+RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
+Show = Literal["changed", "worse", "better", "likely", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
 SHOWN: Mapping[Show, str] = {
     "changed": "what changed",
     "worse": "▲ worse",
     "better": "▼ better",
+    "likely": "△▽ likely",
     "ambiguous": "? ambiguous",
     "unchanged": "= unchanged",
     "not_comparable": "not comparable",
@@ -45,12 +46,14 @@ SHOWN: Mapping[Show, str] = {
 _DIMENSIONS = ("workload", "variant", "metric", "machine", "kind", "device", "dtype")
 _CLAUSES = 3  # of a verdict
 _NEVER_BELOW_ZERO = ("_bytes", "_allocs")  # how metrics of memory end
-_KINDS = {
+_EVIDENCE: Mapping[Evidence | None, str] = {
     "paired": "in the same groups",
     "exact": "counted",
-    "unpaired": "at different times",
+    "ratios": "by ratios at different times",
+    "values": "by values at different times",
     None: "",
 }
+_UNPAIRED = frozenset(words for evidence, words in _EVIDENCE.items() if evidence in UNPAIRED)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,6 @@ class Row:
     threshold: str
     significance: str
     kind: str
-    hint: str
     reason: str
     log_ratio: float | None
     low: float | None
@@ -107,6 +109,8 @@ class Metric:
     worse_range: str
     better: str
     better_range: str
+    likely_worse: int
+    likely_better: int
     unchanged: int
     ambiguous: int
     not_comparable: int
@@ -153,8 +157,7 @@ class CompareView:
     def more_runs_tell_more(self) -> bool:
         """Whether a change stands there without an interval that more runs would give it."""
         return any(
-            row.kind == _KINDS["unpaired"] and not row.doubt and row.metric not in COUNTED_IN_ONE_SESSION
-            for row in self.rows
+            row.kind in _UNPAIRED and not row.doubt and row.metric not in COUNTED_IN_ONE_SESSION for row in self.rows
         )
 
     @property
@@ -172,6 +175,8 @@ def shown_by(found: Outcomes, show: Show) -> Flags:
             return found.having(*RELEVANT)
         case "worse" | "better":
             return found.trending(show) & ~found.having("failed")
+        case "likely":
+            return found.having("likely_slower", "likely_faster")
         case "unchanged":
             return found.having(*UNCHANGED)
         case _:
@@ -208,21 +213,33 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
     """The whole comparison in a sentence; `across` two machines there is nothing that groups could tell."""
     counts = found.counts()
     failed, ambiguous = counts.get("failed", 0), counts.get("ambiguous", 0)
+    likely, likely_better = counts.get("likely_slower", 0), counts.get("likely_faster", 0)
     worse, better = int(found.trending("worse").sum()) - failed, int(found.trending("better").sum())
-    unpaired = int((found.kind == KIND_CODE_OF["unpaired"]).sum())
+    unpaired = int(np.isin(found.evidence, UNPAIRED_CODES).sum())
     then = _remedy(unpaired, ambiguous, compare_command(reference.short, candidate.short), across=across)
     if not len(found):
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
         parts = [counted(worse, "series is worse", "series are worse")] if worse else []
         parts += [counted(failed, "series fails", "series fail")] if failed else []
+        parts += [f"{likely} likely worse"] if likely else []
         parts += [counted(better, "is better", "are better")] if better else []
         return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", *then)
     if better:
         told = counted(better, "series is better", "series are better")
         # Of what is ambiguous nobody knows that it is not worse.
-        text = f"{told}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {told}."
+        apart = [f"{likely} likely worse"] if likely else []
+        apart += [f"{ambiguous} ambiguous"] if ambiguous else []
+        text = f"{told}; {_joined(apart)}." if apart else f"Nothing is worse, {told}."
         return Verdict("better", "▼", text, *then)
+    if likely or likely_better:
+        parts = [f"{counted(likely, 'series is', 'series are')} likely worse"] if likely else []
+        if likely_better:
+            number = f"{likely_better}" if likely else counted(likely_better, "series is", "series are")
+            parts.append(f"{number} likely better")
+        tone, sign = ("likely-worse", "△") if likely else ("likely-better", "▽")
+        worst = f": {_joined(_worst(found, 'likely_worse'))}" if likely else ""
+        return Verdict(tone, sign, f"{_joined(parts)}{worst}.", *then)
     unchanged = counts.get("same", 0) + counts.get("equal", 0)
     return _unmoved(len(found), unchanged, ambiguous, then, unpaired=unpaired)
 
@@ -253,6 +270,8 @@ def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
             worse_range=_range(summary.worse),
             better=_spanned(summary.better),
             better_range=_range(summary.better),
+            likely_worse=summary.outcomes.get("likely_slower", 0),
+            likely_better=summary.outcomes.get("likely_faster", 0),
             unchanged=summary.outcomes.get("same", 0) + summary.outcomes.get("equal", 0),
             ambiguous=summary.outcomes.get("ambiguous", 0),
             not_comparable=summary.outcomes.get("not_comparable", 0),
@@ -301,9 +320,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")
-    left_open = shown.doubt
-    low, high = (judgement.low, judgement.high) if left_open is None else (left_open.low, left_open.high)
-    threshold = judgement.threshold if left_open is None else left_open.threshold
+    low, high, threshold = judgement.low, judgement.high, judgement.threshold
     significance = _significance(judgement.log_ratio, threshold)
     older = None if compared.reference is None else compared.reference.value
     newer = None if compared.candidate is None else compared.candidate.value
@@ -323,8 +340,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         doubt="" if low is None or high is None or low == high else _span_of_change(low, high),
         threshold="" if threshold is None else factors.doubt(-threshold, threshold),
         significance="" if significance is None else f"{significance:.1f}×",
-        kind=_KINDS[judgement.kind],
-        hint="" if left_open is None or left_open.hint is None else f"a hint of {left_open.hint}, no claim",
+        kind=_EVIDENCE[judgement.evidence],
         reason=judgement.reason or "",
         log_ratio=judgement.log_ratio,
         low=low,
@@ -335,7 +351,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         threshold_value=threshold,
         significance_value=significance,
         unit=unit,
-        processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
+        processes=" and ".join(filter(None, map(_processes, (shown.reference, shown.candidate)))),
         history_href=history_href,
         case_href=case_href,
         anchor=_anchor(compared.series_id),
@@ -344,8 +360,9 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
     )
 
 
-def _processes(side: ShownSide) -> str:
-    return "" if side.spread is None else counted(side.spread.n, "process", "processes")
+def _processes(side: ShownSide | None) -> str:
+    processes = None if side is None else side.reading.process_count
+    return "" if processes is None else counted(processes, "process", "processes")
 
 
 def _change(log_ratio: float | None, older: float | None, newer: float | None, unit: str, *, exact: bool) -> str:
@@ -377,9 +394,9 @@ def _range(span: Span) -> str:
     return " to ".join(ends) if len(ends) > 1 else ""
 
 
-def _worst(found: Outcomes) -> Iterator[str]:
+def _worst(found: Outcomes, which: Trend = "worse") -> Iterator[str]:
     """The worst in words, alike ones together: "fused array bytes up to +100 % in 5 series"."""
-    worse = found[found.trending("worse")]
+    worse = found[found.trending(which)]
     together: dict[tuple[str, str, Outcome], list[int]] = {}
     for place, (shape, outcome) in enumerate(zip(worse.shape.tolist(), worse.outcome.tolist(), strict=True)):
         named = worse.shapes[shape]
@@ -411,10 +428,10 @@ def _without_ratio(metric: str, outcome: Outcome) -> str:
 def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tuple[str, str]:
     """How to know what cannot be said: a sentence, and the command it ends in."""
     if unpaired and across:
-        return f"Of {counted(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
+        return f"Times of {counted(unpaired, 'series', 'series')} are of two machines; only their counts compare.", ""
     if unpaired:
         told = counted(unpaired, "series was", "series were")
-        apart = f"{told} measured at different times, which claims nothing."
+        apart = f"{told} measured at different times: of these a change is likely at most."
         return f"{apart} Two commits of the engine are measured in the same groups by", command
     return (f"{counted(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
@@ -431,11 +448,11 @@ def markdown(view: CompareView) -> str:
         "",
         f"`{view.reference.short}` → `{view.candidate.short}` of {markdown_text(view.project)}. {markdown_text(view.verdict.then)}{command}".rstrip(),
         "",
-        "| metric | worse | better | unchanged | ambiguous | not comparable | failed |",
-        "|---|---|---|---:|---:|---:|---:|",
+        "| metric | worse | better | likely worse | likely better | unchanged | ambiguous | not comparable | failed |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {markdown_text(m.label)} | {m.worse} | {m.better} | {m.unchanged} | {m.ambiguous} | {m.not_comparable} | {m.failed} |"
+        f"| {markdown_text(m.label)} | {m.worse} | {m.better} | {m.likely_worse} | {m.likely_better} | {m.unchanged} | {m.ambiguous} | {m.not_comparable} | {m.failed} |"
         for m in view.metrics
     ]
     if view.rows:

@@ -11,11 +11,10 @@ from pullback_dashboards.choices import Empty
 from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
-from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.runtime import KnownNoise
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
 
@@ -24,9 +23,6 @@ router = APIRouter(include_in_schema=False)
 COLUMNS = (
     "machine", "hardware", "state", "agents", "jobs", "noise_floor", "provisional", "last_results", "spool_waiting", "last_seen_at",
 )  # fmt: skip
-
-
-_TITLE = "Fleet"
 
 
 @dataclass(frozen=True)
@@ -104,25 +100,13 @@ async def fleet_csv(view: AskedView) -> Response:
 
 @router.get("/fleet")
 @router.get("/fleet.md")
-async def fleet_page(request: Request, reading: OpenedReading, memory: KnownNoise) -> Response:
+async def fleet_page(request: Request, session: ReadSession, view: AskedView) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            await session.connection()  # a database that is away is an error with its own status
-            certain(_TITLE)
-            view = await _fleet(request, session, memory)
-            kept = await coming_from(session, request)
-        return _page(request, view, kept)
-
-    return await opened(request, read)
-
-
-def _page(request: Request, view: FleetView, kept: str | None) -> Response:
+    kept = await coming_from(session, request)
     return page(
         request,
         "fleet.html",
-        title=_TITLE,
+        title="Fleet",
         view=view,
         coming_from=kept,
         twins=("json", "csv", "md"),

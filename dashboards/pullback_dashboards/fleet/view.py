@@ -242,7 +242,7 @@ def quality_of(newest_first: Sequence[tuple[str, int]]) -> Quality:
     if not marks:
         return Quality((), "no results yet")
     parts = [f"{marks.count('clean')} of {len(marks)} clean"]
-    for name, told in (("contaminated", "contaminated"), ("failed", "with failures")):
+    for name, told in (("contaminated", "on a busy machine"), ("failed", "with failures")):
         if name in marks:
             parts.append(f"{marks.count(name)} {told}")
     return Quality(marks, ", ".join(parts))

@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
-from pullback_dashboards.wording.factors import FLOOR
 from pullback_service.commits.following import Placed, followed_on, places_followed
+from pullback_service.comparisons.judging import PROVISIONAL_SCATTER
 from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
@@ -40,7 +40,7 @@ async def changes_among(
     if not ids:
         return History()
     failed = await overviewing.failures_at(session, machine_id, ids)
-    series = set(await overviewing.changed_series(session, machine_id, ids, floor=FLOOR))
+    series = set(await overviewing.changed_series(session, machine_id, ids, floor=PROVISIONAL_SCATTER["ratios"]))
     if failed:
         series |= set(await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed}))
     cells = await overviewing.lines_of(session, series, ids)

@@ -1,8 +1,8 @@
 """What changed at the newest commits of a history, in words, the same change in many cases as one item.
 
 Exact metrics: any change since the commit that was followed, which is the commit's doing unless its judgement doubts it;
-all changes with one doubt are one item. Time: what a comparison of both commits says; else a ratio to the baseline that moved by
-more than the floor with intervals that do not overlap, worded as a move of the ratio, for no paired comparison confirmed it.
+all changes with one doubt are one item. Time: what a comparison of both commits says; else what is likely by the ratios to the
+baseline at both commits.
 """
 
 import math
@@ -62,14 +62,10 @@ class News:
 
 @dataclass(frozen=True)
 class Told:
-    """News, the newest commit first, at each what is worse first; and how many items more there are.
-
-    `unjudged` is how many ratios moved of which that is no news, for something else used the machine.
-    """
+    """News, the newest commit first, at each what is worse first; and how many items more there are."""
 
     news: tuple[News, ...] = ()
     left_out: int = 0
-    unjudged: int = 0
 
 
 def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> Told:
@@ -86,7 +82,6 @@ def tell(history: History, extent: Extent, *, project: str, machine: str | None)
     return Told(
         news=tuple(_told(same, history, extent.cases, project, machine) for same in groups[: extent.items]),
         left_out=max(0, len(groups) - extent.items),
-        unjudged=_unjudged_ratios(history, extent.commits),
     )
 
 
@@ -107,21 +102,6 @@ def changed_cases(history: History, extent: Extent) -> frozenset[str]:
     return frozenset(change.case for change in _all_changes(history, extent.commits))
 
 
-def _unjudged_ratios(history: History, commits: int) -> int:
-    moves = 0
-    for line in history.lines:
-        if line.metric.name != "time" or line.variant not in TIERS:
-            continue
-        moves += any(
-            before is not None
-            and place >= len(history.commits) - commits
-            and (before.contaminated or now.contaminated)
-            and factors.move(before.spread, now.spread, bigger_is_better=line.metric.bigger_is_better) is not None
-            for place, now, before in history.steps(line)
-        )
-    return moves
-
-
 def _all_changes(history: History, commits: int) -> list["_Change"]:
     """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
     judged = {
@@ -137,7 +117,9 @@ def _all_changes(history: History, commits: int) -> list["_Change"]:
     ]
     first = len(history.commits) - commits
     return changes + [
-        _claimed(claim) for claim in history.claims if claim.outcome in factors.DIFFERENT and claim.place >= first
+        _claimed(claim)
+        for claim in history.claims
+        if claim.outcome in factors.DIFFERENT | factors.LIKELY and claim.place >= first
     ]
 
 
@@ -171,7 +153,7 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
 
 def _gravity(change: "_Change") -> int:
     """What is worse or fails comes first, then what nobody knows, then what is better."""
-    return {"better": 2, "unsure": 1}.get(change.tone, 0)
+    return {"better": 4, "likely-better": 3, "unsure": 2, "likely-worse": 1}.get(change.tone, 0)
 
 
 def _rank(change: "_Change") -> int:
@@ -274,10 +256,15 @@ def _size(before: float, now: float) -> float:
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line, reference: str) -> Iterator[_Change]:
     bigger_is_better = line.metric.bigger_is_better
     moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
-    if moved is None or before.log_ratio is None or now.log_ratio is None or before.contaminated or now.contaminated:
+    if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
-    text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
-    note = "intervals apart, not yet confirmed by a paired comparison"
+    text = (
+        f"{moved.replace('_', ' ')}: time against {BASELINE} {factors.factor(before.log_ratio)} → "
+        f"{factors.factor(now.log_ratio)}"
+    )
+    note = "measured at different times, not yet in the same groups"
+    if before.contaminated or now.contaminated:
+        note += ", on a busy machine"
     yield _Change(
         place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
         factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open_against=reference,

@@ -14,7 +14,6 @@ from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.news.view import LATELY, News, tell
-from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -24,7 +23,7 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.wording import factors
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 named = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -70,7 +69,6 @@ class OverviewView:
     heat: HeatMap | None = None
     news: tuple[News, ...] = ()
     news_left_out: int = 0
-    unjudged: int = 0
     questions: tuple[Question, ...] = ()
     filters: Filters | None = None
     empty: Empty | None = None
@@ -87,12 +85,6 @@ _SHOWN: Keeping[OverviewView] = Keeping(16)
 
 
 async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
-    return await _overview(request, session, state)
-
-
-async def _overview(
-    request: Request, session: AsyncSession, state: State, *, certain: Certain = unsaid
-) -> OverviewView:
     base = str(request.base_url).rstrip("/")
     projects = await list_projects(session)
     names = tuple(project.name for project in projects)
@@ -110,8 +102,6 @@ async def _overview(
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    if state.metric is None and state.page == 1:  # others may turn out not to be there
-        certain(project.name)
     present = await present_of(session, ProjectId(project.id), machine.id)
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
@@ -141,7 +131,6 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         heat=_heat(found, replace(state, project=places.project)),
         news=told.news,
         news_left_out=told.left_out,
-        unjudged=told.unjudged,
         questions=questions(
             _which_project(places.project, places.projects), _which_metric(state, found), _which_order(state, found)
         ),
@@ -172,18 +161,8 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 
 @router.get("/")
 @router.get("/overview.md")
-async def overview(request: Request, reading: OpenedReading, state: Asked) -> Response:
+async def overview(request: Request, view: AskedView, state: Asked) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view = await _overview(request, session, state, certain=certain)
-        return _page(request, view, state)
-
-    return await opened(request, read)
-
-
-def _page(request: Request, view: OverviewView, state: State) -> Response:
     return page(
         request,
         "overview.html",

@@ -196,7 +196,7 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
     words, disturbed = _words(mean, metric), _disturbed(sound, metric)
     if disturbed:
-        words = f"{words}, contaminated in {disturbed} of {counted(len(logs), 'case')}"
+        words = f"{words}, busy machine in {disturbed} of {counted(len(logs), 'case')}"
     return Mean(variant, factors.factor(mean), words, tone, factors.depth(mean), len(logs), mean, disturbed)
 
 

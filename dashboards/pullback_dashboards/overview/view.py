@@ -11,6 +11,7 @@ from pullback_dashboards.history import History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.wording.counting import counted
 from pullback_service.claims import BASELINE
 
@@ -294,7 +295,7 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
     if said and extremes.worst.reading.contaminated and not metric.exact:
-        said.append("contaminated")
+        said.append(BUSY)
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
@@ -334,7 +335,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
         return "" if reading.log_ratio is None else "no interval"
     said = [factors.interval(reading.low, reading.high)]
     if reading.contaminated:
-        said.append("contaminated")
+        said.append(BUSY)
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
     elif reading.groups is not None and reading.groups < FEW_GROUPS:

@@ -12,7 +12,6 @@ from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
-from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.state import Given
@@ -24,11 +23,9 @@ from pullback_service.jobs.schemas import JobOrigin
 from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
-
-_TITLE = "Jobs"
 
 WAITING_ON_A_PAGE = 50
 ENDED_ON_A_PAGE = 25
@@ -79,10 +76,6 @@ AskedState = Annotated[State, Depends(_asked)]
 
 
 async def _read(request: Request, session: ReadSession, asked: AskedState) -> QueueView:
-    return await _queue(request, session, asked)
-
-
-async def _queue(request: Request, session: AsyncSession, asked: State, *, certain: Certain = unsaid) -> QueueView:
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
@@ -90,8 +83,6 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
             f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.",
             missing=Missing("machine", asked.machine),
         )
-    if asked.page == 1:  # of others it is seen at the end whether there are so many
-        certain(_TITLE)
     fleet = await fleet_now(session)
     choice = JobChoice(
         project=asked.project,
@@ -157,23 +148,13 @@ async def jobs_csv(view: AskedView) -> Response:
 
 @router.get("/jobs")
 @router.get("/jobs.md")
-async def jobs_page(request: Request, reading: OpenedReading, asked: AskedState) -> Response:
+async def jobs_page(request: Request, session: ReadSession, view: AskedView) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view = await _queue(request, session, asked, certain=certain)
-            kept = await coming_from(session, request)
-        return _page(request, view, kept)
-
-    return await opened(request, read)
-
-
-def _page(request: Request, view: QueueView, kept: str | None) -> Response:
+    kept = await coming_from(session, request)
     return page(
         request,
         "jobs.html",
-        title=_TITLE,
+        title="Jobs",
         view=view,
         coming_from=kept,
         twins=("json", "csv", "md"),

@@ -1,6 +1,6 @@
 """`/reports/{id}`: one upload."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     Numbers,
@@ -24,13 +23,14 @@ from pullback_dashboards.report.view import (
     metrics_of,
 )
 from pullback_dashboards.wording import factors
+from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 
@@ -61,26 +61,12 @@ async def report_csv(view: AskedView) -> Response:
 
 @router.get("/reports/{report_id}")
 @router.get("/reports/{report_id}.md")
-async def report_page(request: Request, report_id: UUID, reading: OpenedReading) -> Response:
+async def report_page(request: Request, view: AskedView) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view = await view_of(session, report_id, certain=lambda stored: certain(_title(stored.commit)))
-        return _page(request, view)
-
-    return await opened(request, read)
-
-
-def _title(sha: str) -> str:
-    return f"Report at {short_of(sha)}"
-
-
-def _page(request: Request, view: ReportView) -> Response:
     return page(
         request,
         "report.html",
-        title=_title(view.commit.sha),
+        title=f"Report at {short_of(view.commit.sha)}",
         project=view.project,
         machine=view.machine,
         view=view,
@@ -89,12 +75,9 @@ def _page(request: Request, view: ReportView) -> Response:
     )
 
 
-async def view_of(
-    session: AsyncSession, report_id: UUID, *, certain: Callable[[StoredReport], None] = lambda _: None
-) -> ReportView:
-    """The view of a report; of one whose file was dropped, what its rows still say. Calls `certain` when it is found."""
+async def view_of(session: AsyncSession, report_id: UUID) -> ReportView:
+    """The view of a report; of one whose file was dropped, what its rows still say."""
     stored = await report_by_id(session, report_id, with_body=True)
-    certain(stored)
     try:
         document = await to_thread.run_sync(outline_of, stored.report)
     except GoneError as error:
@@ -117,15 +100,13 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         commit=commit,
         machine=stored.machine,
         suite=report.suite,
-        quality=report.quality,
+        busy=busy_words({**harness, "quality": report.quality}),
         dirty=report.dirty,
         late=report.status == "late",
         started_at=report.started_at,
         duration_s=report.duration_s,
         facts=facts_of({"name": stored.machine, **document["machine"].get("facts", {})}),
-        harness=facts_of(
-            {"harness": harness["version"], "quality": report.quality, **(harness.get("preflight") or {})}
-        ),
+        harness=facts_of({"harness": harness["version"], **(harness.get("preflight") or {})}),
         cases=blocks,
         failures=failures_of(blocks),
         format=report.format,

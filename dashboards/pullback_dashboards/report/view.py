@@ -139,7 +139,7 @@ class ReportView:
     commit: Commit
     machine: str
     suite: str | None
-    quality: str
+    busy: str | None
     dirty: bool
     late: bool
     started_at: datetime

@@ -10,9 +10,9 @@ from pullback_dashboards import links
 from pullback_service.access.caller import LOCAL, Caller, Scope
 from pullback_service.audit.models import Audit
 from pullback_service.claims import LEAST_CLAIM, USUAL_MARGIN
-from pullback_service.comparisons.judging import PROVISIONAL_FLOOR
 from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.machines.models import Machine
+from pullback_service.machines.noise import PROVISIONAL_FLOOR
 from pullback_service.projects.models import Project
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken

@@ -9,18 +9,23 @@ from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.counting import counted
+from pullback_service.comparisons.judging import change_of_ratios, likely
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
+LIKELY: frozenset[str] = frozenset({"likely_faster", "likely_slower"})
+"""Outcomes that numbers point to which nobody has measured in turns."""
 
 _TONES = {
     "faster": "better", "slower": "worse",
+    "likely_faster": "likely-better", "likely_slower": "likely-worse",
     "same": "plain", "equal": "plain",
     "ambiguous": "unsure",
     "failed": "failed",
 }  # fmt: skip
-_SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
-FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
+_SIGNS = {
+    "better": "▼", "worse": "▲", "likely-better": "▽", "likely-worse": "△", "unsure": "?", "failed": "✕", "plain": "=",
+}  # fmt: skip
 _WHOLE = 9.95  # percent: from here on two digits are whole ones
 _BEYOND = 1e6  # from here on a ratio is written with a power of ten: 1.2e+09
 _MOST_DECIMALS = 8
@@ -112,17 +117,11 @@ def apart(value: float, base: float, *, baseline: str) -> str:
 
 
 def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
-    """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
-
-    This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.
-    """
+    """The outcome of two ratios measured at different times where they moved, `likely_faster` or `likely_slower`; else None."""
     if before is None or now is None:
         return None
-    if now.middle - before.middle >= FLOOR and now.low > before.high:
-        return "faster" if bigger_is_better else "slower"
-    if before.middle - now.middle >= FLOOR and now.high < before.low:
-        return "slower" if bigger_is_better else "faster"
-    return None
+    change, width = change_of_ratios((before.middle, before.low, before.high), (now.middle, now.low, now.high))
+    return likely(change, width, "ratios", bigger_is_better=bigger_is_better)
 
 
 def shift(log_difference: float) -> str:
@@ -145,6 +144,9 @@ def against_commit(
     if outcome in DIFFERENT:
         percent = _plain(abs(math.expm1(middle)) * 100, 1)
         return f"{percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+    if outcome in LIKELY:
+        percent = _plain(abs(math.expm1(middle)) * 100, 1)
+        return f"likely {percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
     if outcome in {"same", "equal"}:
         return f"same {metric} as {reference[:9]}{doubt}"
     return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"

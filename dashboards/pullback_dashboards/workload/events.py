@@ -12,7 +12,7 @@ from pullback_dashboards.wording import factors, units
 
 Lane = Literal["counts", "comparisons", "incidents"]
 LANES: tuple[Lane, ...] = ("incidents", "comparisons", "counts")  # from the top
-_GRAVITY = ("failed", "worse", "better", "unsure", "plain")
+_GRAVITY = ("failed", "worse", "better", "likely-worse", "likely-better", "unsure", "plain")
 
 
 @dataclass(frozen=True)

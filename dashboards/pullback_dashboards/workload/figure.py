@@ -274,9 +274,13 @@ def _lane_axis(lanes: Sequence[Lane]) -> Figure:
 
 
 _EVENT_SYMBOLS = {
-    "worse": "triangle-up", "better": "triangle-down", "failed": "x", "unsure": "circle-open", "plain": "line-ew-open",
+    "worse": "triangle-up", "better": "triangle-down", "likely-worse": "triangle-up-open",
+    "likely-better": "triangle-down-open", "failed": "x", "unsure": "circle-open", "plain": "line-ew-open",
 }  # fmt: skip
-_EVENT_COLOURS = {"worse": "var(--worse)", "better": "var(--better)", "failed": "var(--failed)"}
+_EVENT_COLOURS = {
+    "worse": "var(--worse)", "better": "var(--better)", "likely-worse": "var(--worse)", "likely-better": "var(--better)",
+    "failed": "var(--failed)",
+}  # fmt: skip
 
 
 def _lane(view: WorkloadView, lane: Lane, at: int, axis: str, places: list[float | str]) -> Figure:

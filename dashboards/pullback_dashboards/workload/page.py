@@ -13,7 +13,6 @@ from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
-from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
@@ -26,7 +25,7 @@ from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, besi
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -60,12 +59,9 @@ async def _view(
     state: State,
     *,
     curves_alone: bool = False,
-    certain: Certain = unsaid,
 ) -> tuple[WorkloadView, Found]:
     project_id = ProjectId((await project_by_name(session, project)).id)
-    if state.page > 1:  # whether the table has so many pages is known at the end
-        certain = unsaid
-    found = await find(session, project_id, project, workload, state, curves_alone=curves_alone, certain=certain)
+    found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
     view = workload_view(
         found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
     )
@@ -155,20 +151,8 @@ async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width
 @router.get(_PATH)
 @router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
-async def workload_page(
-    request: Request, project: str, workload: str, reading: OpenedReading, state: Annotated[State, Depends()]
-) -> Response:
+async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
-
-    async def read(certain: Certain) -> Response:
-        async with reading() as session:
-            view, found = await _view(session, project, workload, state, certain=certain)
-        return _page(request, _asked(view, found, state))
-
-    return await opened(request, read, figure=True)
-
-
-def _page(request: Request, asked: WorkloadPage) -> Response:
     return page(
         request,
         "workload.html",

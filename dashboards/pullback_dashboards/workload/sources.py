@@ -17,7 +17,6 @@ from pullback_dashboards.history import (
     in_metric_order,
     with_exact_ratios,
 )
-from pullback_dashboards.opening import Certain, unsaid
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
@@ -64,12 +63,8 @@ async def find(
     state: State,
     *,
     curves_alone: bool = False,
-    certain: Certain = unsaid,
 ) -> Found:
-    """Everything for one state of the page; for images the curves alone, without what is told and shown beside them.
-
-    Calls `certain` once it is certain that there is such a page: what comes behind that is not refused.
-    """
+    """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
     machines = await sources.machines_of(session, project_id)
     if not machines:
         raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
@@ -89,7 +84,6 @@ async def find(
         # A link of another machine brought it along: what one machine counts, another need not.
         chosen = None if await _counts_elsewhere(session, case, elsewhere, chosen) else chosen
     full = replace(state, case=case.label, memory=_chosen_memory(memory, chosen))
-    certain(workload)
     found = await queries.case_history(
         session,
         project_id,

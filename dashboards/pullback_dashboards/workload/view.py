@@ -13,6 +13,7 @@ from fastapi import Query
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.events import Counted, Event, events
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.claims import BASELINE
@@ -397,7 +398,7 @@ def _remark(reading: Reading) -> str:
     """What else a reader must know of a reading."""
     said = []
     if reading.contaminated:
-        said.append("contaminated: something else used the machine")
+        said.append("busy machine: other processes were at work while it was timed")
     if reading.dirty:
         said.append("with uncommitted changes")
     return ", ".join(said)
@@ -512,7 +513,7 @@ def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[s
     if mark.place < newest:
         yield f"at {commits[mark.place].short}"
     if disturbed(mark):
-        yield "contaminated"
+        yield BUSY
 
 
 def disturbed(mark: Mark) -> bool:

@@ -266,6 +266,14 @@ def test_every_page_fits_its_window_in_both_themes_and_complains_of_nothing(visi
                 assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (place, width, theme)
 
 
+def let_happen(page):
+    """Return when the page has painted twice and got an answer: what it was about to begin before has begun."""
+    page.evaluate(
+        """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+        .then(() => fetch(document.querySelector("link[rel=stylesheet]").href)).then((answer) => answer.text())"""
+    )
+
+
 def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered(visit):
     page = visit(DENSE, theme="dark")
     ground = "getComputedStyle(document.documentElement).backgroundColor"
@@ -306,17 +314,22 @@ def test_a_live_page_asks_less_often_while_it_is_told_of_an_error(visit, base):
     page.clock.pause_at(1)  # from here on time is what the test says
     page.goto(f"{base}/jobs")  # its parts are asked for every five seconds
     told = httpx.get(f"{base}/nothing", headers={"accept": "text/html"}).text
-    asked = []
+    asked, read = [], []
 
     def answer(route):
         asked.append(route.request.url)
         route.fulfill(status=200, content_type="text/html", body=told)
 
     page.route("**/jobs", answer)
+    page.on("requestfinished", lambda request: read.append(request) if request.url.endswith("/jobs") else None)
 
     def asked_after(seconds):
         page.clock.run_for(1_000 * seconds)
-        page.wait_for_timeout(500)  # the answer is read in the browser's own time
+        for _ in range(100):  # in the browser's own time it asks, is answered, and reads the answer
+            page.evaluate("fetch('/status').then((answer) => answer.text())")
+            if len(read) == len(asked):
+                break
+        page.evaluate("fetch('/status').then((answer) => answer.text())")
         return len(asked)
 
     asked_after(1)
@@ -352,7 +365,7 @@ def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visit):
     page.on("request", lambda request: None if "/static/" in request.url else asked.append(request.url))
     page.keyboard.press("Enter")
     page.wait_for_url("**#content")
-    page.wait_for_timeout(300)
+    let_happen(page)
     assert asked == []  # it is the same page: an exchanged part would take the focus with it
     seen = []
     for _ in range(50):
@@ -383,7 +396,7 @@ def test_nothing_moves_when_the_figure_is_drawn(browser, base):
     )
     page.goto(base + DENSE)
     page.wait_for_selector("[data-drawn=yes]")
-    page.wait_for_timeout(100)
+    let_happen(page)
     assert page.evaluate("window.shifted") < 0.01
     context.close()
 
@@ -401,13 +414,13 @@ def test_a_figure_is_asked_for_and_drawn_once_and_only_when_the_reader_comes_nea
 
     page.goto(f"{base}{DENSE}")
     page.wait_for_selector("[data-drawn=yes]")
-    page.wait_for_timeout(100)
+    let_happen(page)
     assert page.evaluate("window.drawings") == ["pending", "yes"]
     assert (asked.count("dense_bias_act.figure.json"), asked.count("plotly.min.js")) == (1, 1)
 
     page.goto("about:blank")
     page.goto(f"{base}{DENSE}#embed")
-    page.wait_for_timeout(300)
+    let_happen(page)
     assert page.evaluate("[window.drawings.length, 'Plotly' in window]") == [0, False]
     page.emulate_media(media="print")
     assert page.locator("#figure svg.still:visible").count() == 2

@@ -1,4 +1,4 @@
-"""A commit with several reports says one thing, on whichever page: what its clean reports say, pooled.
+"""A commit with several reports says one thing, on whichever page: what its reports say, pooled.
 
 Over the real application; no browser is needed for that.
 """
@@ -134,7 +134,7 @@ def test_a_step_is_news_whatever_was_measured_beside_it(upload, ask, between):
     upload(1, ratio=0.5)
     upload(1, **between)
     upload(2, ratio=0.6)
-    assert [item["text"] for item in news(ask, upload)] == ["time against unfused moved 0.50× → 0.60×"]
+    assert [item["text"] for item in news(ask, upload)] == ["likely slower: time against unfused 0.50× → 0.60×"]
     rows = rows_of(ask("/overview.csv", project=upload.project, changed="1"))
     assert {row["variant"] for row in rows} == {"unfused", "fused"}
 
@@ -188,4 +188,18 @@ def test_the_page_of_a_case_shows_the_clean_report_though_a_contaminated_one_cam
     upload(2, array_bytes=90, quality="contaminated")
     page = f"/projects/{{project}}/commits/{SHAS[2]}/cases/{quote(CASE)}"
     assert ask(page + ".json").json()["report_href"] == f"/reports/{clean}"
-    assert "contaminated" not in text_of(ask(page).text)
+    assert "busy machine" not in text_of(ask(page).text)
+
+
+def test_a_newer_report_of_one_variant_hides_nothing_of_a_fuller_one(upload, ask):
+    full = upload(1, array_bytes=50)
+    partial = upload(1, variants=("fused",), ratio=None, array_bytes=50)
+    page = f"/projects/{{project}}/commits/{SHAS[1]}"
+    shown = ask(page + ".json").json()["fullest"]
+    assert shown["id"] == full
+    assert {row["variant"] for block in shown["cases"] for row in block["variants"]} == {"unfused", "fused"}
+    case = ask(f"{page}/cases/{quote(CASE)}.json").json()
+    assert case["report_href"] == f"/reports/{full}"
+    assert partial not in text_of(ask(f"{page}/cases/{quote(CASE)}").text)
+    newer = upload(1, array_bytes=50)
+    assert ask(page + ".json").json()["fullest"]["id"] == newer

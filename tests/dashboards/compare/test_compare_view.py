@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 from tests.service.comparisons.rows import outcomes_of
+from tests.service.readings.making import reading
 
 from pullback_dashboards.compare.view import columns_of, markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
-from pullback_service.comparisons.judging import Doubt, Judgement, Side
+from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.outcomes import summarize
 from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
 
@@ -18,7 +19,7 @@ WORKLOAD = "dense"
 
 
 def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, newer=4.0, number=1, direction="smaller"):
-    exact = judgement.kind == "exact"
+    exact = judgement.evidence == "exact"
     return Compared(
         key=(number, 1, variant, metric),
         series_id=number,
@@ -26,8 +27,8 @@ def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, ne
         unit="1" if exact else "s",
         direction=direction,
         exact=exact,
-        reference=None if older is None else Side(older),
-        candidate=None if newer is None else Side(newer),
+        reference=None if older is None else reading(older),
+        candidate=None if newer is None else reading(newer),
         judgement=judgement,
     )
 
@@ -45,20 +46,24 @@ def paired(outcome, ratio, **about):
 
 
 def unpaired(ratio, **about):
-    reason = "Measured at different times: only groups that hold both commits can tell."
     return compared(
-        Judgement("ambiguous", "unpaired", ratio, reason=reason), metric="time", older=1.0, newer=2.0, **about
+        Judgement("ambiguous", "values", ratio, threshold=0.1), metric="time", older=1.0, newer=2.0, **about
     )
 
 
-def shown(each, doubt=None):
+def likely(outcome, ratio, **about):
+    judgement = Judgement(outcome, "ratios", ratio, ratio - 0.01, ratio + 0.01, threshold=0.02, provisional=True)
+    return compared(judgement, metric="time", older=1.0, newer=2.0, **about)
+
+
+def shown(each):
     case = NamedCase(1, "dense[n=8,f4,cpu]", WORKLOAD, {"n": 8}, "f4", "cpu")
-    sides = [None if side is None else ShownSide(side, None, ()) for side in (each.reference, each.candidate)]
-    return Shown(each, case, NamedMachine(1, "lab", "f"), *sides, doubt)
+    sides = [None if side is None else ShownSide(side, ()) for side in (each.reference, each.candidate)]
+    return Shown(each, case, NamedMachine(1, "lab", "f"), *sides)
 
 
-def row(each, doubt=None):
-    return rows_of([shown(each, doubt)], project="p", candidate=NEW)[0]
+def row(each):
+    return rows_of([shown(each)], project="p", candidate=NEW)[0]
 
 
 def test_an_array_more_is_said_first():
@@ -102,10 +107,26 @@ def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
     assert said.tone == "unsure"
     assert said.then.endswith("in the same groups by")
     assert said.command == f"pullback compare --against {OLD.short} --candidate {NEW.short}"
-    hinted = row(unpaired(math.log(2)), Doubt(0.5, 0.9, 0.1, "slower", "values"))
-    assert hinted.hint == "a hint of slower, no claim"
-    assert hinted.mark == "?"
-    assert hinted.tone == "unsure"
+
+
+def test_what_is_likely_is_said_to_be_no_more_and_marked_hollow():
+    found = row(likely("likely_slower", 0.13))
+    assert (found.mark, found.tone, found.told) == ("△", "likely-worse", "likely slower")
+    assert found.kind == "by ratios at different times"
+    said = verdict(outcomes_of([likely("likely_slower", 0.13), likely("likely_faster", -0.2, number=2)]), OLD, NEW)
+    assert (said.mark, said.text) == ("△", "1 series is likely worse, 1 likely better: fused time +13.9 %.")
+    said = verdict(outcomes_of([likely("likely_faster", -0.2)]), OLD, NEW)
+    assert (said.mark, said.text) == ("▽", "1 series is likely better.")
+    said = verdict(outcomes_of([exact("more"), likely("likely_slower", 0.13, number=2)]), OLD, NEW)
+    assert said.text == "1 series is worse, 1 likely worse: fused arrays +33.3 %."
+    said = verdict(outcomes_of([paired("faster", -0.1), likely("likely_slower", 0.13, number=2)]), OLD, NEW)
+    assert said.text == "1 series is better; 1 likely worse."
+
+
+def test_a_count_tells_of_no_processes():
+    assert row(exact("more")).processes == ""
+    timed = row(replace(paired("slower", 0.05), candidate=reading(1.05e-3, [1e-3, 1.05e-3, 1.1e-3])))
+    assert timed.processes == "3 processes"
 
 
 def test_nothing_measured_is_said_so():
@@ -191,8 +212,8 @@ def test_more_runs_are_asked_for_only_where_they_would_tell_more(compare_view):
     counted = replace(timed, key=(1, 1, "fused", "python_allocs"))
     assert compare_view(rows=rows_of([shown(timed)], project="p", candidate=NEW)).more_runs_tell_more
     assert not compare_view(rows=rows_of([shown(counted)], project="p", candidate=NEW)).more_runs_tell_more
-    told = Doubt(0.5, 0.9, 0.1, "slower", "values")
-    assert not compare_view(rows=rows_of([shown(timed, told)], project="p", candidate=NEW)).more_runs_tell_more
+    with_interval = likely("likely_slower", 0.13)
+    assert not compare_view(rows=rows_of([shown(with_interval)], project="p", candidate=NEW)).more_runs_tell_more
 
 
 def test_a_choice_among_values_narrows_what_is_shown(compare_view):

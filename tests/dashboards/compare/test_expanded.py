@@ -1,23 +1,23 @@
 import pytest
+from tests.service.readings.making import reading
 
 from pullback_dashboards.compare.expanded import expanded
 from pullback_dashboards.history import Commit
-from pullback_service.comparisons.judging import Judgement, Side
+from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import Compared, Shown, ShownSide
-from pullback_service.series.pooling import spread_of
 from pullback_service.series.windows import PooledPoint
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40)
 
 
 def side(values):
-    return ShownSide(Side(values[0]), spread_of(values), ("r1",), tuple(values))
+    return ShownSide(reading(sorted(values)[len(values) // 2], values), ("r1",))
 
 
 def shown(before, after):
     judgement = Judgement("slower", "paired", 0.1, 0.09, 0.11, 3, 0.01)
     compared = Compared((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
-    return Shown(compared, None, None, before, after, None)
+    return Shown(compared, None, None, before, after)
 
 
 def point(commit, value, ratio=None):
@@ -31,9 +31,9 @@ def point(commit, value, ratio=None):
 
 def test_an_open_row_shows_history_groups_and_processes():
     points = [point("a" * 40, 1.0, -0.5), point("b" * 40, 1.1, -0.4)]
-    detail = expanded(
-        shown(side([1.0, 1.1, 1.2]), side([1.2, 1.3])), points, (0.09, 0.1, 0.11), reference=OLD, candidate=NEW
-    )
+    older, newer = [1.0, 1.1, 1.2], [1.2, 1.3]
+    both = shown(side(older), side(newer))
+    detail = expanded(both, points, (0.09, 0.1, 0.11), (older, newer), reference=OLD, candidate=NEW)
     assert detail.history.count("<circle") == 2
     assert "÷ unfused" in detail.history
     assert (detail.group_count, detail.groups.count("strip-now")) == (3, 3)
@@ -43,12 +43,12 @@ def test_an_open_row_shows_history_groups_and_processes():
     assert detail.reports == ("r1",)
 
 
-@pytest.mark.parametrize("before", [None, ShownSide(Side(1.0), None, ()), side([0.0, 0.0, 0.0])])
+@pytest.mark.parametrize("before", [None, ShownSide(reading(1.0), ()), side([0.0, 0.0, 0.0])])
 def test_what_is_not_kept_is_left_out(before):
-    detail = expanded(shown(before, side([1.0])), [], (), reference=OLD, candidate=NEW)
+    detail = expanded(shown(before, side([1.0])), [], (), ((), (1.0,)), reference=OLD, candidate=NEW)
     assert (detail.history, detail.groups, detail.processes) == ("", "", "")
 
 
 def test_a_series_without_ratios_is_drawn_by_its_values():
-    detail = expanded(shown(None, side([2.0])), [point("a" * 40, 2.0)], (), reference=OLD, candidate=NEW)
+    detail = expanded(shown(None, side([2.0])), [point("a" * 40, 2.0)], (), ((), (2.0,)), reference=OLD, candidate=NEW)
     assert "÷" not in detail.history

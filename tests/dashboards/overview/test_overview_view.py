@@ -104,12 +104,12 @@ def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_
     drawn = heat(build.history(*lines), build.time, toggles=True)
     (group,) = drawn.groups
     assert [cell.doubt for row in group.rows for cell in row.cells[1:]] == [
-        "0.495–0.505, contaminated",
+        "0.495–0.505, busy machine",
         "0.248–0.253",
     ]
-    assert group.summary.cells[1].doubt == "best 0.25×, contaminated"
+    assert group.summary.cells[1].doubt == "best 0.25×, busy machine"
     fused = drawn.means[1]
-    assert fused.words == "2.8× faster than unfused, contaminated in 1 of 2 cases"
+    assert fused.words == "2.8× faster than unfused, busy machine in 1 of 2 cases"
     assert (fused.tone, fused.contaminated) == ("better", 1)
 
 
@@ -210,7 +210,7 @@ def test_few_groups_and_a_contaminated_one_are_doubts(build):
     plain = build.paired(0.5)
     assert doubt(plain) == "0.495–0.505"
     assert doubt(plain._replace(groups=6)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, contaminated"
+    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, busy machine"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):

@@ -121,7 +121,8 @@ def test_nothing_is_claimed_of_a_case_with_a_wrong_gradient():
             {},
             "ambiguous",
         ),
-        ({}, {"quality": "contaminated"}, "ambiguous"),
+        ({}, {"quality": "contaminated"}, "slower"),
+        ({"margin_is_provisional": True}, {"quality": "contaminated"}, "likely_slower"),
         ({}, {"dirty": True}, "ambiguous"),
         ({"outcome": "failed"}, {}, "failed"),
     ],
@@ -137,7 +138,10 @@ def test_a_comparison_in_a_report_is_judged_as_everywhere(changes, report, outco
         "n": 20,
     }
     row = comparison_row("dense", raw | changes, Commit("a" * 40), Commit("b" * 40), {}, **report)
-    assert (row.outcome, row.sign) == (outcome, {"slower": "▲", "ambiguous": "?", "same": "=", "failed": "✕"}[outcome])
+    assert (row.outcome, row.sign) == (
+        outcome,
+        {"slower": "▲", "likely_slower": "△", "ambiguous": "?", "same": "=", "failed": "✕"}[outcome],
+    )
 
 
 def test_the_plan_is_shown_with_units_and_its_fallbacks():

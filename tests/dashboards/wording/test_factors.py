@@ -145,14 +145,14 @@ def test_depth_grows_with_the_distance_from_the_baseline_either_way(ratio, steps
     assert factors.depth(math.log(ratio)) == steps
 
 
-def test_a_ratio_moved_only_when_the_intervals_are_apart_and_the_floor_is_passed():
+def test_a_ratio_moved_only_when_its_change_passes_its_interval_and_the_floor():
     before = Spread(-0.70, -0.71, -0.69)
 
     def moved(now, *, since=before):
         return factors.move(since, now, bigger_is_better=False)
 
-    assert moved(Spread(-0.60, -0.61, -0.59)) == "slower"
-    assert moved(Spread(-0.80, -0.81, -0.79)) == "faster"
+    assert moved(Spread(-0.60, -0.61, -0.59)) == "likely_slower"
+    assert moved(Spread(-0.80, -0.81, -0.79)) == "likely_faster"
     assert moved(Spread(-0.60, -0.72, -0.48)) is None
     assert moved(Spread(-0.69, -0.691, -0.689), since=Spread(-0.70, -0.701, -0.699)) is None
     assert moved(before, since=None) is None
@@ -160,5 +160,5 @@ def test_a_ratio_moved_only_when_the_intervals_are_apart_and_the_floor_is_passed
 
 def test_a_rate_that_rose_is_faster():
     before = Spread(-0.70, -0.71, -0.69)
-    assert factors.move(before, Spread(-0.60, -0.61, -0.59), bigger_is_better=True) == "faster"
-    assert factors.move(before, Spread(-0.80, -0.81, -0.79), bigger_is_better=True) == "slower"
+    assert factors.move(before, Spread(-0.60, -0.61, -0.59), bigger_is_better=True) == "likely_faster"
+    assert factors.move(before, Spread(-0.80, -0.81, -0.79), bigger_is_better=True) == "likely_slower"

@@ -28,7 +28,7 @@ def test_a_commit_where_the_whole_case_failed_has_a_reason(history):
 def test_marks_tell_the_change_since_the_commit_measured_before(history):
     row = view_of(history).rows[0]
     assert row.marks["fused time"].since == "+25.0 %"
-    assert row.marks["fused time"].since_tone == "worse"
+    assert row.marks["fused time"].since_tone == "likely-worse"
     assert row.marks["fused array_bytes"].since.replace("\u202f", " ") == "+1 KiB"
     assert row.marks["unfused time"].since == ""
 
@@ -144,9 +144,9 @@ def test_a_disturbed_time_says_so_in_the_sentence_and_on_a_grey_badge_and_a_coun
     )
     view = view_of(build.history(*lines))
     (fused,) = view.lede
-    assert fused.words == "2.0× faster than unfused (contaminated), array bytes 50 % less than unfused"
+    assert fused.words == "2.0× faster than unfused (busy machine), array bytes 50 % less than unfused"
     drawn = workload_badge(view, "fused")
-    assert "dense fused: contaminated: 2.0× faster than unfused<" in drawn
+    assert "dense fused: busy machine: 2.0× faster than unfused<" in drawn
     assert 'fill="#616872"' in drawn
 
 
