@@ -80,12 +80,17 @@ def enroll(client):
 
 @pytest.fixture
 def seated(client):
-    """Wait until so many claims wait for a job."""
+    """Wait until so many claims have looked for a job, ended their transaction and wait."""
 
     async def seated(number):
-        bell = runtime_of(client._transport.app).bell
+        runtime = runtime_of(client._transport.app)
+        pool, seats = runtime.database.engine.pool, runtime.bell._seats
+
+        def waiting():
+            return sum(seat.abilities is not None for seat in seats) >= number and not pool.checkedout()
+
         async with asyncio.timeout(10):
-            while sum(seat.abilities is not None for seat in bell._seats) < number:  # noqa: ASYNC110 - a look from outside
+            while not waiting():  # noqa: ASYNC110 - a look from outside
                 await asyncio.sleep(0.01)
 
     return seated
