@@ -23,6 +23,9 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
+from pullback_service.readings.pooling import CLEAN
+from pullback_service.readings.reading import Mark
+from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import queries
 from pullback_service.series.overviewing import StatedComparison
@@ -114,7 +117,7 @@ def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places
             metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
             about[key] = (cell.case.workload, cell.case.label, cell.variant, metric)
             readings[key] = [None] * len(places)
-        readings[key][places[cell.commit.id]] = _reading(cell)
+        readings[key][places[cell.commit.id]] = shown_reading(cell.reading)
     lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
     return with_failures(lines, failures, places)
 
@@ -168,17 +171,19 @@ def claim_of(stated: StatedComparison, judged: Compared, place: int) -> Claim:
     )
 
 
-def _reading(cell: MeasuredCell) -> Reading:
+def shown_reading(reading: StoredReading | Mark, *, previous: Reading | None = None) -> Reading:
+    """A reading as views know it; a mark says less."""
+    numbers = reading.value, reading.log_ratio, reading.low, reading.high
+    if isinstance(reading, Mark):
+        return Reading(*numbers, outcome=reading.outcome, previous=previous)
     return Reading(
-        cell.value,
-        cell.log_ratio,
-        cell.low,
-        cell.high,
-        cell.n,
-        cell.outcome,
-        cell.quality != "clean",
-        cell.dirty,
-        report=str(cell.report_id),
+        *numbers,
+        groups=reading.n,
+        outcome=reading.outcome,
+        contaminated=reading.quality != CLEAN,
+        dirty=reading.dirty,
+        report=str(reading.report_id),
+        previous=previous,
     )
 
 

@@ -7,12 +7,36 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.readings.reading import COLUMNS, Reading
+from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, Mark, Place, Reading
 
 _AT_PAIRS: LiteralString = f"""
 SELECT {COLUMNS}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN reading USING (series_id, commit_id)
+"""  # noqa: S608 - our own words
+_NEWEST: LiteralString = """
+SELECT newest.*
+  FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (
+       SELECT {columns}
+         FROM reading
+        WHERE reading.series_id = wanted.id
+        ORDER BY reading.ordered_at DESC, reading.commit_id DESC
+        LIMIT %(last)s) newest
+ ORDER BY series_id, ordered_at, commit_id
+"""
+_NEWEST_READINGS: LiteralString = _NEWEST.replace("{columns}", COLUMNS)
+_NEWEST_MARKS: LiteralString = _NEWEST.replace("{columns}", MARK_COLUMNS)
+_SINCE: LiteralString = f"""
+SELECT {COLUMNS}
+  FROM reading
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ ORDER BY series_id, ordered_at, commit_id
+"""  # noqa: S608 - our own words
+_MARKS_SINCE: LiteralString = f"""
+SELECT {MARK_COLUMNS}
+  FROM reading
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ LIMIT %(most)s
 """  # noqa: S608 - our own words
 _REPORTS: LiteralString = """
 SELECT series_id, commit_id, array_agg(report_id ORDER BY point.id)
@@ -31,6 +55,32 @@ async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]])
         return {}
     rows = await statements.rows(session, _AT_PAIRS, columns_of(pairs), binary=True)
     return {(row[0], row[1]): Reading._make(row) for row in rows}
+
+
+async def newest_readings(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Reading]:
+    """Series at their newest `last` commits, series by series, oldest first. Index: ix_reading_series_history."""
+    values = {"series": statements.array_of(series_ids), "last": last}
+    return [*map(Reading._make, await statements.rows(session, _NEWEST_READINGS, values, binary=True))]
+
+
+async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Mark]:
+    """As `newest_readings`, with the columns that charts draw, which are all in the index."""
+    values = {"series": statements.array_of(series_ids), "last": last}
+    return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
+
+
+async def readings_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[Reading]:
+    """Series from a commit on, series by series, oldest first. Index: ix_reading_series_history."""
+    values = {"series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1]}
+    return [*map(Reading._make, await statements.rows(session, _SINCE, values, binary=True))]
+
+
+async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
+    """Series from a commit on, in no order. Index: ix_reading_series_history, and nothing else is read."""
+    values = {
+        "series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1], "most": most,
+    }  # fmt: skip
+    return [*map(Mark._make, await statements.rows(session, _MARKS_SINCE, values, binary=True))]
 
 
 async def reports_behind(

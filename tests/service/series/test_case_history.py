@@ -31,7 +31,7 @@ async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload=
 async def drawn(session, found):
     """The points of a history with the series that they are of."""
     series = {one.id: one for one in await session.scalars(select(Series))}
-    return [(series[point.series_id], point) for point in found.points]
+    return [(series[point.series_id], point) for point in found.readings]
 
 
 async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
@@ -39,7 +39,7 @@ async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (4, 5, 6)]
     assert {series.metric for series, _ in await drawn(session, found)} == {"time", "array_bytes"}
-    assert {point.commit_id for point in found.points} == {commit.id for commit in found.commits}
+    assert {point.commit_id for point in found.readings} == {commit.id for commit in found.commits}
     assert not found.thinned
 
 
@@ -52,7 +52,7 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (2, 3, 4)]
     second, _, fourth = (commit.id for commit in found.commits)
-    assert [point.commit_id for point in found.points] == [second, fourth] * 4
+    assert [point.commit_id for point in found.readings] == [second, fourth] * 4
     (failure,) = found.failures
     assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
     with pytest.raises(NotFoundError, match="'nothing'"):
@@ -166,29 +166,21 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
 
 
 async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports, session):
-    """The page's own reading of points pools as the one for programs does: values of processes, and who speaks."""
+    """The page's readings are those that everybody reads, of all reports pooled."""
     ratios = {1: (-0.3, -0.2, -0.25), 2: (-0.1,)}
     for number, of_commit in ratios.items():
         await upload(client, *(reports.report(number, cases=[reports.case(log_ratio=ratio)]) for ratio in of_commit))
     noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="contaminated")
     await upload(client, noisy)
     found = await asked(session)
-    series = [point.series_id for point in found.points]
-    cells = {
-        (cell.series_id, cell.commit.id): cell
-        for cell in await lines_of(session, series, [commit.id for commit in found.commits])
-    }
-    assert {(point.series_id, point.commit_id) for point in found.points} == set(cells)
-    for point in found.points:
-        cell = cells[point.series_id, point.commit_id]
-        assert (point.value, point.log_ratio, point.low, point.high) == (
-            cell.value,
-            cell.log_ratio,
-            cell.low,
-            cell.high,
-        )
-        assert (point.n, point.outcome, point.quality, point.dirty) == (cell.n, cell.outcome, cell.quality, cell.dirty)
-        assert point.report_id == str(cell.report_id)
+    series = {reading.series_id for reading in found.readings}
+    cells = await lines_of(session, series, [commit.id for commit in found.commits])
+    assert set(found.readings) == {cell.reading for cell in cells}
+    fused = [reading for one, reading in await drawn(session, found) if (one.variant, one.metric) == ("fused", "time")]
+    assert [(reading.log_ratio, reading.quality, reading.reports) for reading in fused] == [
+        (-0.25, "clean", 3),
+        (-0.1, "clean", 2),
+    ]
 
 
 async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(client, counting, session):
@@ -198,14 +190,14 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     await upload(client, clean, newer, counting(1, 999, quality="contaminated"), last)
     found = await asked(session)
     counts = [
-        (point.report_id, point.value)
+        (str(point.report_id), point.value)
         for series, point in await drawn(session, found)
         if (series.variant, series.metric) == ("fused", "array_bytes")
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
-    ids = {point.series_id for point in found.points}
+    ids = {point.series_id for point in found.readings}
     cells = await lines_of(session, ids, [commit.id for commit in found.commits])
-    assert {(str(cell.report_id), cell.commit.id) for cell in cells} == {
+    assert {(str(cell.reading.report_id), cell.commit.id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),
     }
