@@ -174,7 +174,7 @@ async def _drawn_history(
     for mark in await marks_since(session, list(of_series), oldest, most=MOST_MARKS) if oldest and of_series else ():
         place = places.get(mark.commit_id)
         if place is not None:
-            of_series[mark.series_id][place] = sources.shown_reading(mark)
+            of_series[mark.series_id][place] = sources.shown_mark(mark)
     by_case: dict[str, list[str]] = {}
     for case, variant in readings:
         by_case.setdefault(case, []).append(variant)

@@ -130,8 +130,7 @@ async def find(
 
 
 def _pair(case: KnownCase, change: CountChange) -> Pair:
-    older, newer = map(str, change.reports)
-    return case.label, change.series.variant, change.series.metric, older, newer
+    return case.label, change.series.variant, change.series.metric, *change.reports
 
 
 def _step(case: KnownCase, machine: MeasuringMachine, change: CountChange) -> Step:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from typing import LiteralString
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -39,7 +38,7 @@ SELECT {MARK_COLUMNS}
  LIMIT %(most)s
 """  # noqa: S608 - our own words
 _REPORTS: LiteralString = """
-SELECT series_id, commit_id, array_agg(report_id ORDER BY point.id)
+SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
  GROUP BY series_id, commit_id
@@ -91,7 +90,7 @@ async def marks_since(session: AsyncSession, series_ids: Collection[int], place:
 
 async def reports_behind(
     session: AsyncSession, readings: Collection[Reading]
-) -> Mapping[tuple[int, int], tuple[UUID, ...]]:
+) -> Mapping[tuple[int, int], tuple[str, ...]]:
     """The reports behind each of some readings, oldest first. Index: where there are several, ix_point_commit_id_series_id."""
     several = [reading[:2] for reading in readings if reading.reports > 1]
     rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []

@@ -10,7 +10,6 @@ from functools import cache, cached_property
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import LiteralString, TypeVar
-from uuid import UUID
 
 from sqlalchemy import Integer, Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -66,7 +65,7 @@ class CountChange:
     commit_id: int
     before: float
     value: float
-    reports: tuple[UUID, UUID]
+    reports: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -245,8 +244,8 @@ _CHANGES: LiteralString = """
         WHERE value != before
         ORDER BY ordered_at DESC, commit_id DESC, series_id
         LIMIT %(most)s)
-SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.before, changed.value, older.report_id,
-       newer.report_id
+SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.before, changed.value, older.report_id::text,
+       newer.report_id::text
   FROM changed
   JOIN reading older ON older.series_id = changed.series_id AND older.commit_id = changed.commit_before
   JOIN reading newer ON newer.series_id = changed.series_id AND newer.commit_id = changed.commit_id

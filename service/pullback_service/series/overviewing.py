@@ -26,8 +26,6 @@ from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,
     FailedCase,
-    MeasuredCell,
-    cells_of,
     commit_facts,
     failed_case,
     select_failures,
@@ -75,6 +73,15 @@ class NewestReading(NamedTuple):
 
     case_id: int
     variant: str
+    reading: Reading
+
+
+class LineReading(NamedTuple):
+    """A reading and the series it is of, as far as lines are told apart by it."""
+
+    case: KnownCase
+    variant: str
+    metric: KnownMetric
     reading: Reading
 
 
@@ -205,23 +212,31 @@ async def standings(
 
 
 _LINES: LiteralString = f"""
-SELECT {COLUMNS}, series.case_id, series.machine_id, series.variant, series.variant_kind, series.metric, series.unit,
-       series.direction, series.exact
+SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
+       series.exact
   FROM reading
   JOIN series ON series.id = reading.series_id
+  JOIN "case" ON "case".id = series.case_id
  WHERE reading.series_id = ANY (%(series)s::bigint[]) AND reading.commit_id = ANY (%(commits)s::bigint[])
- ORDER BY reading.ordered_at, reading.commit_id, series.case_id, series.variant, series.metric, series.id
+ ORDER BY reading.ordered_at, reading.commit_id, "case".id, series.variant, series.metric, series.id
 """  # noqa: S608 - our own words
+_WIDTH = len(Reading._fields)
 
 
 async def lines_of(
     session: AsyncSession, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Sequence[MeasuredCell]:
-    """Some series at some commits. Index: pk_reading, pk_series; as `cells_of`."""
+) -> Sequence[LineReading]:
+    """Some series at some commits. Index: pk_reading, pk_series, pk_case."""
     if not series_ids:
         return []
     values = {"series": statements.array_of(series_ids), "commits": statements.array_of(commit_ids)}
-    return await cells_of(session, await statements.rows(session, _LINES, values, binary=True))
+    found = []
+    for row in await statements.rows(session, _LINES, values, binary=True):
+        id_, workload, label, variant, *metric = row[_WIDTH:]
+        found.append(
+            LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading._make(row[:_WIDTH]))
+        )
+    return found
 
 
 async def failures_at(

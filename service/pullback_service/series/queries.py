@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, bindparam, exists, lateral, select, true
+from sqlalchemy import ColumnElement, Row, Select, Subquery, Text, and_, bindparam, cast, exists, lateral, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -73,7 +73,7 @@ class MeasuredCell(NamedTuple):
     direction: str
     exact: bool
     reading: Reading
-    report_ids: tuple[UUID, ...]
+    report_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
     newest = _newest_commit_of_cases(known.subquery("known"), of)
     # Each series enters its own index: joined in one go, a planner may take all readings of the commits and filter them.
     there = lateral(
-        select(*(getattr(StoredReading, name) for name in Reading._fields))
+        select(*(_column(name) for name in Reading._fields))
         .where(StoredReading.series_id == Series.id, StoredReading.commit_id == newest.c.commit_id)
         .offset(0)
     )
@@ -209,6 +209,11 @@ def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
         .limit(MOST_MATRIX_POINTS + 1)
     )
     return readings.where(Series.metric == bindparam("metric")) if of.metric else readings
+
+
+def _column(name: str) -> ColumnElement[Any]:
+    column: ColumnElement[Any] = getattr(StoredReading, name)
+    return cast(column, Text).label(name) if name == "report_id" else column
 
 
 @cache

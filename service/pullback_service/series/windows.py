@@ -60,7 +60,7 @@ class PooledPoint(NamedTuple):
     title: str | None
     position: int | None
     after_gap: bool | None
-    reports: tuple[UUID, ...]
+    reports: tuple[str, ...]
     raw: tuple[RawPoint, ...] = ()
 
 

@@ -73,7 +73,7 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     peak = next(point for point in fused if point.log_ratio == pytest.approx(0.7))
     followed = found.before[peak.series_id, peak.commit_id]
     assert followed.log_ratio == pytest.approx(ratios[19])
-    assert str(followed.report_id) == uploads[19]["id"]
+    assert followed.report_id == uploads[19]["id"]
 
 
 async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, reports, session, monkeypatch):
@@ -136,7 +136,7 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, countin
         160,
     )
     assert change.commit_id == found.commits[-1].id
-    assert [str(report) for report in change.reports] == [uploads[1]["id"], uploads[2]["id"]]
+    assert [*change.reports] == [uploads[1]["id"], uploads[2]["id"]]
 
 
 async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
@@ -146,7 +146,7 @@ async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one
     found = await asked(session, metrics=("array_bytes",))
     (change,) = found.changes
     assert (change.before, change.value, change.commit_id) == (100, 170, found.commits[1].id)
-    assert [str(report) for report in change.reports] == [clean[0]["id"], clean[2]["id"]]
+    assert [*change.reports] == [clean[0]["id"], clean[2]["id"]]
     fused = [point.value for series, point in await drawn(session, found) if series.variant == "fused"]
     assert fused == [100, 170, 170, 170]  # as the curve says
 
@@ -190,14 +190,14 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     await upload(client, clean, newer, counting(1, 999, quality="contaminated"), last)
     found = await asked(session)
     counts = [
-        (str(point.report_id), point.value)
+        (point.report_id, point.value)
         for series, point in await drawn(session, found)
         if (series.variant, series.metric) == ("fused", "array_bytes")
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
     ids = {point.series_id for point in found.readings}
     cells = await lines_of(session, ids, [commit.id for commit in found.commits])
-    assert {(str(cell.reading.report_id), cell.commit.id) for cell in cells} == {
+    assert {(cell.reading.report_id, cell.reading.commit_id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),
     }
@@ -216,7 +216,7 @@ async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all
     assert found.thinned
     series = next(series for series, _ in await drawn(session, found) if series.variant == "fused")
     followed = found.before[series.id, found.commits[1].id]
-    assert (followed.value, str(followed.report_id)) == (110, several[1]["id"])
+    assert (followed.value, followed.report_id) == (110, several[1]["id"])
 
 
 async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, reports, session):

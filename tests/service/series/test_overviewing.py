@@ -162,7 +162,7 @@ async def test_what_was_measured_until_a_commit_holds_nothing_later(client, repo
     assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
     series = (await standing(session, "time")).series_id
     cells = await overviewing.lines_of(session, [series], [commit.id for commit in first_two])
-    assert [cell.commit.sha for cell in cells] == [reports.sha(1), reports.sha(2)]
+    assert [cell.reading.commit_id for cell in cells] == [commit.id for commit in first_two]
 
 
 async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(client, reports, session):
@@ -175,7 +175,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     ids = [commit.id for commit in commits]
     changed = await overviewing.changed_series(session, machine, ids, floor=0.02)
     cells = await overviewing.lines_of(session, changed, [commit.id for commit in commits])
-    assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
+    assert {(cell.case.workload, cell.variant, cell.metric.name) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
 
@@ -186,7 +186,7 @@ async def changed(session):
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
     return {
-        cell.metric
+        cell.metric.name
         for cell in await overviewing.lines_of(session, series, [commit.id for commit in commits])
         if cell.variant == "fused"
     }
