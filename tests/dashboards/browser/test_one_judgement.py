@@ -169,7 +169,7 @@ def test_terminal_api_page_csv_markdown_and_feed_say_the_same_of_a_comparison(cl
     page = client.get(path, params={**asked, "show": "all"}, headers={"accept": "text/html"}).text
     spoken = [
         re.sub(r"<.*", "", unescape(cell)).split(",")[0].strip()
-        for cell in re.findall(r'<td class="why">(.*?)</td>', page, re.S)
+        for cell in re.findall(r'<td class="why">(.*?)</td>', page, re.DOTALL)
     ]
     assert sorted(spoken) == sorted(outcome.replace("_", " ") for outcome in terminal.values())
     lines = client.get(f"{path}.md", params={**asked, "show": "all"}).text.splitlines()
