@@ -11,7 +11,8 @@ from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, require_c_order, single, store, viewed
+from pullback.numpy_api.layouts import Contents, copied, require_c_order, single
+from pullback.numpy_api.memory import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
@@ -484,7 +485,6 @@ class Tracer(Traced):
     argsort = _method(np.argsort)
     argpartition = _method(np.argpartition)
     clip = _method(np.clip)
-    copy = _method(np.copy)
     cumprod = _method(np.cumprod)
     cumsum = _method(np.cumsum)
     diagonal = _method(np.diagonal)
@@ -501,6 +501,9 @@ class Tracer(Traced):
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+    def copy(self, order: str = "C") -> Any:
+        return copied(_own(self, (self,)), order)
 
     def flatten(self, order: str = "C") -> Any:
         return _own(shapes.ravel(self, order), (self,))
