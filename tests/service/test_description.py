@@ -17,7 +17,9 @@ from pullback_service.settings import Settings
 ROOT = Path(__file__).parents[2]
 DESCRIPTION = create_service(Settings(database_url="postgresql://nowhere/nothing")).openapi()
 OPERATIONS = {
-    operation["operationId"]: (method, path, operation) for method, path, operation in operations_of(DESCRIPTION)
+    operation["operationId"]: (method, path, operation)
+    for method, path, operation in operations_of(DESCRIPTION)
+    if not operation.get("deprecated")
 }
 EXAMPLES = json.loads((ROOT / "service/pullback_service/examples.json").read_text())
 # A file of another tool has no schema here, and the line before holds what a file of ours has.
