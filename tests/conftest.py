@@ -163,6 +163,12 @@ def database_url(postgres_server, migrated_template):
     yield from _fresh_database(postgres_server, migrated_template)
 
 
+@pytest.fixture(scope="module")
+def module_database_url(postgres_server, migrated_template):
+    """Address of a migrated database that the tests of one file share."""
+    yield from _fresh_database(postgres_server, migrated_template)
+
+
 @pytest.fixture
 def bare_database_url(postgres_server):
     """Address of a database with nothing in it, not even the migrations."""
