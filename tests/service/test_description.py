@@ -28,7 +28,9 @@ def description():
 @pytest.fixture(scope="module")
 def operations(description):
     return {
-        operation["operationId"]: (method, path, operation) for method, path, operation in operations_of(description)
+        operation["operationId"]: (method, path, operation)
+        for method, path, operation in operations_of(description)
+        if not operation.get("deprecated")
     }
 
 
