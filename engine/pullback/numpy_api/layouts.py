@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced, current, innermost_trace
-from pullback.errors import TracingError
 from pullback.ir.types import Shape
+from pullback.numpy_api.call_sites import located
 
 
 class Contents:
@@ -99,7 +99,7 @@ def require_c_order(array: Any) -> None:
     while isinstance(array.memory, View):
         array = array.memory.base
     if not _owns_c_order(array):
-        raise TracingError(
+        raise located(
             "a store beside a reshape of an array that is not in C order: whether NumPy copies there depends on how it lies; "
             "reshape after the store, or make a copy in C order first: y = y.copy()"
         )

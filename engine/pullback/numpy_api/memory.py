@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core.primitive import GIVEN, Traced, innermost_trace
-from pullback.errors import TracingError
 from pullback.ir.types import Shape
+from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.layouts import Contents, View, layout_of, single, version_of
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
 from pullback.numpy_api.storing import fitting, in_dtype, updated
@@ -77,12 +77,12 @@ def replace(array: Any, value: Any) -> None:
     memory = array.memory
     here = innermost_trace()
     if memory is GIVEN:
-        raise TracingError(
+        raise located(
             "a store into an argument: NumPy would change the caller's array; write to a copy, x = x.copy(), and return it"
         )
     born = memory.born if isinstance(memory, Contents) else here if array.on_device else array.trace
     if born is not here:
-        raise TracingError(
+        raise located(
             "a store into an array from around the function that is traced here, which would see it only once; "
             "make the array in this function, y = y.copy(), or pass it and return the new one"
         )

@@ -170,6 +170,15 @@ def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
     return np.ndarray if shape else dtype.type
 
 
+#: Attributes of arrays and tensors of other libraries, and what to write here.
+_ELSEWHERE = {
+    "at": "store into a copy, y = x.copy(); y[i] = v, or call pb.numpy.updated(x, i, v)",
+    "block_until_ready": "leave it out: a call returns when its results are there",
+    "detach": "call pb.stop_gradient(x)",
+    "backward": "call pb.grad(f)(x)",
+}
+
+
 class Tracer(Traced):
     """A value under a trace. It behaves like the array or number it stands for, except that it cannot become one."""
 
@@ -181,6 +190,10 @@ class Tracer(Traced):
     def __class__(self) -> type:
         """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
         return class_of(self.shape, self.dtype)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        remedy = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"a traced value has no attribute {name!r}{remedy}")
 
     def refused(self, error: Exception) -> Exception:
         """The error, for a trace that has to know of it."""

@@ -117,7 +117,7 @@ class GraphTracer(Tracer):
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.recorder.refused = f"a traced value has no attribute {name}"
-        raise AttributeError(f"a traced value has no attribute {name!r}")
+        super().__getattr__(name)
 
 
 class NumberTracer(GraphTracer):
