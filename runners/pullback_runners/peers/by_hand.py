@@ -30,7 +30,7 @@ class ByHand(Peer):
 def _differentiated(result: Any) -> Differentiated:
     if not isinstance(result, tuple) or len(result) != 2:
         raise VariantError(
-            "workload", f"the peer returned {type(result).__name__}; return (value, gradients), a dict by argument"
+            "exception", f"the peer returned {type(result).__name__}; return (value, gradients), a dict by argument"
         )
     value, gradients = result
     return value, dict(gradients)
