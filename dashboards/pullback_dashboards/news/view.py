@@ -259,8 +259,8 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line, referenc
     if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
     text = (
-        f"{moved.replace('_', ' ')}: time against {BASELINE} {factors.factor(before.log_ratio)} → "
-        f"{factors.factor(now.log_ratio)}"
+        f"{moved.replace('_', ' ')}: time against {BASELINE} {factors.factor(before.log_ratio, before.low, before.high)} → "
+        f"{factors.factor(now.log_ratio, now.low, now.high)}"
     )
     note = "measured at different times, not yet in the same groups"
     if before.contaminated or now.contaminated:

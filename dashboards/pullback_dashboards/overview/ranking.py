@@ -194,10 +194,8 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     mean = sum(logs) / len(logs)
     outcome = _outcome(mean, metric)
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
-    words, disturbed = _words(mean, metric), _disturbed(sound, metric)
-    if disturbed:
-        words = f"{words}, busy machine in {disturbed} of {counted(len(logs), 'case')}"
-    return Mean(variant, factors.factor(mean), words, tone, factors.depth(mean), len(logs), mean, disturbed)
+    disturbed = _disturbed(sound, metric)
+    return Mean(variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean, disturbed)
 
 
 def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:

@@ -109,7 +109,7 @@ def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_
     ]
     assert group.summary.cells[1].doubt == "best 0.25×, busy machine"
     fused = drawn.means[1]
-    assert fused.words == "2.8× faster than unfused, busy machine in 1 of 2 cases"
+    assert fused.words == "2.8× faster than unfused"
     assert (fused.tone, fused.contaminated) == ("better", 1)
 
 
