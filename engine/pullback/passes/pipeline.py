@@ -15,6 +15,7 @@ from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.packing import pack_before_loops
 from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.products import split_products
+from pullback.passes.loops.recomputing import recompute_saved
 from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.loops.taking_in import take_in
@@ -119,6 +120,7 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
         graph = graph if stacked is graph else stages.add("stacked products", stacked)
         graph = stages.add("products", turn_products(graph))
     if lowered and looping and any(node.bodies() for node in graph.nodes):
+        graph = stages.add("loops: recomputing", recompute_saved(graph))
         graph = stages.add("loops: shifting", shift_carries(graph))
         graph = stages.add("loops: taking in", slice_operands(take_in(graph)))
         graph = stages.add("loops: panels", lay_in_panels(graph))
