@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from pullback_service.database import sync_engine
 from pullback_service.models import Base
+from pullback_service.row_security import grant_tables, make_roles
 from pullback_service.settings import load_settings
 
 LOCK_KEY = 0x70756C6C  # "pull": two processes that migrate at once take turns
@@ -25,6 +26,7 @@ def run(connection: Connection) -> None:
         time.sleep(ASK_AGAIN_AFTER_S)
     connection.commit()
     try:
+        make_roles(connection)
         context.configure(
             connection=connection,
             target_metadata=Base.metadata,
@@ -33,6 +35,8 @@ def run(connection: Connection) -> None:
         )
         with context.begin_transaction():
             context.run_migrations()
+        grant_tables(connection)
+        connection.commit()
     finally:
         connection.rollback()
         connection.exec_driver_sql(f"SELECT pg_advisory_unlock({LOCK_KEY})")

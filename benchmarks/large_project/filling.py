@@ -20,8 +20,8 @@ from benchmarks.large_project.shape import (
 )
 from psycopg import sql
 
-from pullback_service.reports.copying import COPY_POINTS
 from pullback_service.reports.packing import packed
+from pullback_service.reports.point_text import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 BRANCH = "main"
@@ -183,7 +183,7 @@ class _Filling:
                 )
             ],
         )  # fmt: skip
-        self._copy(COPY_POINTS, lines)
+        self._copy(f"COPY point ({', '.join(COLUMNS)}) FROM STDIN", lines)
         self._copy(
             "COPY failure (report_id, case_id, commit_id, machine_id, ordered_at, variant, kind, message) FROM STDIN",
             failures,
@@ -286,7 +286,7 @@ def _processes(point: MadePoint) -> tuple[float, ...]:
 
 
 def _ending(point: MadePoint, variant: str, metric: str) -> Iterator[object]:
-    """The measured columns of a point, in the order of COPY_POINTS."""
+    """The measured columns of a point, in the order of COLUMNS."""
     yield point.value
     yield f"{{{','.join(map(str, _processes(point)))}}}" if metric == "time" else _UNKNOWN
     yield _UNKNOWN if point.log_ratio is None or variant == BASELINE else BASELINE

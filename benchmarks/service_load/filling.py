@@ -17,8 +17,8 @@ from benchmarks.service_load import shape
 from numpy.typing import NDArray
 from psycopg import sql
 
-from pullback_service.reports.copying import COPY_POINTS
 from pullback_service.reports.packing import packed
+from pullback_service.reports.point_text import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 COMMITS_IN_A_BLOCK = 50
@@ -65,7 +65,10 @@ class _Filled:
             "followed_up_at) FROM STDIN",
             self._reports(block, ids),
         )
-        self._copy(COPY_POINTS, (line for number in block for line in self._points(number, ids[number])))
+        self._copy(
+            f"COPY point ({', '.join(COLUMNS)}) FROM STDIN",
+            (line for number in block for line in self._points(number, ids[number])),
+        )
         self._connection.execute(
             "UPDATE project SET reports = s.reports, commits = s.commits, points = s.points, last_report_at = s.last "
             "FROM (SELECT count(*) AS reports, count(DISTINCT commit_id) AS commits, sum(points) AS points, "

@@ -57,15 +57,13 @@ def in_database(url: str, action: str, work: "Callable[[AsyncSession], Awaitable
 
 
 async def _work(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
-    from pullback_service.access.caller import COMMAND_LINE
-    from pullback_service.access.visibility import belongs_to
+    from pullback_service.access.caller import COMMAND_LINE, database_of
     from pullback_service.audit.keeping import was_noted, write_line
     from pullback_service.database import Database
 
     database = Database(url, pool_size=1)
     try:
-        async with database.writing.begin() as session:
-            belongs_to(session, COMMAND_LINE)
+        async with database_of(database, COMMAND_LINE).writing.begin() as session:
             done = await work(session)
             if was_noted(session):
                 await write_line(session, COMMAND_LINE, action=action, path=action, address=None)

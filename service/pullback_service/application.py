@@ -31,6 +31,7 @@ from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
 from pullback_service.reports.endpoints import router as reports
 from pullback_service.reports.intake import Intake
+from pullback_service.roles import ALL_PROJECTS
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
@@ -56,7 +57,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(url, pool_size=settings.pool_size)
-        bell = JobBell(database)
+        bell = JobBell(database.seeing(ALL_PROJECTS))
         bell.open()
         intake = Intake(database)
         runtime = Runtime(settings, database, bell, LogWaits(settings.max_streams), gate, metrics, intake)

@@ -14,9 +14,12 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from pullback_service.database import sync_engine
 from pullback_service.errors import SetupError
 from pullback_service.migrating import Revisions, refuse_old_server, revisions
 from pullback_service.postgres import client_programs
+from pullback_service.roles import ALL_PROJECTS
+from pullback_service.row_security import grant_tables, make_roles
 
 HAS_TABLES = "SELECT to_regclass('alembic_version') IS NOT NULL"
 
@@ -34,7 +37,7 @@ def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
     except OSError as error:
         raise SetupError(f"{file} cannot be written ({error.strerror}): name a file in a folder that can.") from error
     try:
-        _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={draft}")
+        _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={draft}", *_of_every_row(url))
         _run(url, "pg_restore", "--list", str(draft), connect=False)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
@@ -59,10 +62,28 @@ def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
             "This database holds a service's data already: restore into an empty one, or add --replace to lose it."
         )
     clean = ("--clean", "--if-exists") if replace else ()
-    _run(
-        url, "pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", *clean, str(file)
-    )
+    with sync_engine(url).connect() as connection:
+        make_roles(connection)  # which the policies of a backup name
+        _run(
+            url,
+            *("pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"),
+            *(*clean, str(file)),
+        )
+        grant_tables(connection)
+        connection.commit()
     return revisions(url)
+
+
+def _of_every_row(url: str) -> tuple[str, ...]:
+    """How `pg_dump` sees every row: a superuser does; others as the role for which every row exists."""
+    with _connected(url) as connection:
+        row = connection.execute(
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+        guarded = connection.execute("SELECT EXISTS (SELECT FROM pg_class WHERE relforcerowsecurity)").fetchone()
+    if row == (True,) or guarded == (False,):
+        return ()
+    return ("--enable-row-security", f"--role={ALL_PROJECTS}")
 
 
 def _has_tables(url: str) -> bool:

@@ -23,7 +23,10 @@ Json = Annotated[dict[str, Any], mapped_column(JSONB)]
 
 
 class Base(DeclarativeBase):
-    """Root of the tables; `Base.metadata` is what migrations must add up to."""
+    """Root of the tables; `Base.metadata` is what migrations must add up to.
+
+    The migration of a new table says whose rows it holds: see `row_security`.
+    """
 
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {str: Text, int: BigInteger}  # noqa: RUF012 - SQLAlchemy reads it as a plain class attribute

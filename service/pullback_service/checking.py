@@ -14,14 +14,26 @@ from pullback_service.database import sync_engine
 from pullback_service.migrating import revisions
 from pullback_service.models import Base
 from pullback_service.readings.rebuilding import count_wrong_readings
+from pullback_service.roles import ALL_PROJECTS
+from pullback_service.row_security import WITHOUT_PROJECT
 
 MISPLACED = "SELECT count(*) FROM {table} m JOIN commit c ON c.id = m.commit_id WHERE m.ordered_at <> c.ordered_at"
+UNGUARDED = f"""
+SELECT count(*)
+  FROM pg_class
+ WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND NOT (relrowsecurity AND relforcerowsecurity)
+   AND relname <> ALL ('{{{",".join(sorted(WITHOUT_PROJECT))}}}')
+"""  # noqa: S608 - our own words
 
 # What is counted, what it means where it is not zero, and what to do.
 COUNTS = (
     (
         "SELECT count(*) FROM pg_index WHERE NOT indisvalid",
         "{n} indexes are not valid, from a migration that was interrupted: run REINDEX on them.",
+    ),
+    (
+        UNGUARDED,
+        "{n} tables show the rows of every project (no row-level security): undo what was changed by hand.",
     ),
     (
         MISPLACED.format(table="point"),
@@ -60,6 +72,7 @@ def check(url: str) -> list[str]:
     if not found.match:
         return [found.remedy]
     with sync_engine(url).connect() as connection:
+        connection.exec_driver_sql(f"SET ROLE {ALL_PROJECTS}")
         connection.exec_driver_sql("SET default_transaction_read_only = on")
         findings = [*_shape(connection), *_content(connection)]
     return [*findings, *_readings(url)]

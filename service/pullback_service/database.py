@@ -1,17 +1,23 @@
 """The connections to Postgres. What requests do with them is in `sessions`: a worker knows nothing of requests."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import orjson
 import psycopg
-from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
+from psycopg.pq import TransactionStatus
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.util import await_only
 
-from pullback_service.access.visibility import LimitedSession
+from pullback_service.ids import ProjectId
+from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
 CONNECT_TIMEOUT_S = 5
@@ -25,9 +31,35 @@ AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalE
 
 OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 
+Visible: TypeAlias = frozenset[ProjectId] | Literal["pullback_all"]
+"""The projects whose rows exist for a session: these, or ALL_PROJECTS."""
+NO_PROJECT: Final[Visible] = frozenset()
+_BEGIN = "begin"
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Opens sessions for which the rows of some projects exist."""
+
+    engine: AsyncEngine
+    visible: Visible
+    read_only: bool
+    info: Mapping[str, Any]
+
+    def __call__(self) -> AsyncSession:
+        """A session. It begins nothing before somebody asks it for a row."""
+        info = {**self.info, _BEGIN: _begin(self.visible, read_only=self.read_only)}
+        return AsyncSession(self.engine, sync_session_class=_Session, expire_on_commit=False, info=info)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AsyncSession]:
+        """A session that is one transaction."""
+        async with self() as session, session.begin():
+            yield session
+
 
 class Database:
-    """The connections of one process to one Postgres."""
+    """The connections of one process to one Postgres. Its sessions see no project before `seeing` says which."""
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = url
@@ -36,26 +68,73 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
+            isolation_level="AUTOCOMMIT",  # of the driver: the BEGIN of a session says more than its own
             connect_args={
                 "application_name": "pullback",
                 "cursor_factory": _BinaryCursor,
                 "connect_timeout": CONNECT_TIMEOUT_S,
-                "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
+                # Whoever connects, the owner of the tables or a superuser, works as the role that has the least rights.
+                "options": f"-c role={SERVICE_ROLE} -c statement_timeout={STATEMENT_TIMEOUT_MS} "
+                f"-c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
             },
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
         )
-        self.writing = async_sessionmaker(self.engine, expire_on_commit=False, sync_session_class=LimitedSession)
-        self.reading = async_sessionmaker(
-            self.engine.execution_options(postgresql_readonly=True),
-            expire_on_commit=False,
-            sync_session_class=LimitedSession,
-        )
+        self.reading = Sessions(self.engine, NO_PROJECT, read_only=True, info={})
+        self.writing = Sessions(self.engine, NO_PROJECT, read_only=False, info={})
+
+    def seeing(self, visible: Visible, **info: Any) -> Self:
+        """The same connections, for sessions to which the rows of other projects exist; they carry `info`."""
+        other = copy(self)
+        other.reading = Sessions(self.engine, visible, read_only=True, info=info)
+        other.writing = Sessions(self.engine, visible, read_only=False, info=info)
+        return other
 
     async def close(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+@asynccontextmanager
+async def seeing_all_projects(session: AsyncSession) -> AsyncIterator[None]:
+    """Let a session see the rows of every project inside the block, for what no project decides alone."""
+    connection = await session.connection()
+    if session.info[_BEGIN].endswith(ALL_PROJECTS):
+        yield
+        return
+    await connection.exec_driver_sql(f"SET LOCAL ROLE {ALL_PROJECTS}")
+    try:
+        yield
+        await session.flush()
+    finally:
+        driver = (await connection.get_raw_connection()).driver_connection
+        # A transaction that failed takes no statement more; its role ends with it.
+        if driver is not None and driver.info.transaction_status is TransactionStatus.INTRANS:
+            await connection.exec_driver_sql(f"SET LOCAL ROLE {SERVICE_ROLE}")
+
+
+class _Session(Session):
+    """A session whose transactions begin with the projects that they see."""
+
+
+@event.listens_for(_Session, "after_begin")
+def _say_begin(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+    if transaction.nested:
+        return
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.AsyncConnection)  # noqa: S101 - the engine names its driver
+    # Several statements in one message: to say which projects are seen takes no round trip more.
+    await_only(driver.cursor().execute(session.info[_BEGIN], prepare=False, binary=False))
+
+
+def _begin(visible: Visible, *, read_only: bool) -> str:
+    begin = "BEGIN READ ONLY" if read_only else "BEGIN"
+    if visible == ALL_PROJECTS:
+        return f"{begin}; SET LOCAL ROLE {ALL_PROJECTS}"
+    if not visible:
+        return begin
+    return f"{begin}; SET LOCAL pullback.projects = '{{{','.join(str(int(project)) for project in sorted(visible))}}}'"
 
 
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
@@ -69,6 +148,11 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
     return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
+
+
+def lacks_role(error: BaseException) -> bool:
+    """Whether a connection failed because the server has no such role, or this user may not take it: no migration made it."""
+    return SERVICE_ROLE in str(error)
 
 
 def _address(url: str) -> URL:

@@ -11,6 +11,7 @@ from pullback_service import migrating
 from pullback_service.jobs.models import JOB_STATES, Job
 from pullback_service.problems import not_migrated
 from pullback_service.runtime import KnownRuntime
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(tags=["operation"])
 
@@ -37,11 +38,10 @@ async def report_readiness(runtime: KnownRuntime) -> Health | Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def report_metrics(runtime: KnownRuntime) -> Response:
-    """Figures in Prometheus' text format."""
-    async with runtime.database.reading() as session:
-        rows = await session.execute(select(Job.state, func.count().label("jobs")).group_by(Job.state))
-        counted = {row.state: row.jobs for row in rows}
+async def report_metrics(runtime: KnownRuntime, session: ReadSession) -> Response:
+    """Figures in Prometheus' text format; of jobs, those of the caller's projects."""
+    rows = await session.execute(select(Job.state, func.count().label("jobs")).group_by(Job.state))
+    counted = {row.state: row.jobs for row in rows}
     for state in JOB_STATES:
         runtime.metrics.jobs.labels(state).set(counted.get(state, 0))
     runtime.metrics.streams.set(runtime.log_waits.held)

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from pullback_service.database import Database, sync_engine
+from pullback_service.database import Database, lacks_role, sync_engine
 from pullback_service.errors import MigrationError, SetupError
 from pullback_service.logs import logger
 
@@ -95,6 +95,10 @@ async def revisions_now(database: Database) -> Revisions:
             current = await session.scalar(text("SELECT version_num FROM alembic_version"))
     except ProgrammingError:
         current = None  # the table is not there yet
+    except OperationalError as error:
+        if not lacks_role(error):
+            raise
+        current = None
     return Revisions(current, head())
 
 

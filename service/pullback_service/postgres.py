@@ -38,6 +38,7 @@ from urllib.parse import quote
 import psutil
 
 from pullback_service.errors import PostgresError
+from pullback_service.roles import SERVICE_ROLE
 
 MAJOR_VERSION = 18
 DATABASE = "pullback"
@@ -107,6 +108,10 @@ class EmbeddedPostgres:
         if postmaster is None:
             raise PostgresError(f"No Postgres runs on {self._folder}: start it with `pullback up`.")
         return _url(postmaster, database)
+
+    def service_url(self) -> str:
+        """Address of the database `pullback` for service and worker: as the role that owns nothing."""
+        return self.url().replace(f"://{SUPERUSER}@", f"://{SERVICE_ROLE}@", 1)
 
     def start(self) -> str:
         """Start the server, or adopt the one that runs; returns the address of the database `pullback`.

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from pullback_service.browsers import SAFE_METHODS
-from pullback_service.database import AWAY
+from pullback_service.database import AWAY, lacks_role
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
@@ -177,6 +177,8 @@ def _methods_at(request: Request) -> list[str]:
 
 
 async def _on_database_away(request: Request, error: Exception) -> Response:
+    if lacks_role(error):
+        return not_migrated((await revisions_now(request.app.state.runtime.database)).remedy)
     logger.warning("database_unavailable", reason=str(error).splitlines()[0])
     if request.method in SAFE_METHODS:
         remedy = "Try again in a moment."

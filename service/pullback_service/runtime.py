@@ -14,6 +14,7 @@ from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.reports.intake import Intake
+from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
 
 
@@ -69,7 +70,8 @@ async def _log_waits(request: Request) -> LogWaits:
 async def authenticate(request: Request) -> AsyncIterator[None]:
     """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
     runtime = runtime_of(request.app)
-    async with runtime.database.writing() as session:  # nothing is begun before somebody asks for a row
+    # Who asks is not known yet. Nothing is begun before somebody asks for a row.
+    async with runtime.database.seeing(ALL_PROJECTS).writing() as session:
         caller = await runtime.gate.admit(request, session)
         if session.in_transaction():
             await session.commit()

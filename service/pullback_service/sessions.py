@@ -5,16 +5,14 @@ is stored, and what could not be stored is not acknowledged.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller
+from pullback_service.access.caller import Caller, database_of
 from pullback_service.access.gate import address_of
 from pullback_service.access.table import need_of
-from pullback_service.access.visibility import belongs_to
 from pullback_service.audit.keeping import write_line
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.database import Database, OpenSession
@@ -30,27 +28,17 @@ KnownDatabase = Annotated[Database, Depends(_database)]
 
 
 async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with database.reading() as session:
-        belongs_to(session, _caller(request))
+    async with database_of(database, _caller(request)).reading() as session:
         yield session
 
 
 async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
-    caller = _caller(request)
-
-    @asynccontextmanager
-    async def reading() -> AsyncIterator[AsyncSession]:
-        async with database.reading() as session:
-            belongs_to(session, caller)
-            yield session
-
-    return reading
+    return database_of(database, _caller(request)).reading
 
 
 async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with database.writing.begin() as session:
-        caller = _caller(request)
-        belongs_to(session, caller)
+    caller = _caller(request)
+    async with database_of(database, caller).writing.begin() as session:
         yield session
         route = request.scope["route"]
         if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:

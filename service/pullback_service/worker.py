@@ -16,6 +16,7 @@ from pullback_service.database import Database
 from pullback_service.errors import SetupError
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions
+from pullback_service.roles import ALL_PROJECTS
 
 CONCURRENCY = 4
 POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
@@ -124,7 +125,7 @@ async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
                 fetch_job_polling_interval=POLL_EVERY_S,
                 shutdown_graceful_timeout=SHUTDOWN_S,
                 delete_jobs="successful",
-                additional_context={"database": database, "idle_noise_hours": idle_noise_hours},
+                additional_context={"database": database.seeing(ALL_PROJECTS), "idle_noise_hours": idle_noise_hours},
                 install_signal_handlers=False,
                 listen_notify=wait,
                 update_heartbeat_interval=HEARTBEAT_S,

@@ -20,8 +20,12 @@ class UpDatabase:
         """Whether it is ours to start and stop."""
         return self._named is None
 
+    def service_url(self) -> str:
+        """Address for service and worker, once it has started and is migrated."""
+        return self._embedded.service_url() if self._named is None else self._named
+
     def start(self) -> str:
-        """Return the address of a database that takes connections."""
+        """Return the address of a database that takes connections, for its owner."""
         if self._named is not None:
             return self._named
         if not (self._embedded.data_folder / "PG_VERSION").exists():

@@ -52,8 +52,8 @@ class _Up:
         supervisor = Supervisor(self._display.say, self._remember)
         try:
             write_state(data, self._state)
-            url = self._database.start()
-            migrating.upgrade(url)
+            migrating.upgrade(self._database.start())
+            url = self._database.service_url()
             supervisor.start(plan_processes(self._options, database_url=url, listening_fd=listening_fd))
             with ServiceApi(self._options.url, token=self._settings.token()) as api:
                 _wait_until_ready(api, supervisor)

@@ -1,1 +1,1 @@
-"""Who may do what: callers, the table of endpoints, what a caller's sessions see, how often a caller may ask."""
+"""Who may do what: callers, the table of endpoints, how often a caller may ask."""

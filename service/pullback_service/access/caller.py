@@ -3,7 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.database import Database, Visible
 from pullback_service.ids import AgentId, ProjectId, TokenId
+from pullback_service.roles import ALL_PROJECTS
 
 Scope = Literal["read", "upload", "agent", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -27,6 +31,11 @@ class Caller:
         """Whether this caller may do what needs a scope; `admin` includes the others."""
         return scope in self.scopes or "admin" in self.scopes
 
+    @property
+    def visible(self) -> Visible:
+        """The projects whose rows exist for this caller."""
+        return ALL_PROJECTS if self.projects is None else self.projects
+
 
 EVERYTHING = frozenset(SCOPES)
 LOCAL = Caller("local", EVERYTHING, may_make_projects=True)
@@ -37,3 +46,21 @@ COMMAND_LINE = Caller("command line", EVERYTHING, may_make_projects=True)
 def anonymous(projects: frozenset[ProjectId]) -> Caller:
     """Anybody at all, who may read the projects that are public."""
     return Caller("anybody", frozenset({"read"}), projects, anonymous=True)
+
+
+def database_of(database: Database, caller: Caller) -> Database:
+    """A database as a caller sees it: its sessions belong to the caller."""
+    return database.seeing(caller.visible, caller=caller)
+
+
+def caller_of(session: AsyncSession) -> Caller | None:
+    """Whose session this is; None for chores."""
+    found = session.info.get("caller")
+    assert found is None or isinstance(found, Caller)  # noqa: S101 - `database_of` alone writes it
+    return found
+
+
+def name_of_caller(session: AsyncSession) -> str | None:
+    """Whose session this is, as the audit log names callers; None for chores."""
+    caller = caller_of(session)
+    return None if caller is None else caller.name

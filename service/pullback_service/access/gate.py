@@ -17,6 +17,7 @@ from pullback_service.access.caller import Caller
 from pullback_service.access.rates import Rate, Rates
 from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
+from pullback_service.database import seeing_all_projects
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotSignedInError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.logins.cookies import COOKIE, brings_proof
@@ -86,7 +87,8 @@ class Gate:
         self._of_addresses.take(address_of(request) or "")
         if not secret:
             raise AuthenticationError("No token was given: paste one into the field.")
-        caller = await self.caller_of_token(session, secret)
+        async with seeing_all_projects(session):  # whose session this is to be is not known yet
+            caller = await self.caller_of_token(session, secret)
         if not caller.has("read"):
             raise ForbiddenError(f"{_capital(caller.name)} may not read: sign in with a token of the scope read.")
         bootstrap = self.bootstrap_digest if caller.token_id is None else None

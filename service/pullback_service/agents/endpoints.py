@@ -6,9 +6,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller
+from pullback_service.access.caller import Caller, database_of
 from pullback_service.access.gate import KnownCaller, enrolment_code_of
-from pullback_service.access.visibility import belongs_to
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.models import Agent
@@ -26,7 +25,7 @@ from pullback_service.agents.tables import AGENTS
 from pullback_service.audit.keeping import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.database import Database
+from pullback_service.database import Database, seeing_all_projects
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
@@ -62,7 +61,8 @@ async def enroll_agent(
     code_id = enrolment_code_of(request)
     shown = None
     if code_id is not None:
-        _, shown = await redeem_code(session, code_id, agent_id, agent_name=enrolment.name)
+        async with seeing_all_projects(session):  # the token that ends may be for another project
+            _, shown = await redeem_code(session, code_id, agent_id, agent_name=enrolment.name)
     elif caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(
             f"This token is agent {caller.agent_id}'s, and {enrolment.name!r} on this machine is agent {agent_id}: "
@@ -125,8 +125,7 @@ async def claim_job(
 async def _claim_once(
     database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest, seat: Seat
 ) -> Claim | None:
-    async with database.writing.begin() as session:
-        belongs_to(session, caller)
+    async with database_of(database, caller).writing.begin() as session:
         told = told_by(asked.spool, asked.refuses)
         look = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
         abilities = seat.abilities = look.abilities

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.visibility import own_projects
+from pullback_service.access.caller import caller_of
 from pullback_service.agents.models import Agent
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.errors import NotFoundError
@@ -87,8 +87,7 @@ SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
                    WHERE {CLAIMABLE} AND {DUE} AND j.kind = ANY(%(kinds)s)
                      AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || coalesce(%(labels)s::jsonb, a.labels))
                      AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
-                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted')
-                     AND (%(projects)s::bigint[] IS NULL OR j.project_id = ANY(%(projects)s)))
+                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted'))
   FROM agent a
   JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s
@@ -116,12 +115,13 @@ async def look_for_work(
     Index: pk_agent, pk_machine, uq_attempt_machine_active, ix_job_queue.
     """
     offered = None if labels is None else orjson.dumps(labels).decode()
-    projects = own_projects(session)
-    values = {**_note_values(agent_id, told), "labels": offered, "kinds": list(kinds), "projects": projects}
+    values = {**_note_values(agent_id, told), "labels": offered, "kinds": list(kinds)}
     found = await statements.row(session, _LOOK, values)
     if found is None:
         raise _unknown(agent_id)
     known, machine_id, accepts, promising = found
+    caller = caller_of(session)
+    projects = None if caller is None else caller.projects
     abilities = Abilities(known, frozenset(kinds), machine_id, accepts, projects)
     return Look(abilities, promising and told.refuses is None)
 

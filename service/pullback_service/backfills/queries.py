@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.visibility import name_of_caller
+from pullback_service.access.caller import name_of_caller
 from pullback_service.backfills.order import newest_first, widest_gap_first
 from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.commits.models import Branch, BranchCommit, Commit

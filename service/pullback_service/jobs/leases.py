@@ -21,6 +21,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
+from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
@@ -74,7 +75,8 @@ async def claim(
     An agent whose answer got lost on the way asks again and gets the same lease, as long as it has not begun.
     Index: uq_attempt_machine_active, ix_job_queue.
     """
-    held = await _active_on(session, machine_id)
+    async with seeing_all_projects(session):  # what the machine does may be for another project
+        held = await _active_on(session, machine_id)
     if held is not None:
         return await _give_again(session, held, agent_id, lease_s)
     candidate = (
@@ -98,8 +100,9 @@ async def claim(
         return None
     # Agents of one machine take turns from here on; the unique index would refuse the second one anyway.
     await session.execute(select(Machine.id).where(Machine.id == machine_id).with_for_update(key_share=True))
-    if await _active_on(session, machine_id) is not None:
-        return None
+    async with seeing_all_projects(session):
+        if await _active_on(session, machine_id) is not None:
+            return None
     row = (
         await session.execute(
             update(Job)

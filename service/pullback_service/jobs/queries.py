@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from pullback_service.access.visibility import name_of_caller
+from pullback_service.access.caller import name_of_caller
 from pullback_service.commits.models import Commit
 from pullback_service.commits.queries import ToldCommit, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.visibility import own_projects
+from pullback_service.access.caller import caller_of
 from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.jobs.bell import ring
@@ -184,7 +184,8 @@ async def comparisons_with_itself(
 
 async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: str) -> tuple[Machine, bool]:
     """Say what trust a machine accepts; the machine, and whether that is news. Index: pk_machine."""
-    if own_projects(session) is not None:
+    caller = caller_of(session)
+    if caller is not None and caller.projects is not None:
         raise ForbiddenError("Machines serve all projects: use a token that is not limited to one.")
     machine = await lock_machine(session, machine_id)
     if machine.accepts == accepts:

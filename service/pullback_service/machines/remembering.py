@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime
 from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.visibility import own_projects
-from pullback_service.ids import MachineId
+from pullback_service.access.caller import caller_of
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.noise import Noise, noise_in
 from pullback_service.machines.queries import comparisons_with_itself, newest_self_comparisons
 
@@ -29,7 +29,7 @@ class Heard:
     truncated: bool
 
 
-_Key = tuple[MachineId, int, str, tuple[int, ...] | None]
+_Key = tuple[MachineId, int, str, frozenset[ProjectId] | None]
 _Stamp = tuple[int, date]
 
 
@@ -44,10 +44,11 @@ class NoiseMemory:
     ) -> Mapping[MachineId, Heard]:
         """The noise of machines, those without any A/A comparison included."""
         newest = await newest_self_comparisons(session, machine_ids)
-        own = own_projects(session)
+        caller = caller_of(session)
+        own = None if caller is None else caller.projects
         found = {}
         for machine_id in machine_ids:
-            key = (machine_id, days, metric, None if own is None else tuple(own))
+            key = (machine_id, days, metric, own)
             stamp = (newest.get(machine_id, 0), datetime.now(UTC).date())
             known = self._known.pop(key, None)
             if known is None or known[0] != stamp:

@@ -9,7 +9,7 @@ from sqlalchemy import ScalarSelect, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.visibility import caller_of
+from pullback_service.access.caller import caller_of
 from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.letters import in_one_form

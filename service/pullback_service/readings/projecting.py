@@ -17,13 +17,13 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.copy_text import in_pieces
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.readings.copying import COPY_READINGS, beginning_of, ending_of, line
 from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, pool
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
+from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
+from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000
 COMMITS_AT_ONCE = 50
@@ -110,7 +110,7 @@ async def keep_readings(session: AsyncSession, uploads: Sequence[NewPoints]) -> 
     unprojected = {commit for commit, is_projected, _ in known if not is_projected}
     again = [pair for pair, times in touched.items() if times > 1 or pair in shared or pair[1] in unprojected]
     if len(again) < len(touched):
-        await _copy(session, _alone(uploads, frozenset(again)))
+        await insert_lines(session, INSERT_READINGS, _alone(uploads, frozenset(again)))
     if again:
         await compute_again(session, again)
 
@@ -134,7 +134,7 @@ async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]
     """Readings of (series, commit) pairs from their points. Index: pk_reading, ix_point_commit_id_series_id, pk_report."""
     values = columns_of(pairs)
     await statements.run(session, _REMOVE_PAIRS, values)
-    await _copy(session, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
+    await insert_lines(session, INSERT_READINGS, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
 
 
 async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
@@ -172,7 +172,9 @@ async def _project(session: AsyncSession, commit_ids: Sequence[int]) -> None:
     commits = {"commits": statements.array_of(commit_ids)}
     await statements.run(session, _LOCK, commits)
     await statements.run(session, _REMOVE_COMMITS, commits)
-    await _copy(session, _lines(await statements.rows(session, _OF_COMMITS, commits, binary=True)))
+    await insert_lines(
+        session, INSERT_READINGS, _lines(await statements.rows(session, _OF_COMMITS, commits, binary=True))
+    )
     await statements.run(session, _PROJECTED, commits)
 
 
@@ -243,10 +245,3 @@ def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
 
 def _quality(stored: str) -> str:
     return CLEAN if stored == CLEAN else BUSY
-
-
-async def _copy(session: AsyncSession, lines: Iterable[bytes]) -> None:
-    driver = await statements.driver_of(session)
-    async with driver.cursor() as cursor, cursor.copy(COPY_READINGS) as copy:
-        for piece in in_pieces(lines):
-            await copy.write(piece)

@@ -17,6 +17,7 @@ from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, refresh_counts
 from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
+from pullback_service.roles import ALL_PROJECTS
 from pullback_service.series.models import Point
 
 VALUES_AT_ONCE = 5_000
@@ -85,7 +86,7 @@ async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool)
 
 async def count_wrong_readings(url: str) -> int:
     """How many readings of a database are not what their points say."""
-    database = Database(url, pool_size=1)
+    database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
         return (await _all_batches(database, rebuild_readings, write=False)).changed
     finally:
@@ -94,7 +95,7 @@ async def count_wrong_readings(url: str) -> int:
 
 async def rebuild_everything(url: str, *, write: bool) -> Everything:
     """All values and readings, batch by batch, each a transaction; then the counts of all projects."""
-    database = Database(url, pool_size=1)
+    database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
         values = await _all_batches(database, rebuild_values, write=write)
         readings = await _all_batches(database, rebuild_readings, write=write)
@@ -109,7 +110,7 @@ async def rebuild_everything(url: str, *, write: bool) -> Everything:
 
 async def project_all(url: str) -> int:
     """Project every commit that is not, as a worker does; how many there were."""
-    database, done = Database(url, pool_size=1), 0
+    database, done = Database(url, pool_size=1).seeing(ALL_PROJECTS), 0
     try:
         async for so_far in project_everything(database):
             done = so_far

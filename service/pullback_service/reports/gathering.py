@@ -16,7 +16,6 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.refusals import message_of
-from pullback_service.reports.copying import endings_of
 from pullback_service.reports.parts import (
     CasePart,
     ComparisonPart,
@@ -26,6 +25,7 @@ from pullback_service.reports.parts import (
     refuse_part,
     take_apart,
 )
+from pullback_service.reports.point_text import endings_of
 from pullback_service.reports.schemas import (
     MOST_CASES,
     ComparisonDocument,

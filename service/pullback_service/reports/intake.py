@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from pullback_service.access.caller import Caller
-from pullback_service.access.visibility import belongs_to
+from pullback_service.access.caller import Caller, database_of
 from pullback_service.audit.keeping import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.reports.keeping import KeptReport, Upload, keep_together, try_out
@@ -67,8 +66,7 @@ class Intake:
 
     async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:
         """What keeping a report would do, with every check of the database."""
-        async with self._database.writing.begin() as session:
-            belongs_to(session, caller)
+        async with database_of(self._database, caller).writing.begin() as session:
             return await try_out(session, upload)
 
     async def close(self) -> None:
@@ -107,8 +105,7 @@ class Intake:
                     waiting.kept.set_result(found)
 
     async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
-        async with self._database.writing.begin() as session:
-            belongs_to(session, caller)
+        async with database_of(self._database, caller).writing.begin() as session:
             kept = await keep_together(session, [upload for upload, _ in uploads])
             lines = [line for (_, line), found in zip(uploads, kept, strict=True) if found.created]
             if lines:

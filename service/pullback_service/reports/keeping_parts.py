@@ -7,17 +7,16 @@ from itertools import chain
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service import statements
 from pullback_service.commits.queries import ensure_commits
-from pullback_service.copy_text import in_pieces
 from pullback_service.ids import CaseId, CommitId, ProjectId
 from pullback_service.readings.projecting import NewPoints, keep_readings
-from pullback_service.reports.copying import COPY_POINTS, lines
 from pullback_service.reports.gathering import KeptPoint, Parts
 from pullback_service.reports.models import Comparison, Failure
 from pullback_service.reports.parts import refuse_part
 from pullback_service.reports.placing import Place
+from pullback_service.reports.point_text import INSERT_POINTS, lines
 from pullback_service.reports.schemas import ReportHead
+from pullback_service.row_text import insert_lines
 from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
 
 
@@ -64,7 +63,7 @@ async def _keep_points(
     series = [[known[key] for key in its_keys] for its_keys in keys]
     for one, its_series in zip(placed, series, strict=True):
         _refuse_another_kind(one.parts.points, its_series)
-    await _copy_points(session, placed, series)
+    await _insert_points(session, placed, series)
     await keep_readings(session, [_new_points(*each) for each in zip(placed, series, strict=True)])
     return case_ids
 
@@ -101,7 +100,7 @@ def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeri
 _KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
 
 
-async def _copy_points(
+async def _insert_points(
     session: AsyncSession, placed: Sequence[PlacedParts], series: Sequence[Sequence[KnownSeries]]
 ) -> None:
     written = chain.from_iterable(
@@ -115,10 +114,7 @@ async def _copy_points(
         )
         for one, its_series in zip(placed, series, strict=True)
     )
-    driver = await statements.driver_of(session)
-    async with driver.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
-        for piece in in_pieces(written):
-            await copy.write(piece)
+    await insert_lines(session, INSERT_POINTS, written)
 
 
 async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:

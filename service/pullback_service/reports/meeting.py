@@ -10,7 +10,6 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.visibility import own_projects
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
 from pullback_service.reports.schemas import ReportHead
@@ -25,7 +24,7 @@ SELECT p.id, m.id,
   LEFT JOIN machine m ON m.fingerprint = given.fingerprint AND m.name = given.machine
         AND (m.facts = given.facts::jsonb OR given.facts = '{}')
         AND m.last_seen_at >= now() - make_interval(secs => %(seen_again_after_s)s)
- WHERE p.name = %(project)s AND (%(own)s::bigint[] IS NULL OR p.id = ANY (%(own)s))
+ WHERE p.name = %(project)s
  ORDER BY given.place
 """
 
@@ -56,7 +55,6 @@ async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[Repo
             "facts": [orjson.dumps(machine.facts).decode() for machine in machines],
             "seen_again_after_s": SEEN_AGAIN_AFTER_S,
             "project": project,
-            "own": own_projects(session),
         },
     )
     if not found:

@@ -37,21 +37,21 @@ async def create_token(
 
 
 @router.get("/tokens", response_model=Page[TokenSummary], responses=LISTED)
-async def list_tokens(asked: KnownListing, caller: KnownCaller) -> Response:
+async def list_tokens(asked: KnownListing) -> Response:
     """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[TokenSummary]:
         place = read_cursor(cursor, Place)
-        rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1, caller=caller)
+        rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1)
         return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
 
     return await asked.give(read, TOKENS)
 
 
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
-async def revoke_token(session: WriteSession, caller: KnownCaller, token_id: KnownId) -> TokenSummary:
+async def revoke_token(session: WriteSession, token_id: KnownId) -> TokenSummary:
     """End a token at once, and all logins made with it. Ending it again changes nothing."""
-    return TokenSummary.of(await making.end_token(session, caller, TokenId(token_id)))
+    return TokenSummary.of(await making.end_token(session, TokenId(token_id)))
 
 
 @router.post("/enrolments", status_code=201, responses=documented(ForbiddenError, NotFoundError, InvalidInputError))

@@ -29,9 +29,9 @@ async def make_token(session: AsyncSession, caller: Caller, wanted: TokenRequest
     return stored, shown
 
 
-async def end_token(session: AsyncSession, caller: Caller, token_id: TokenId) -> StoredToken:
+async def end_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
     """A token that ends at once, and all logins made with it."""
-    stored = await queries.revoke_token(session, token_id, caller=caller)
+    stored = await queries.revoke_token(session, token_id)
     note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
     return stored
 

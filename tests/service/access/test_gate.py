@@ -196,6 +196,25 @@ async def test_an_agents_token_claims_jobs_of_its_project_only(guarded, admin, t
     assert (await guarded.post(place, json={}, headers=headers)).status_code == 204
 
 
+async def test_a_machine_at_work_for_another_project_takes_no_job(guarded, admin, two_projects):
+    me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
+    claims, shown = [], []
+    for project in ("mine", "yours"):
+        code = (await admin.post(f"{API}/enrolments", json={"project": project})).json()["code"]
+        wanted = me | {"name": project}
+        enrolled = await guarded.post(f"{API}/agents/enroll", json=wanted, headers={"authorization": f"Bearer {code}"})
+        shown.append({"authorization": f"Bearer {enrolled.json()['secret']}"})
+        place = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
+        claims.append(await guarded.post(place, json={}, headers=shown[-1]))
+    assert [claim.status_code for claim in claims] == [200, 204]
+    # Enrolled anew for the other project, the agent has one token, and the one of before has ended.
+    code = (await admin.post(f"{API}/enrolments", json={"project": "yours"})).json()["code"]
+    again = me | {"name": "mine"}
+    enrolled = await guarded.post(f"{API}/agents/enroll", json=again, headers={"authorization": f"Bearer {code}"})
+    assert enrolled.status_code == 201, enrolled.text
+    problem_of(await guarded.get(f"{API}/whoami", headers=shown[0]), 401)
+
+
 async def test_an_enrolment_code_enrols_one_agent_once(guarded, admin):
     code = (await admin.post(f"{API}/enrolments", json={})).json()["code"]
     shown = {"authorization": f"Bearer {code}"}

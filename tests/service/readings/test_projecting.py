@@ -96,16 +96,17 @@ def run(database_url):
     from anyio.from_thread import start_blocking_portal
 
     from pullback_service.database import Database
+    from pullback_service.roles import ALL_PROJECTS
 
     with start_blocking_portal() as portal:
-        database = Database(database_url)
+        database = Database(database_url).seeing(ALL_PROJECTS)
         yield lambda function, *rest: portal.call(function, database, *rest)
         portal.call(database.close)
 
 
 async def empty(database):
     async with database.writing.begin() as session:
-        await session.execute(text("TRUNCATE project CASCADE"))
+        await session.execute(text("DELETE FROM project"))
 
 
 async def roll_up(database):

@@ -168,7 +168,7 @@ from pullback_service.database import Database
 from pullback_service.reports import retention
 
 async def main(url):
-    database = Database(url)
+    database = Database(url).seeing("pullback_all")
     async with database.writing.begin() as session:
         (project_id,) = (await session.scalars(models.Project.__table__.select())).all()
     while True:

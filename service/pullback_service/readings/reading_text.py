@@ -1,16 +1,38 @@
-"""Readings as lines of COPY. Pure."""
+"""Readings as lines of text. Pure."""
 
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from pullback_service.copy_text import NULL, number, text
 from pullback_service.readings.pooling import Pooled, Spread
+from pullback_service.row_text import NULL, insert_of, number, text
 
-COPY_READINGS: Final = (
-    "COPY reading (series_id, commit_id, ordered_at, report_id, reports, quality, dirty, value, process_count, process_low, "
-    "process_q25, process_q75, process_high, baseline, log_ratio, low, high, n, outcome, consistent, method, program_hash) "
-    "FROM STDIN"
+INSERT_READINGS: Final = insert_of(
+    "reading",
+    {
+        "series_id": "bigint",
+        "commit_id": "bigint",
+        "ordered_at": "timestamptz",
+        "report_id": "uuid",
+        "reports": "bigint",
+        "quality": "text",
+        "dirty": "boolean",
+        "value": "float8",
+        "process_count": "bigint",
+        "process_low": "float8",
+        "process_q25": "float8",
+        "process_q75": "float8",
+        "process_high": "float8",
+        "baseline": "text",
+        "log_ratio": "float8",
+        "low": "float8",
+        "high": "float8",
+        "n": "bigint",
+        "outcome": "text",
+        "consistent": "boolean",
+        "method": "text",
+        "program_hash": "text",
+    },
 )
 _NO_SPREAD = b"\t".join([NULL] * 5)
 
@@ -52,4 +74,4 @@ def beginning_of(
 
 def line(series_id: int, beginning: bytes, ending: bytes) -> bytes:
     """A whole line."""
-    return b"%d\t%b\t%b\n" % (series_id, beginning, ending)
+    return b"%d\t%b\t%b" % (series_id, beginning, ending)

@@ -1,25 +1,40 @@
-"""Points as lines of COPY. Pure.
+"""Points as lines of text. Pure.
 
 What needs no ids of the database is written beforehand, outside the event loop: most of a line.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import orjson
 
-from pullback_service.copy_text import NULL, number, text
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.readings import copying as readings
 from pullback_service.readings.pooling import MeasuredPoint, pool
+from pullback_service.readings.reading_text import ending_of
 from pullback_service.reports.parts import PointPart
 from pullback_service.reports.ratios import Ratio
+from pullback_service.row_text import NULL, insert_of, number, text
 
-COPY_POINTS = (
-    "COPY point (series_id, commit_id, report_id, ordered_at, quality, value, process_values, baseline, log_ratio, "
-    "low, high, n, outcome, method, program_hash) FROM STDIN"
-)
+COLUMNS: Final = {
+    "series_id": "bigint",
+    "commit_id": "bigint",
+    "report_id": "uuid",
+    "ordered_at": "timestamptz",
+    "quality": "text",
+    "value": "float8",
+    "process_values": "float8[]",
+    "baseline": "text",
+    "log_ratio": "float8",
+    "low": "float8",
+    "high": "float8",
+    "n": "bigint",
+    "outcome": "text",
+    "method": "text",
+    "program_hash": "text",
+}
+INSERT_POINTS: Final = insert_of("point", COLUMNS)
 
 _NO_RATIO = b"\t".join([NULL] * 6)
 _ARRAYS = bytes.maketrans(b"[]", b"{}")
@@ -27,7 +42,7 @@ _ARRAYS = bytes.maketrans(b"[]", b"{}")
 
 def endings_of(point: PointPart) -> tuple[bytes, bytes]:
     """The columns of a point that are the report's own, and those of the reading where no other report measured the same."""
-    return _ending(point), readings.ending_of(pool([_measured(point)]))
+    return _ending(point), ending_of(pool([_measured(point)]))
 
 
 def _measured(point: PointPart) -> MeasuredPoint:
@@ -68,4 +83,4 @@ def lines(
 ) -> Iterator[bytes]:
     """The lines of one report."""
     middle = b"\t".join((number(commit), str(report).encode(), ordered_at.isoformat().encode(), text(quality)))
-    return (b"%d\t%b\t%b\n" % (id_, middle, ending) for id_, ending in zip(series, endings, strict=True))
+    return (b"%d\t%b\t%b" % (id_, middle, ending) for id_, ending in zip(series, endings, strict=True))

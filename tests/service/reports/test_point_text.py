@@ -1,4 +1,4 @@
-"""Lines of COPY hold exactly what was measured."""
+"""Lines hold exactly what was measured."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.readings import copying as readings
+from pullback_service.readings import reading_text as readings
 from pullback_service.readings.pooling import MeasuredPoint, pool
-from pullback_service.reports.copying import endings_of, lines
 from pullback_service.reports.parts import PointPart, SeriesPart
+from pullback_service.reports.point_text import endings_of, lines
 from pullback_service.reports.ratios import Ratio
 
 SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
@@ -27,7 +27,7 @@ def ending_of(measured):
 
 
 def test_what_is_missing_is_null():
-    assert ending_of(point()) == b"\t".join([b"1.5"] + [b"\\N"] * 9)
+    assert ending_of(point()) == b"\t".join([b"1.5"] + [b"\r"] * 9)
 
 
 def test_a_ratio_and_its_interval():
@@ -36,9 +36,9 @@ def test_a_ratio_and_its_interval():
     assert ending == b"1.5\t{1.0,2e-300}\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
 
 
-def test_what_means_something_to_copy_is_escaped():
+def test_a_text_of_several_lines_is_one_field():
     ending = ending_of(point(method="a\tb\\N\r\nc"))
-    assert ending.split(b"\t")[8] == b"a\\tb\\\\N\\r\\nc"
+    assert ending.split(b"\t")[8] == b"a b\\N  c"
 
 
 @given(value=FINITE, processes=st.lists(FINITE, min_size=1))
@@ -52,7 +52,7 @@ def test_numbers_read_back_to_the_same_bits(value, processes):
 def test_every_point_is_one_line(count):
     report, at = UUID(int=5), datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
     written = lines(range(count), [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean")
-    assert b"".join(written).splitlines() == [
+    assert list(written) == [
         b"%d\t9\t00000000-0000-0000-0000-000000000005\t2026-01-02T03:04:05.678900+00:00\tclean\tx" % id_
         for id_ in range(count)
     ]
