@@ -4,7 +4,7 @@ Sections begin with `# ` and their name, and are parted by an empty line.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -37,12 +37,28 @@ def arguments(graph: Graph, names: Sequence[str], *, in_program: bool = False) -
 
 
 def passes(stages: Stages) -> Iterator[str]:
-    """The graph as it was recorded and after each pass; of a pass that changed nothing only its name."""
-    before = None
-    for name, graph in stages.graphs:
-        text = format_graph(graph)
-        yield _section(name, "nothing changed" if text == before else text)
-        before = text
+    """The graph as it was recorded and after each pass."""
+    return _stages((name, format_graph(graph)) for name, graph in stages.graphs)
+
+
+def kernel_passes(compiled: Compiled, prefix: str = "") -> Iterator[str]:
+    """The kernels of native programs after each pass over kernels."""
+    return _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
+
+
+def _stages(stages: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A section for each pass, and one for the names of those in succession that changed nothing."""
+    before, unchanged = None, list[str]()
+    for name, text in stages:
+        if text == before:
+            unchanged.append(name)
+            continue
+        if unchanged:
+            yield _section(", ".join(unchanged), "nothing changed")
+        yield _section(name, text)
+        before, unchanged = text, []
+    if unchanged:
+        yield _section(", ".join(unchanged), "nothing changed")
 
 
 def program(compiled: Compiled, title: str = "program") -> Iterator[str]:

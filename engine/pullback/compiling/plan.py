@@ -332,8 +332,10 @@ class Plan:
         parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.counts, last.guards)}{self._calls(last)}"]
         parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
         parts.extend(explaining.passes(last.stages))
+        parts.extend(explaining.kernel_passes(last.compiled))
         parts.extend(explaining.program(last.compiled))
         if last.backward is not None:
+            parts.extend(explaining.kernel_passes(last.backward, "backward: "))
             parts.extend(explaining.program(last.backward, "backward program"))
         return "\n\n".join(parts)
 

@@ -17,15 +17,10 @@ from pullback.compiling.noticing import noticing
 from pullback.compiling.surroundings import Surroundings
 from pullback.core.primitive import Traced, innermost_recorder
 from pullback.errors import PullbackError, TracingError
-from pullback.ir.graph import Graph, Guard
+from pullback.ir.graph import Graph, Guard, Node
 from pullback.ir.types import is_array, is_array_like, type_of
-from pullback.passes.dead_code import drop_dead
-from pullback.passes.differentiate import differentiate
-from pullback.passes.loops import FEWEST_NODES_SAVED
-from pullback.passes.patterns import find_patterns
-from pullback.passes.pipeline import Stages, simplify
-from pullback.passes.shifts import hold_shifts
-from pullback.passes.stores import forward_stores
+from pullback.passes import pipeline
+from pullback.passes.pipeline import LoopCompiler, Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
 from pullback.transforms.arguments import differentiable, like
@@ -122,42 +117,41 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
-        graph = named(graph, stages, tier)
+        graph = pipeline.match(graph, stages, loop_compiler(tier))
         if wanted is not None and gradient is not None:
             graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
         else:
             finish = _finish_values(rebuild_output)
         overwritten = overwritten_inputs(graph)
         simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier))
-        compiled = compile_graph(simple, tier=tier, values=values)
+        compiled = compile_graph(simple, stages, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
-
-
-def named(graph: Graph, stages: Stages, tier: str) -> Graph:
-    """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
-    found = drop_dead(find_patterns(graph))
-    graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
-    forwarded = forward_stores(graph)
-    graph = graph if forwarded is graph else stages.add("stores", forwarded)
-    if not compiles_loops(tier):
-        return graph
-    if len(graph.nodes) > FEWEST_NODES_SAVED or any(node.bodies() for node in graph.nodes):
-        from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
-        from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
-
-        rolled = roll_loops(graph, becomes_native)
-        graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
-    if not any(type(node.primitive).__module__.startswith("pullback.nn.recurrent.") for node in graph.nodes):
-        return graph
-    from pullback.nn.recurrent.loops import write_loops  # noqa: PLC0415 - 10 ms that recurrent layers alone pay
-
-    looped = write_loops(graph)
-    return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
 
 def compiles_loops(tier: str) -> bool:
     """Whether the loops of a plan become machine code."""
     return tier == "native" and availability.why_not() is None
+
+
+def loop_compiler(tier: str) -> LoopCompiler | None:
+    """The backend of a tier, if it compiles loops."""
+    return LoopCompiler(_becomes_native, _write_loops, _has_recurrent_layers) if compiles_loops(tier) else None
+
+
+def _becomes_native(node: Node) -> bool:
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    return becomes_native(node)
+
+
+def _write_loops(graph: Graph) -> Graph:
+    from pullback.nn.recurrent.loops import write_loops  # noqa: PLC0415 - 10 ms that recurrent layers alone pay
+
+    return write_loops(graph)
+
+
+def _has_recurrent_layers(graph: Graph) -> bool:
+    return any(type(node.primitive).__module__.startswith("pullback.nn.recurrent.") for node in graph.nodes)
 
 
 def require_plain(leaf: Any) -> None:
@@ -272,10 +266,7 @@ def _differentiated(
     scalar(
         np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
     )
-    held = hold_shifts(graph, 1)
-    graph = graph if held is graph else stages.add("shifts", held)
-    joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
-    stages.add("differentiated", joint)
+    joint, mask = pipeline.gradient(graph, stages, wanted.leaves, with_value=gradient.with_value)
     if (
         not result.weak
         and not gradient.has_aux

@@ -36,7 +36,7 @@ from pullback.compiling.program import (
     attempted,
     compiles_loops,
     form_like,
-    named,
+    loop_compiler,
     recorded,
     require_plain,
 )
@@ -44,10 +44,8 @@ from pullback.compiling.surroundings import Surroundings
 from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.ir.graph import Graph, Literal
 from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
-from pullback.passes.differentiate import with_pullback
-from pullback.passes.parting import part
+from pullback.passes import pipeline
 from pullback.passes.pipeline import Stages, simplify
-from pullback.passes.shifts import hold_shifts
 from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like, name_of
 from pullback.transforms.fingerprints import Watch, samples
@@ -73,18 +71,13 @@ def _build(
     graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild)
     with collecting_later():
         stages.add("recorded", graph)
-        graph = named(graph, stages, tier)
+        graph = pipeline.match(graph, stages, loop_compiler(tier))
         _require_values(graph)
-        held = hold_shifts(graph, len(graph.outputs))
-        graph = graph if held is graph else stages.add("shifts", held)
-        joint, mask = with_pullback(graph, range(len(leaves)))
-        stages.add("differentiated", joint)
+        joint, mask = pipeline.value_and_pullback(graph, stages, len(leaves))
         joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
-        parts = part(joint, len(graph.inputs), len(graph.outputs))
-        stages.add("forward", parts.forward)
-        stages.add("backward", parts.backward)
+        parts = pipeline.partition(joint, stages, len(graph.inputs), len(graph.outputs))
         arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
-        backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
+        backward = compile_graph(parts.backward, stages.of("backward"), tier=tier, owned=arrays if once else ())
         kinds = [type(leaf) for leaf in leaves]
         derivative = Derivative(
             function,
@@ -99,9 +92,8 @@ def _build(
             once=once,
         )
         finish = Finish(derivative.finish, _no_form)
-        return Program(
-            compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward, quiet=quiet
-        )
+        forward = compile_graph(parts.forward, stages.of("forward"), tier=tier)
+        return Program(forward, finish, graph.guards, stages, backward=backward, quiet=quiet)
 
 
 def _no_form(_: Sequence[Any]) -> Any:

@@ -119,7 +119,7 @@ def test_all_that_a_program_is_written_from_is_known_here():
         "in_registers",
     ]
     assert fields(Memory) == memory
-    assert fields(Kernels) == ["kernels", "views", "taken"]
+    assert fields(Kernels) == ["kernels", "views", "taken", "layouts"]
     assert fields(Fused) == ["space", "nodes", "values", "read"]
     assert fields(Alone) == ["node"]
     assert fields(Access) == ["root", "offset", "strides"]

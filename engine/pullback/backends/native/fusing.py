@@ -96,6 +96,8 @@ class Kernels:
     views: Views
     taken: Mapping[Var, Node] = field(default_factory=dict)
     """By array, the store that writes where it lies; no kernel that reads the array stands behind it."""
+    layouts: Layouts = field(default_factory=dict)
+    """Of values that are not in C order."""
 
     def can_wait(self, kernel: Kernel, between: Sequence[Kernel]) -> bool:
         """True if no store in the kernels behind one overwrites what that one reads."""

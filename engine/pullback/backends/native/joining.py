@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
-from pullback.backends.native.views import Access, Layouts, Views, is_view, views_of
+from pullback.backends.native.views import Access, Views, is_view, views_of
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import Shape
@@ -32,13 +32,13 @@ from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 
 
-def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
+def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
     """The same kernels, with places in joined arrays for the parts that can have one."""
     joins = [node for kernel in found.kernels if (node := join_of(kernel)) is not None]
     if not joins:
         return found
     use = _Use.of(graph, found, frozenset(joins))
-    views, placed = views_of(graph, layouts), dict[Var, Access]()
+    views, placed = views_of(graph, found.layouts), dict[Var, Access]()
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
         fresh: dict[Var, Access] = {}
         for operand, there in _places(node, views):
@@ -48,7 +48,7 @@ def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
                 own is None
                 or own in placed
                 or own in fresh
-                or own in layouts
+                or own in found.layouts
                 or node.outputs[0].type.dtype != own.type.dtype
             ):
                 continue

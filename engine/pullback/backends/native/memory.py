@@ -5,27 +5,23 @@ last time, element for element. What is returned is computed straight into its p
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS
-from pullback.backends.native.finishing import finish_of, with_finished_products
+from pullback.backends.native.finishing import finish_of
 from pullback.backends.native.fusing import (
     Alone,
     FinishedProduct,
     Kernel,
     Kernels,
-    fuse,
     kept_values,
     nest_in,
     nodes_of,
 )
-from pullback.backends.native.joining import joined_in_place
+from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.native.merging import merged
-from pullback.backends.native.sinking import sunk
 from pullback.backends.native.stores import array_of
-from pullback.backends.native.views import Layouts, views_of
+from pullback.backends.native.views import Layouts
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
@@ -85,17 +81,9 @@ class _Plan:
 
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, *, is_body: bool = False) -> Memory:
-    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here.
-
-    How much memory a body takes does not depend on layouts, so products are not finished there.
-    """
-    kernels = sunk(merged(fuse(graph, layouts)), graph)
-    layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
-    kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
+    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
+    kernels = Grouping(graph, vector_bits, layouts or {}, is_body).kernels()
     kept = kept_values(kernels, graph)
-    if not is_body:
-        kernels = with_finished_products(graph, kernels, kept)
-        kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
     _write_into_outputs(kernels, returned, last_use)

@@ -62,6 +62,11 @@ class Region(Primitive):
         """Its kernels in order, and where their results go."""
         return listing.format_kernels(self.native.memory)
 
+    @property
+    def kernel_stages(self) -> Sequence[tuple[str, str]]:
+        """Its kernels after each pass over kernels."""
+        return listing.stages_of_kernels(self.graph, self.native.vector_bits)
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run into new arrays."""
         del params
