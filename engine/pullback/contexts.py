@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.types import Shape
 from pullback.errors import StateError
-from pullback.ir.types import Shape
 
 #: Frames start on cache lines, so that vector loads of any width are aligned.
 ALIGNMENT = 64

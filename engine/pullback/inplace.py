@@ -31,8 +31,8 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, Traced, innermost_trace
+from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
-from pullback.ir.types import type_of
 from pullback.numpy_api.memory import assign
 from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS

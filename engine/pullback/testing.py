@@ -23,7 +23,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
-from pullback.ir.types import dtype_of, is_array_like
+from pullback.core.types import dtype_of, is_array_like
 from pullback.transforms.linearizing import jvp, vjp
 
 Leaves = list[Any]

@@ -32,8 +32,8 @@ from pullback.backends.poison import check_own, poison
 from pullback.backends.state import State
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Effect, Primitive
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import type_of
 from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.rules import shapes

@@ -13,9 +13,9 @@ from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
-from pullback.ir.types import ArrayType
 from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse

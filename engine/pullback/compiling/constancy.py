@@ -17,7 +17,7 @@ from pullback.compiling.code_facts import READING_FILES
 from pullback.compiling.noticing import is_generator, is_repeatable
 from pullback.compiling.places import UNASSIGNED
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 #: Types whose values cannot change, and are compared by what they are.
 FIXED: tuple[Any, ...] = (

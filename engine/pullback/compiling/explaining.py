@@ -10,9 +10,9 @@ from typing import Any
 
 from pullback import trees
 from pullback.compiling.compiled import Compiled
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.printer import format_graph, input_names
-from pullback.ir.types import ArrayType
 from pullback.passes.pipeline import Stages
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 Place: TypeAlias = Callable[[], Any]
 

@@ -44,8 +44,7 @@ from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
 from pullback.devices import Carried, carried
-from pullback.errors import DifferentiationError, PlanWarning, TierError
-from pullback.transforms.arguments import name_of
+from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
 

@@ -16,9 +16,9 @@ from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inp
 from pullback.compiling.noticing import noticing
 from pullback.compiling.surroundings import Surroundings
 from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.types import is_array, is_array_like, type_of
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard, Node
-from pullback.ir.types import is_array, is_array_like, type_of
 from pullback.passes import pipeline
 from pullback.passes.pipeline import LoopCompiler, Stages, simplify
 from pullback.tiers import KEEPING

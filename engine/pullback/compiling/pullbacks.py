@@ -41,13 +41,13 @@ from pullback.compiling.program import (
     require_plain,
 )
 from pullback.compiling.surroundings import Surroundings
-from pullback.errors import DifferentiationError, PullbackReuseError
+from pullback.core.types import ArrayType, is_array_like, shape_of, type_of
+from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.ir.graph import Graph, Literal
-from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.passes import pipeline
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
-from pullback.transforms.arguments import differentiable, like, name_of
+from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch, samples
 
 #: Frames of pullbacks that are gone which one program keeps for others.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.ir.types import is_array
+from pullback.core.types import is_array
 
 _NUMBERS = frozenset({bool, int, float, complex})
 

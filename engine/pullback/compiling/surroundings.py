@@ -75,8 +75,8 @@ from pullback.compiling.substitution import (
     Substitution,
     WrappedPart,
 )
+from pullback.core.types import ArrayType, type_of
 from pullback.custom import CustomPrimitive
-from pullback.ir.types import ArrayType, type_of
 from pullback.rule import StatefulRule
 
 if TYPE_CHECKING:

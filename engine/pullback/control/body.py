@@ -12,9 +12,9 @@ import numpy as np
 
 from pullback.control.leaves import traced_type
 from pullback.core.primitive import Trace, Traced, current, innermost_recorder, tracing, watching
+from pullback.core.types import ArrayType
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
-from pullback.ir.types import ArrayType
 from pullback.numpy_api.memory import given
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.batching import BatchTrace

@@ -12,8 +12,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.control.leaves import as_type, in_words, joined, leaf_type
+from pullback.core.types import ArrayType
 from pullback.errors import ControlFlowError
-from pullback.ir.types import ArrayType
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from pullback.control.parting import part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive, Traced
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var
-from pullback.ir.types import ArrayType
 
 
 class _Checkpointed(Primitive):

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import ControlFlowError
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.rules import shapes
 
 _KINDS = "bifc"

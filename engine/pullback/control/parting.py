@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pullback.control.transformed import Transformed
 from pullback.core.kinds import Scalar
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.passes.algebra import simplify_algebra
-from pullback.passes.common import merge_common
-from pullback.passes.dead_code import drop_dead
+from pullback.simplification.algebra import simplify_algebra
+from pullback.simplification.common_subexpressions import merge_common
+from pullback.simplification.dead_code import drop_dead
 
 #: Elementwise functions that cost no more than reading their operands.
 CHEAP = frozenset(

@@ -19,8 +19,8 @@ from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Var
-from pullback.ir.types import ArrayType
 
 
 class Layout:

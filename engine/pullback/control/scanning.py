@@ -10,11 +10,11 @@ from pullback import trees
 from pullback.control import scan_rule
 from pullback.control.body import record_body
 from pullback.control.carry import Carry, common_length, places, stacked
+from pullback.control.checkpointing import checkpoint
 from pullback.control.leaves import leaf_type
 from pullback.core.primitive import innermost_recorder
+from pullback.core.types import ArrayType
 from pullback.errors import ControlFlowError, TracingError
-from pullback.ir.types import ArrayType
-from pullback.transforms.checkpoints import checkpoint
 
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 

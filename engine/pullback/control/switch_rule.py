@@ -20,9 +20,9 @@ from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, type_of
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType, type_of
 from pullback.rules import reductions, shapes
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of, shape_of
+from pullback.core.types import ArrayType, Shape, dtype_of, shape_of
 
 ScalarMap = Callable[..., Any] | None
 

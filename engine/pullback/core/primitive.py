@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 
 from pullback.core import counters
+from pullback.core.types import ArrayType, type_of
 from pullback.errors import NeedsValueError, TracingError
-from pullback.ir.types import ArrayType, type_of
 
 #: So many examples a plan takes one by one: each is some steps, and a program of some ten thousand takes minutes to compile.
 MOST_APPLICATIONS = 256
@@ -72,6 +72,8 @@ class Traced:
     __slots__ = ("memory", "trace")
     #: Whether it is an array in the memory of a device: a value, which nothing but the lowest trace follows.
     on_device: ClassVar[bool] = False
+    #: True where its value is at hand, as on a tape.
+    has_value: ClassVar[bool] = False
     trace: Trace
     #: What its object shows where it is an argument, a view, or has been stored into (`pullback.numpy_api.memory`); else None.
     memory: Any

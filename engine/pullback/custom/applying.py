@@ -8,9 +8,9 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.custom.derivative import Derivative, fitted, transposed
 from pullback.errors import DifferentiationError, NeedsValueError, TracingError
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.linearizing import zero_like
 

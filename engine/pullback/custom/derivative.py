@@ -13,8 +13,8 @@ import numpy as np
 
 from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import Traced
+from pullback.core.types import dtype_of, shape_of
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
-from pullback.ir.types import dtype_of, shape_of
 from pullback.transforms.linearizing import vjp, zero_like
 
 Maps = dict[int, Callable[..., Any] | None]

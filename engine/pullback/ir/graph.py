@@ -16,7 +16,7 @@ from operator import is_
 from typing import Any, TypeAlias
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False)

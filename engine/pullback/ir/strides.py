@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: An array of places: its strides count elements.
 PlaceArray: TypeAlias = np.ndarray[Any, Any]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.kinds import Scalar
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Var
-from pullback.ir.types import ArrayType
 from pullback.nn import activations
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.rules import activations as rules

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.types import type_of
 from pullback.errors import NeedsValueError, TracingError
-from pullback.ir.types import type_of
 from pullback.numpy_api import contractions
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.table import implements, refuse

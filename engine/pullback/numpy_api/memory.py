@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pullback.core.ownership import is_held_once
 from pullback.core.primitive import GIVEN, Traced, current, innermost_trace
+from pullback.core.types import Shape
 from pullback.errors import TracingError
-from pullback.ir.types import Shape
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
 from pullback.numpy_api.storing import fitting, in_dtype, updated
 from pullback.rules.gathering import ARRAY
 from pullback.rules.storing import set_at, writing_over
-from pullback.traces.ownership import is_held_once
 
 _Array = TypeVar("_Array", bound=Traced)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
 from pullback.numpy_api.operands import as_operand

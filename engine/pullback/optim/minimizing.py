@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.compiling.plan import compile  # noqa: A004 (the public name)
-from pullback.transforms.tiered import value_and_grad
+from pullback.compiling.tiered import value_and_grad
 
 #: Methods of `scipy.optimize.minimize` that need a value and a gradient and nothing else.
 METHODS = ("L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP")

@@ -36,10 +36,8 @@ import numpy as np
 
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.common import merge_common
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.passes.trusting import read_by, taken_or_written
 from pullback.planning.schedule import flops_of
@@ -47,6 +45,8 @@ from pullback.rules.elementwise import absolute, add, div, mul, neg, sub
 from pullback.rules.logic import less
 from pullback.rules.reductions import sum_
 from pullback.rules.shapes import astype, broadcast_to, reshape, transpose
+from pullback.simplification.common_subexpressions import merge_common
+from pullback.simplification.dead_code import drop_dead
 
 #: How much larger than the result the sum of the magnitudes of its terms may be.
 CANCELLING: Final = 64.0

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: A place along an axis: a number, which takes the axis away, or a range.
 Place = int | range

@@ -16,14 +16,14 @@ from functools import reduce
 from typing import Any
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.elementwise import add, mul, neg, sub
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape, transpose
+from pullback.simplification.dead_code import drop_dead
 
 #: Fewer terms are computed in registers, in one nest.
 _FEWEST_TERMS = 4

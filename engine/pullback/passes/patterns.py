@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.rewriting import rewrite
 from pullback.rules.activations import sigmoid, softplus
 from pullback.rules.elementwise import add, div, neg
 from pullback.rules.exponential import exp, log, log1p
+from pullback.simplification.rewriting import rewrite
 
 
 def find_patterns(graph: Graph) -> Graph:

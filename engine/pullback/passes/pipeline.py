@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from pullback.ir.checker import check_graph, is_checking
 from pullback.ir.graph import Graph, Node
-from pullback.passes.algebra import simplify_algebra
-from pullback.passes.common import merge_common
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.decompositions import drop_vectors, share_decompositions
 from pullback.passes.differentiate import differentiate, with_pullback
 from pullback.passes.factoring import take_numbers_out_of_sums
@@ -46,6 +43,9 @@ from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.passes.wholes import reshape_wholes
 from pullback.rules.pooling import max_spread
+from pullback.simplification.algebra import simplify_algebra
+from pullback.simplification.common_subexpressions import merge_common
+from pullback.simplification.dead_code import drop_dead
 
 #: Passes over the kernels of a native program, in order; `backends.native.grouping` has them by these names.
 KERNEL_PASSES = (

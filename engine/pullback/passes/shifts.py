@@ -27,9 +27,9 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import PlaceArray, offset, places, selected
-from pullback.ir.types import Shape
 from pullback.passes.loops.form import applied
 from pullback.rules.constants import stop
 from pullback.rules.contractions import matmul

@@ -19,12 +19,12 @@ import numpy as np
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import PlaceArray
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.layouts import places_of
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
 from pullback.rules.shapes import reshape, transpose
+from pullback.simplification.dead_code import drop_dead
 
 
 def sum_within_products(graph: Graph) -> Graph:

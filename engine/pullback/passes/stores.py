@@ -19,9 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.keys import Place, are_apart, as_range, covers, places_of, within
 from pullback.passes.loops.form import applied
 from pullback.passes.loops.repetition import FEWEST_STEPS
@@ -29,6 +28,7 @@ from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, add_at, selected_shape, set_at
+from pullback.simplification.dead_code import drop_dead
 
 #: Of an axis, the part that stores have to fill at least for the array to be joined instead of stored into.
 _FILLED = 0.5

@@ -22,8 +22,8 @@ import numpy as np
 
 from pullback.control.scan_rule import scan
 from pullback.core.primitive import Primitive
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import type_of
 from pullback.passes.loops.form import applied
 from pullback.rules import elementwise, shapes
 from pullback.rules.constants import stop

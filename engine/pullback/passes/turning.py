@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import replace
 
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.shapes import transpose
+from pullback.simplification.dead_code import drop_dead
 
 
 def turn_products(graph: Graph) -> Graph:

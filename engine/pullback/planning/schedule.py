@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate

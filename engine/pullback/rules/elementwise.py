@@ -14,8 +14,8 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal, positive, tested_in
 from pullback.core.kinds import Scalar
 from pullback.core.masking import write_masked
+from pullback.core.types import dtype_of
 from pullback.errors import DifferentiationError
-from pullback.ir.types import dtype_of
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)

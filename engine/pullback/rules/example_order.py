@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 
 def examples_last(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ from pullback.core.kinds import behind_batch
 from pullback.core.numbers import number
 from pullback.core.scattered import Scattered
 from pullback.core.selection import Selection
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 
 ARRAY = "array"
 

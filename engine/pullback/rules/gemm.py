@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.cases import tested_in
 from pullback.core.kinds import cast, unbroadcast
-from pullback.ir.types import ArrayType, dtype_of
+from pullback.core.types import ArrayType, dtype_of
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import Overwriting
 

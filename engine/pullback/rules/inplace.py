@@ -19,9 +19,8 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.core.cases import tested_in
 from pullback.core.kinds import Linear, Scalar
-from pullback.core.primitive import Effect, Primitive
-from pullback.ir.types import ArrayType, type_of
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.types import ArrayType, type_of
 from pullback.rules.contractions import matmul
 
 copy = Linear(
@@ -96,7 +95,7 @@ class Overwriting(Writing):
         saved = kept.array if isinstance(kept, Frame) else kept
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
-        if isinstance(y_bar, ValuedTracer):  # whoever follows it may read our operands later
+        if isinstance(y_bar, Traced) and y_bar.has_value:  # whoever follows it may read our operands later
             y, saved = np.array(y), np.array(saved)
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.core.cases import tested_in
 from pullback.core.kinds import behind_batch, cast, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.core.types import ArrayType, Shape, dtype_of
 
 
 class MatrixFunction(Primitive):

@@ -20,7 +20,7 @@ from pullback.core.kinds import Linear
 from pullback.core.masking import write_masked
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import following, is_lined, laid
 from pullback.rules.sliding import Pads, Sliding
 

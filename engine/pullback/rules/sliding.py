@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 Pads = tuple[tuple[int, int], ...]
 

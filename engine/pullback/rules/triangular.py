@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, adjoint, conjugate, transposed
 from pullback.rules.stacks import over_stacks
 from pullback.rules.systems import solve

@@ -16,9 +16,9 @@ import numpy as np
 
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, innermost_recorder, tracing
 from pullback.core.quiet import is_ours
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Primitive, Trace, Traced, tracing
+from pullback.core.types import is_array_like, type_of
 from pullback.errors import TracingError
-from pullback.ir.types import is_array_like, type_of
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer
 

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.errors import ChangedError
+from pullback.errors import ChangedError, name_of
 from pullback.traces.tape import Record
-from pullback.transforms.arguments import name_of
 from pullback.transforms.reading import operands_read, reads_nothing
 
 #: Elements of an array that are compared.

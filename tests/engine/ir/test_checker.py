@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.types import ArrayType
 from pullback.errors import GraphError
 from pullback.ir.checker import check_graph
 from pullback.ir.graph import Var
-from pullback.ir.types import ArrayType
 from pullback.passes.pipeline import Pass, Stages
 
 

@@ -10,7 +10,7 @@ from pullback.backends.native.kernels import finished
 from pullback.backends.native.listing import format_kernels
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.threads import counts, sharing
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

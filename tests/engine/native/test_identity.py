@@ -17,8 +17,8 @@ from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
 from pullback.backends.native.views import Access
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.rules import elementwise
 from pullback.rules.indexing import index
 

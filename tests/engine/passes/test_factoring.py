@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.backends import interpreter
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.graph import Graph
-from pullback.ir.types import type_of
 from pullback.passes.factoring import FEWEST_ELEMENTS, MOST_SUMS, take_numbers_out_of_sums
 from pullback.passes.powers import share_powers
 from pullback.planning.schedule import plan_memory

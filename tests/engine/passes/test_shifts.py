@@ -8,8 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.graph import Graph
-from pullback.ir.types import type_of
 from pullback.passes.shifts import hold_shifts
 from pullback.traces.recorder import evaluate_graph, record
 from pullback.traces.tape import Tape

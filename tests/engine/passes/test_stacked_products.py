@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
-from pullback.ir.types import type_of
 from pullback.passes.stacked_products import sum_within_products
 from pullback.traces.recorder import record
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 import pullback as pb
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.turning import turn_products
 from pullback.traces.recorder import record
 

@@ -22,9 +22,9 @@ import numpy as np
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, Shape
 from pullback.ir.graph import Atom, Node
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import ArrayType, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from pullback.backends.native.stores import readers_before, taken_over
 from pullback.backends.native.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType, Shape
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype

@@ -23,9 +23,9 @@ from itertools import accumulate
 
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.native.views import Access, Views, is_view, views_of
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate

@@ -20,14 +20,14 @@ from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
 from pullback.backends.native.views import is_view
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.decompositions import share_decompositions
 from pullback.passes.lowering import lower
 from pullback.passes.systems import factor_systems
 from pullback.planning.schedule import flops_of
+from pullback.simplification.dead_code import drop_dead
 
 #: Cycles for a vector of results up to which NumPy's loops are as fast as ours; division takes 16, sine 60.
 _ARITHMETIC = 20

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 from pullback.backends.native.fusing import MOST_NODES, Alone, Fused, Kernels, is_elementwise, kept_values, nodes_of
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
 
 #: Bytes of a value from which on it is worth a thought: those that the first level of the cache does not hold.
 _LARGE_BYTES = 1 << 15

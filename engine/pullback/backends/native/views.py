@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
-from pullback.ir.types import Shape
 from pullback.rules.constants import stop
 from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Capture, Graph, Node, Var
-from pullback.ir.types import type_of
 from pullback.passes.loops import repetition
 from pullback.passes.loops.form import applied
 from pullback.rules.gathering import ARRAY, gather

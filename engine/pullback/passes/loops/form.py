@@ -6,8 +6,8 @@ from typing import Any
 
 from pullback.control.scan_rule import scan
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
 
 
 @dataclass

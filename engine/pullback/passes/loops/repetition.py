@@ -17,9 +17,9 @@ import numpy as np
 
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.common import identity, value_identity
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.rules import elementwise
+from pullback.simplification.common_subexpressions import identity, value_identity
 
 #: A shorter loop stays as it was recorded.
 FEWEST_STEPS = 8

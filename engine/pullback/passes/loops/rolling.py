@@ -18,10 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.control.scan_rule import scan
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.common import identity, value_identity
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.elements import Written, elements_first, join_elements
 from pullback.passes.loops.form import applied
@@ -30,6 +28,8 @@ from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 from pullback.rules.storing import STORES
+from pullback.simplification.common_subexpressions import identity, value_identity
+from pullback.simplification.dead_code import drop_dead
 
 Made: TypeAlias = tuple[int, int]
 """What a step makes: the position of the node among those of the step, and the number of its result."""

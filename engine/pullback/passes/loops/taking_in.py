@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from pullback.control.scan_rule import scan
 from pullback.core.kinds import Scalar
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.passes.loops.form import Loop, rewrite_loops
 from pullback.rules import elementwise
 

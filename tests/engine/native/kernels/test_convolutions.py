@@ -13,8 +13,8 @@ from pullback.backends.native import availability
 from pullback.backends.native.emission import EMITTERS, Stored
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
+from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import type_of
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
 

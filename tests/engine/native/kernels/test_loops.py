@@ -273,7 +273,7 @@ def plan_text(function, *args):
     from pullback import trees
     from pullback.backends.native.memory import plan_memory
     from pullback.backends.native.program import emit_program
-    from pullback.ir.types import type_of
+    from pullback.core.types import type_of
     from pullback.passes.pipeline import Stages, simplify
     from pullback.traces.recorder import record
 

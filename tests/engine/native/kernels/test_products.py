@@ -19,8 +19,8 @@ from pullback.backends.native.kernels.products import emit_product, write_produc
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.backends.native.writing.module import Module
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import ArrayType
 from pullback.rules import contractions
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")

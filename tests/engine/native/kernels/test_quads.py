@@ -19,7 +19,7 @@ from pullback.backends.native.kernels import convolutions
 from pullback.backends.native.kernels.convolution.correlation import forward
 from pullback.backends.native.kernels.convolution.winograd import correlating
 from pullback.backends.native.kernels.convolution.winograd.plans import make_quad_plan
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.rules.sliding import Sliding
 
 A = np.array([[1, 0], [1, 1], [1, -1], [0, -1]], float)

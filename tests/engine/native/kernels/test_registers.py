@@ -13,7 +13,7 @@ if availability.is_available():
     from pullback.backends.native.kernels.registers import fits, pays
     from pullback.backends.native.linking import forced_width
     from pullback.backends.native.linking.target import available_widths
-    from pullback.ir.types import type_of
+    from pullback.core.types import type_of
     from pullback.traces.recorder import record
 
     WIDTHS = available_widths()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.printer import format_graph
-from pullback.ir.types import type_of
 from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.taking_in import take_in

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -16,7 +16,7 @@ from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import Check, Leaf, argument_steps, leaf_like, steps_of
 from pullback.backends.native.entry.templates import Template
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
 CALLS_WITHOUT_FRAME = 2

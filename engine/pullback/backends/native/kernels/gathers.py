@@ -21,9 +21,9 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
+from pullback.core.types import Shape
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import Shape
 from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
 from pullback.rules.softmax import class_numbers
 from pullback.rules.storing import add_at, set_at

@@ -20,8 +20,8 @@ from pullback.backends.native.kernels.pooling_pairs import divided_by_ties, is_i
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.core.types import Shape
 from pullback.ir.graph import Node
-from pullback.ir.types import Shape
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
 from pullback.rules.sliding import Sliding
 

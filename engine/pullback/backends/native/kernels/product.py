@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.emission import Stored
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: Strides of a matrix in elements: between rows, and between columns.
 Strides = tuple[int, int]

@@ -22,8 +22,8 @@ from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node
-from pullback.ir.types import ArrayType
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import scatter
 from pullback.rules.joining import concatenate

@@ -12,8 +12,8 @@ from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var
-from pullback.ir.types import ArrayType
 from pullback.planning.arena import ALIGNMENT
 from pullback.rules import elementwise
 

@@ -23,7 +23,7 @@ from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: What is copied of the data at a time.
 _BLOCK_BYTES = 256 * 1024

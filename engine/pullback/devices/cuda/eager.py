@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from pullback.backends.cuda.steps import row_application
-from pullback.backends.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Effect, Primitive, Trace
+from pullback.core.types import ArrayType, type_of
+from pullback.devices.cuda.steps import row_application
+from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
-from pullback.ir.types import ArrayType, type_of
 from pullback.numpy_api.memory import given
 
 __all__ = ["DEVICE", "DeviceArray", "DeviceTrace", "adopted", "device_named", "handed_over", "put"]

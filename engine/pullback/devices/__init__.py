@@ -23,9 +23,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
-from pullback.errors import ChangedError, DeviceError
+from pullback.errors import ChangedError, DeviceError, name_of
 from pullback.numpy_api.memory import given
-from pullback.transforms.arguments import name_of
 
 _in_force: ContextVar[str | None] = ContextVar("pullback_device", default=None)
 
@@ -86,7 +85,7 @@ def fetch(tree: Any) -> Any:
 def _values() -> Any:
     """The module of device arrays, which loads PyTorch."""
     try:
-        from pullback.backends.cuda import eager  # noqa: PLC0415 - a second, and 1 GB that not everybody has
+        from pullback.devices.cuda import eager  # noqa: PLC0415 - a second, and 1 GB that not everybody has
     except ImportError as error:
         raise DeviceError(
             f"arrays on devices need PyTorch, which cannot be imported here ({error}); pip install torch"

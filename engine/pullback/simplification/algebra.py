@@ -13,8 +13,8 @@ import numpy as np
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.rewriting import rewrite
 from pullback.rules import elementwise, shapes
+from pullback.simplification.rewriting import rewrite
 
 
 def simplify_algebra(graph: Graph) -> Graph:

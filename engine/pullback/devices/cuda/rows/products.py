@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pullback.backends.cuda.rows.table import row
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
+from pullback.devices.cuda.rows.table import row
 from pullback.rules.sliding import Pads
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.printer import format_graph
-from pullback.passes.rewriting import rewrite
+from pullback.simplification.rewriting import rewrite
 
 #: Captured arrays of more bytes are not compared: matrices of some hundred rows are below.
 _COMPARED_BYTES = 1 << 20

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.backends.cuda.rows import moving, pooling, products, reductions
-from pullback.backends.cuda.rows.elementwise import WIDE_UNSIGNED, row_of
-from pullback.backends.cuda.rows.table import ROWS
-from pullback.backends.cuda.values import tensor_of, torch_dtype
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
+from pullback.devices.cuda.rows import moving, pooling, products, reductions
+from pullback.devices.cuda.rows.elementwise import WIDE_UNSIGNED, row_of
+from pullback.devices.cuda.rows.table import ROWS
+from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.rules.elementwise import where
 
 assert all((moving, pooling, products, reductions))  # noqa: S101 - importing them fills the table

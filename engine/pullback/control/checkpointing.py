@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.control.checkpoint_rule import checkpointed_node
 from pullback.core.primitive import Primitive, innermost_recorder, watching
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.traces.tape import Record, Tape, TapeTracer
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.traces.ownership import is_sole_owner
+from pullback.core.ownership import is_sole_owner
 
 
 class Record:

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.backends.cuda.rows.table import row
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
+from pullback.devices.cuda.rows.table import row
 
 Axes = tuple[int, ...]
 

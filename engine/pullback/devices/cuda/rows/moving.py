@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.backends.cuda.rows.table import row
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
+from pullback.devices.cuda.rows.table import row
 from pullback.rules.storing import selected_shape
 
 
