@@ -1,4 +1,4 @@
-"""Convolutions of 3 x 3 by quads, and directly: the same tests for both."""
+"""Convolutions of 3 x 3 by Winograd tiles, and directly: the same tests for both."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels import convolutions
 from pullback.backends.native.kernels.convolution.correlation import forward
 from pullback.backends.native.kernels.convolution.winograd import correlating
-from pullback.backends.native.kernels.convolution.winograd.plans import make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.plans import make_winograd_plan
 from pullback.core.types import type_of
 from pullback.rules.sliding import Sliding
 
@@ -27,11 +27,11 @@ B = np.array([[1, 0, 0, 0], [0, 1, -1, 1], [-1, 1, 1, 0], [0, 0, 0, -1]], float)
 G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
 
-@pytest.fixture(params=["by quads", "directly"])
+@pytest.fixture(params=["by Winograd tiles", "directly"])
 def way(request, monkeypatch):
     """Every convolution in one way, whether it pays or not."""
-    by_quads = request.param == "by quads"
-    monkeypatch.setattr(convolutions, "quads_that_pay", make_quad_plan if by_quads else lambda *_: None)
+    by_winograd = request.param == "by Winograd tiles"
+    monkeypatch.setattr(convolutions, "winograd_that_pays", make_winograd_plan if by_winograd else lambda *_: None)
     return request.param
 
 
@@ -41,23 +41,23 @@ def both_ways(matrix, values):
 
 
 def padded(x, pad):
-    """With zeros around, and behind the last row and column that the last quad meets."""
+    """With zeros around, and behind the last row and column that the last tile meets."""
     wide = np.pad(x, ((0, 0), (0, 0), *pad))
     return np.pad(wide, ((0, 0), (0, 0), *((0, (size - 2) % 2) for size in wide.shape[2:])))
 
 
-def patches(x, pad):
-    """4 x 4 numbers for each quad."""
+def input_tiles(x, pad):
+    """4 x 4 numbers for each tile."""
     return sliding_window_view(padded(x, pad), (4, 4), axis=(2, 3))[:, :, ::2, ::2]
 
 
 def largest_error(w, x, pad):
-    """What errors of a convolution by quads are in proportion to: the magnitudes of all that is added up."""
-    terms = np.einsum("oiab,nipqab->nopqab", both_ways(abs(G), abs(w)), both_ways(abs(B).T, abs(patches(x, pad))))
-    quads = both_ways(abs(A).T, terms)
+    """What errors of a convolution by Winograd tiles are in proportion to: the magnitudes of all that is added up."""
+    terms = np.einsum("oiab,nipqab->nopqab", both_ways(abs(G), abs(w)), both_ways(abs(B).T, abs(input_tiles(x, pad))))
+    tiles = both_ways(abs(A).T, terms)
     rows, columns = (size + sum(own) - 2 for size, own in zip(x.shape[2:], pad, strict=True))
-    n, o, p, q = quads.shape[:4]
-    return quads.transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * p, 2 * q)[:, :, :rows, :columns]
+    n, o, p, q = tiles.shape[:4]
+    return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * p, 2 * q)[:, :, :rows, :columns]
 
 
 def params_of(pad):
@@ -65,7 +65,7 @@ def params_of(pad):
 
 
 def numbers(shape, dtype, *, strided=False):
-    """Of about the same magnitude, so that no quad is in doubt."""
+    """Of about the same magnitude, so that no tile is in doubt."""
     random = np.random.default_rng(sum(shape))
     shape = (*shape[:-1], 2 * shape[-1]) if strided else shape
     values = random.uniform(1, 2, shape) * random.choice([-1, 1], shape)
@@ -135,14 +135,14 @@ def test_large_examples_are_done_in_blocks(run_node, way, shape):
     check(run_node, shape, 3, "f4", ((1, 1), (1, 1)))
 
 
-def by_quads_alone(monkeypatch):
-    """Quads in doubt are left as they are."""
-    monkeypatch.setattr(convolutions, "quads_that_pay", make_quad_plan)
-    monkeypatch.setattr(correlating, "write_quads_in_doubt", lambda *_: None)
+def by_tiles_alone(monkeypatch):
+    """Tiles in doubt are left as they are."""
+    monkeypatch.setattr(convolutions, "winograd_that_pays", make_winograd_plan)
+    monkeypatch.setattr(correlating, "write_tiles_in_doubt", lambda *_: None)
 
 
 def test_numbers_of_about_the_same_magnitude_are_in_no_doubt(run_node, monkeypatch):
-    by_quads_alone(monkeypatch)
+    by_tiles_alone(monkeypatch)
     for geometry in ("odd", "small examples"):  # memory is full of NaN before
         x_shape, outs, pad = GEOMETRIES[geometry]
         check(run_node, x_shape, outs, "f4", pad)
@@ -154,7 +154,7 @@ def test_most_of_ordinary_numbers_are_in_no_doubt(run_node, monkeypatch):
     kernels = (w, w * (random.random(w.shape) < 0.1))
     sources = (x, np.maximum(x, 0), np.where(random.random(x.shape) < 0.1, x, 0))
     parts = []
-    by_quads_alone(monkeypatch)
+    by_tiles_alone(monkeypatch)
     for weights, source in product(kernels, sources):
         params = params_of(((1, 1), (1, 1)))
         given = run_node(conv, (weights, source), params)
@@ -181,18 +181,18 @@ def test_what_is_not_finite_is_what_the_direct_form_gives(run_node, monkeypatch,
     def results():
         return [run_node(primitive, operands, {**params_of(pad), **more}) for primitive, operands, more in nodes]
 
-    monkeypatch.setattr(convolutions, "quads_that_pay", lambda *_: None)
+    monkeypatch.setattr(convolutions, "winograd_that_pays", lambda *_: None)
     directly = results()
     assert not all(np.isfinite(result).all() for result in directly)
-    monkeypatch.setattr(convolutions, "quads_that_pay", make_quad_plan)
-    for by_quads, wanted in zip(results(), directly, strict=True):
-        np.testing.assert_allclose(by_quads, wanted, rtol=1e-4, atol=1e-4)
+    monkeypatch.setattr(convolutions, "winograd_that_pays", make_winograd_plan)
+    for by_winograd, wanted in zip(results(), directly, strict=True):
+        np.testing.assert_allclose(by_winograd, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("large", [1e18, 3e19, 1e-18, 1e-26, 1e-40])
 def test_squares_that_have_no_digits_are_no_reason_to_trust(run_node, monkeypatch, large):
     """The identity, where every other column is 1e5 times as large as its neighbour."""
-    monkeypatch.setattr(convolutions, "quads_that_pay", make_quad_plan)
+    monkeypatch.setattr(convolutions, "winograd_that_pays", make_winograd_plan)
     w, x = np.zeros((8, 8, 3, 3), "f4"), numbers((1, 8, 8, 8), "f4") * np.float32(large)
     w[:, :, 1, 1] = np.eye(8)
     x[..., ::2] *= np.float32(1e-5)
@@ -222,8 +222,8 @@ def test_rounding_is_no_worse_than_in_the_direct_form(run_node, monkeypatch):
     ):
         wanted = primitive.evaluate(*(operand.astype("f8") for operand in operands), **params, **more)
         errors = []
-        for plan in (make_quad_plan, lambda *_: None):
-            monkeypatch.setattr(convolutions, "quads_that_pay", plan)
+        for plan in (make_winograd_plan, lambda *_: None):
+            monkeypatch.setattr(convolutions, "winograd_that_pays", plan)
             errors.append(np.sqrt(np.mean((run_node(primitive, operands, {**params, **more}) - wanted) ** 2)))
         assert errors[0] <= most * errors[1], primitive.name
 
@@ -233,10 +233,10 @@ def plan_of(x_shape, outs, *, kernel=(3, 3), stride=1, dilation=1, groups=1):
     sliding = Sliding(x_shape[2:], kernel, (stride,) * 2, ((1, 1),) * 2, (dilation,) * 2)
     shapes = (outs, x_shape[1] // groups, *kernel), x_shape, (x_shape[0], outs, *sliding.out)
     w, x, y = (Stored.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
-    return convolutions.quads_that_pay(forward(sliding, groups, w, x, y), 512)
+    return convolutions.winograd_that_pays(forward(sliding, groups, w, x, y), 512)
 
 
-def test_quads_are_taken_where_there_are_channels_enough():
+def test_tiles_are_taken_where_there_are_channels_enough():
     assert plan_of((4, 64, 56, 56), 64)
     assert plan_of((4, 16, 32, 32), 16)
     assert not plan_of((4, 3, 32, 32), 8)

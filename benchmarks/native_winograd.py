@@ -1,15 +1,15 @@
-"""Convolutions of 3 x 3 by quads against the direct form: what is gained, what was expected, and errors of rounding.
+"""Convolutions of 3 x 3 by Winograd tiles against the direct form: what is gained, what was expected, and errors of rounding.
 
-Quads whose errors might be too large are computed directly (decision 73), so a gain depends on the data: the last table.
+Tiles whose errors might be too large are computed directly (decision 73), so a gain depends on the data: the last table.
 
 Both ways take turns in this process in short slices of CPU time; a gain is the ratio of the median slices, on one thread.
 What is expected comes from the plans' counts of cycles, by which native programs choose. Errors are those against double
 precision (extended, of float64), in units of eps: root of the mean square over that of the results.
 
-  python -m benchmarks.native_quads                       all tables, about a minute
-  python -m benchmarks.native_quads --errors              the second one
-  python -m benchmarks.native_quads --data                the last one
-  python -m benchmarks.native_quads --bits 256 --dtype f8 --gains
+  python -m benchmarks.native_winograd                       all tables, about a minute
+  python -m benchmarks.native_winograd --errors              the second one
+  python -m benchmarks.native_winograd --data                the last one
+  python -m benchmarks.native_winograd --bits 256 --dtype f8 --gains
 """
 
 import os
@@ -27,7 +27,7 @@ from benchmarks.native_convolutions import Array, Native
 from benchmarks.turns import ratio, take_turns
 
 from pullback.backends.native.kernels import convolutions
-from pullback.backends.native.kernels.convolution.winograd.plans import make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.plans import make_winograd_plan
 from pullback.backends.native.linking import host_target
 from pullback.core.primitive import Primitive
 from pullback.rules.convolution import conv, conv_data_gradient
@@ -84,19 +84,19 @@ def problems(x_shape: tuple[int, ...], outs: int, dtype: str, draw: str) -> list
 
 
 def both_ways(problem: Problem, bits: int) -> tuple[Native, Native, float]:
-    """The kernels by quads and directly, and the gain that is expected of quads."""
+    """The kernels by Winograd tiles and directly, and the gain that is expected of tiles."""
     cycles: dict[str, float] = {}
 
-    def quads(correlation: Any, vector_bits: int) -> Any:
-        plan = make_quad_plan(correlation, vector_bits)
+    def tiles(correlation: Any, vector_bits: int) -> Any:
+        plan = make_winograd_plan(correlation, vector_bits)
         direct = convolutions.direct_plan(correlation, vector_bits)
-        cycles.update(quads=plan.cycles if plan else np.nan, direct=direct.cycles)
+        cycles.update(tiles=plan.cycles if plan else np.nan, direct=direct.cycles)
         return plan
 
-    with patch.multiple(convolutions, quads_that_pay=quads):
-        by_quads = Native(bits, *problem)
-    with patch.multiple(convolutions, quads_that_pay=lambda *_: None):
-        return by_quads, Native(bits, *problem), cycles["direct"] / cycles["quads"]
+    with patch.multiple(convolutions, winograd_that_pays=tiles):
+        by_winograd = Native(bits, *problem)
+    with patch.multiple(convolutions, winograd_that_pays=lambda *_: None):
+        return by_winograd, Native(bits, *problem), cycles["direct"] / cycles["tiles"]
 
 
 def print_gains(bits: int, dtype: str, budget_s: float) -> None:
@@ -105,10 +105,10 @@ def print_gains(bits: int, dtype: str, budget_s: float) -> None:
     for x_shape, outs in LAYERS:
         cells = []
         for problem in problems(x_shape, outs, dtype, "normal"):
-            by_quads, directly, expected = both_ways(problem, bits)
-            times = take_turns({"quads": by_quads, "direct": directly}, budget_s=budget_s)
+            by_winograd, directly, expected = both_ways(problem, bits)
+            times = take_turns({"tiles": by_winograd, "direct": directly}, budget_s=budget_s)
             took = {way: statistics.median(seconds) for way, seconds in times.items()}
-            gain = took["direct"] / directly.repeats / (took["quads"] / by_quads.repeats)
+            gain = took["direct"] / directly.repeats / (took["tiles"] / by_winograd.repeats)
             cells.append(f"{gain:6.2f} ({expected:4.2f})")
         print(f"{'x'.join(map(str, x_shape)):16} {outs:4} {'  '.join(cells)}", flush=True)
 
@@ -124,16 +124,16 @@ def print_data(bits: int, dtype: str, budget_s: float) -> None:
             if name == "identity":
                 w[...] = 0
                 w[:, :, 1, 1] = np.eye(*w.shape[:2])
-            by_quads, directly, _ = both_ways((primitive, (w, x), params), bits)
-            times = take_turns({"quads": by_quads, "direct": directly}, budget_s=budget_s)
-            took = ratio(times["direct"], times["quads"]).middle * by_quads.repeats / directly.repeats
+            by_winograd, directly, _ = both_ways((primitive, (w, x), params), bits)
+            times = take_turns({"tiles": by_winograd, "direct": directly}, budget_s=budget_s)
+            took = ratio(times["direct"], times["tiles"]).middle * by_winograd.repeats / directly.repeats
             cells.append(f"{name} {took:4.2f}")
         print(f"{'x'.join(map(str, x_shape)):16} {outs:4}  {'   '.join(cells)}", flush=True)
 
 
 def print_errors(bits: int) -> None:
     """A line for each layer and distribution."""
-    print("errors in eps, by quads (directly): convolution, to the data")
+    print("errors in eps, by Winograd tiles (directly): convolution, to the data")
     for x_shape, outs, dtype, draw in ROUNDED:
         cells = []
         for problem in problems(x_shape, outs, dtype, draw):
