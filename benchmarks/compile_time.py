@@ -175,10 +175,10 @@ def compile_once(made: Callable[..., Made], count: int, tier: str, *, gradient: 
 def first_plan() -> float:
     """Median CPU seconds of importing and compiling in a fresh process whose modules Python has compiled before."""
     with tempfile.TemporaryDirectory() as compiled_modules:
-        surroundings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled_modules}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled_modules}
         command = [sys.executable, "-c", FIRST_PLAN]
         runs = [
-            subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)  # noqa: S603 - ours
+            subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
             for _ in range(10)
         ]
     return statistics.median(float(run.stdout) for run in runs[1:])

@@ -99,8 +99,8 @@ def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:
 def _guarded(guards: int) -> str:
     if not guards:
         return ""
-    values = "1 value that the function looked at" if guards == 1 else f"{guards} values that the function looked at"
-    return f"\nright as long as {values} (guard, in the graph) would be the same; otherwise recorded anew"
+    hold = "1 guard holds" if guards == 1 else f"{guards} guards hold"
+    return f"\nvalid while {hold} (`guard` in the graph: a value that the function looked at); otherwise recorded again"
 
 
 def bytes_of(nbytes: int) -> str:

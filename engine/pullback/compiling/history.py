@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from types import CodeType  # noqa: TC003 - imports are plain everywhere
 from typing import Any
 
+from pullback.compiling.environment import NUMBERS
 from pullback.compiling.places import Place, PlaceKey, key_of
-from pullback.compiling.surroundings import NUMBERS
 
 #: Recordings in succession that served one call each; after so many the function stays on the tape, which costs less.
 RECORDINGS_IN_VAIN = 8

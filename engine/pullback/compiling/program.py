@@ -13,8 +13,8 @@ from pullback.backends.native import availability
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
 from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
+from pullback.compiling.environment import Environment
 from pullback.compiling.noticing import noticing
-from pullback.compiling.surroundings import Surroundings
 from pullback.core.primitive import Traced, innermost_recorder
 from pullback.core.types import is_array, is_array_like, type_of
 from pullback.errors import PullbackError, TracingError
@@ -76,20 +76,20 @@ class LooksFurtherError(Exception):
 
 
 def build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str
 ) -> Program | Fallback:
     """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
 
     In a tier that keeps its memory it is allocated once.
     """
-    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier))
+    return attempted(environment, lambda: _build(function, args, environment, tier=tier))
 
 
-def attempted(surroundings: Surroundings, compiling: Callable[[], Program]) -> Program | Fallback:
+def attempted(environment: Environment, compiling: Callable[[], Program]) -> Program | Fallback:
     """What compiling gives, or why it did not; then everything around the function is as it was."""
-    if surroundings.obstacle is not None:
-        return Fallback(surroundings.obstacle)
-    before = surroundings.before
+    if environment.obstacle is not None:
+        return Fallback(environment.obstacle)
+    before = environment.before
     try:
         return compiling()
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
@@ -105,15 +105,15 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str) -> Program:
+def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
         require_plain(leaf)
     stages = Stages()
     gradient = function if isinstance(function, Gradient) else None
-    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild, gradient)
-    values = [*leaves, *surroundings.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
+    graph, rebuild_output, quiet = recorded(environment, leaves, rebuild, gradient)
+    values = [*leaves, *environment.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
@@ -168,7 +168,7 @@ def require_plain(leaf: Any) -> None:
 
 
 def recorded(
-    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
+    environment: Environment, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
 ) -> tuple[Graph, trees.Rebuild, frozenset[str]]:
     """The graph of the function, the tree of what it returns, and the floating-point warnings that it ignores.
 
@@ -177,17 +177,17 @@ def recorded(
     """
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
-        function, substitution = surroundings.substituted(traced[len(leaves) :])
-        with _watched(surroundings):
+        function, substitution = environment.substituted(traced[len(leaves) :])
+        with _watched(environment):
             result = function(*rebuild(iter(traced[: len(leaves)])))
-        if surroundings.before.has_traced():
+        if environment.before.has_traced():
             raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
         quiet: frozenset[str] = frozenset()
         if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
-            surroundings.numbers_matter = recorder.numbers_matter
+            environment.numbers_matter = recorder.numbers_matter
             quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
@@ -198,11 +198,11 @@ def recorded(
         beside, rebuild_aux = trees.flatten(aux)
         return [value, *beside], (rebuild_aux, quiet)
 
-    values = [*leaves, *surroundings.read()]
-    input_types = [*map(type_of, leaves), *surroundings.input_types]
+    values = [*leaves, *environment.read()]
+    input_types = [*map(type_of, leaves), *environment.input_types]
     try:
         graph, (rebuild_output, quiet) = record(
-            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+            forward, input_types, values, [len(leaves) + number for number in environment.numbers()]
         )
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
@@ -212,12 +212,12 @@ def recorded(
 
 
 @contextmanager
-def _watched(surroundings: Surroundings) -> Iterator[None]:
+def _watched(environment: Environment) -> Iterator[None]:
     """Run the function so that nothing is missed that it does beside computing, where it may do such a thing."""
-    if not surroundings.is_suspicious:
+    if not environment.is_suspicious:
         yield
         return
-    with noticing(surroundings.obstacles, surroundings.left_out, surroundings.generators) as noticed:
+    with noticing(environment.obstacles, environment.left_out, environment.generators) as noticed:
         try:
             yield
         except Exception as error:
@@ -226,7 +226,7 @@ def _watched(surroundings: Surroundings) -> Iterator[None]:
             raise
         finally:
             for logger in noticed.loggers:
-                surroundings.watch_logger(logger)
+                environment.watch_logger(logger)
     if noticed.obstacle is not None:
         raise CannotCompileError(noticed.obstacle)
     if noticed.ran:

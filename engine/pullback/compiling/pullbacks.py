@@ -28,6 +28,7 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.compiling.environment import Environment
 from pullback.compiling.program import (
     CannotCompileError,
     Fallback,
@@ -40,7 +41,6 @@ from pullback.compiling.program import (
     recorded,
     require_plain,
 )
-from pullback.compiling.surroundings import Surroundings
 from pullback.core.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.ir.graph import Graph, Literal
@@ -55,20 +55,20 @@ FRAMES_IDLE = 16
 
 
 def build_pullback(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str, once: bool
 ) -> Program | Fallback:
     """Compile the value of a function and its pullback, for arguments like these."""
-    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier, once=once))
+    return attempted(environment, lambda: _build(function, args, environment, tier=tier, once=once))
 
 
 def _build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str, once: bool
 ) -> Program:
     leaves, rebuild = trees.flatten(args)
     for leaf in leaves:
         require_plain(differentiable(leaf, function))
     stages = Stages()
-    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild)
+    graph, rebuild_output, quiet = recorded(environment, leaves, rebuild)
     with collecting_later():
         stages.add("recorded", graph)
         graph = pipeline.match(graph, stages, loop_compiler(tier))

@@ -243,7 +243,7 @@ class FunctionPart(Part):
         ]
 
     def build(self, substitution: Substitution) -> Any:
-        """The same code in other surroundings. It is there before they are: it may be among them."""
+        """The same code in another environment. It is there before that environment is: it may be part of it."""
         function: types.FunctionType = self.original
         copied = any(part.moves for part in self.globals_.values())
         namespace = substitution.module(function.__globals__).__dict__ if copied else function.__globals__

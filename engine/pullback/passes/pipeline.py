@@ -14,7 +14,6 @@ from pullback.ir.checker import check_graph, is_checking
 from pullback.ir.graph import Graph, Node
 from pullback.passes.decompositions import drop_vectors, share_decompositions
 from pullback.passes.differentiate import differentiate, with_pullback
-from pullback.passes.factoring import take_numbers_out_of_sums
 from pullback.passes.layouts import copy_for_layouts
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.carries import drop_dead_carries
@@ -28,10 +27,11 @@ from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
 from pullback.passes.outer_products import join_outer_products
-from pullback.passes.parting import Parts, part
+from pullback.passes.partition import Partition, partition_joint
 from pullback.passes.parts import join_parts
 from pullback.passes.patterns import find_patterns
 from pullback.passes.powers import share_powers
+from pullback.passes.scalar_hoisting import hoist_scalars
 from pullback.passes.shifts import hold_shifts
 from pullback.passes.slices import slice_operands
 from pullback.passes.stacked_products import sum_within_products
@@ -39,7 +39,7 @@ from pullback.passes.store_order import order_stores
 from pullback.passes.stores import forward_stores
 from pullback.passes.sums import sum_factors
 from pullback.passes.systems import factor_systems
-from pullback.passes.turning import turn_products
+from pullback.passes.transposed_products import transpose_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.passes.wholes import reshape_wholes
 from pullback.rules.pooling import max_spread
@@ -54,7 +54,7 @@ KERNEL_PASSES = (
     "sunk nodes",
     "order of axes",
     "joins in place",
-    "finished products",
+    "matmul epilogues",
 )
 
 
@@ -177,9 +177,9 @@ def value_and_pullback(graph: Graph, stages: Stages, leaves: int) -> tuple[Graph
     return stages.add("differentiated", joint), mask
 
 
-def partition(joint: Graph, stages: Stages, inputs_count: int, values_count: int) -> Parts:
+def partition(joint: Graph, stages: Stages, inputs_count: int, values_count: int) -> Partition:
     """The joint graph of values and cotangents as two, of which the backward one runs later."""
-    parts = part(joint, inputs_count, values_count)
+    parts = partition_joint(joint, inputs_count, values_count)
     stages.add("forward", parts.forward)
     stages.add("backward", parts.backward)
     return parts
@@ -246,7 +246,7 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
     if lowered:
         passes += [
             Pass("stacked products", sum_within_products, _has_no_writes),
-            Pass("products", turn_products, _has_no_writes),
+            Pass("transposed products", transpose_products, _has_no_writes),
         ]
     if native:
         loops = (
@@ -270,4 +270,4 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
 NATIVE = (Pass("powers", share_powers),)
 
 #: Of one that is a native program as a whole.
-WHOLLY_NATIVE = (Pass("sums of products", sum_factors), Pass("numbers out of sums", take_numbers_out_of_sums))
+WHOLLY_NATIVE = (Pass("sums of products", sum_factors), Pass("scalar hoisting", hoist_scalars))

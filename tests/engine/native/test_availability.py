@@ -92,7 +92,7 @@ LATER = (
     *("pullback.nn", "pullback.passes.loops.rolling"),
     *(
         f"pullback.backends.native.kernels.{name}"
-        for name in ("convolutions", "products", "finished", "gathers", "loops")
+        for name in ("convolutions", "products", "epilogue", "gathers", "loops")
     ),
 )
 

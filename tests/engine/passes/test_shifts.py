@@ -237,7 +237,7 @@ STEPS = {
     "rows": lambda a, b: np.sum(a, axis=1, keepdims=True),
     "columns": lambda a, b: np.sum(a, axis=0, keepdims=True),
     "backwards": lambda a, b: a[::-1],
-    "turned": lambda a, b: np.transpose(np.reshape(a, np.shape(a))),
+    "transposed": lambda a, b: np.transpose(np.reshape(a, np.shape(a))),
     "tanh": lambda a, b: np.tanh(a),
     "product": lambda a, b: a @ np.ones((np.shape(a)[1], 2)),
 }

@@ -78,14 +78,14 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FinishedProduct:
+class ProductWithEpilogue:
     """A product and the nest over its result, block by block: the result as a whole is nowhere."""
 
     product: Node
     nest: Fused
 
 
-Kernel: TypeAlias = Fused | Alone | FinishedProduct
+Kernel: TypeAlias = Fused | Alone | ProductWithEpilogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
     for kernel in found.kernels:
         nest = nest_in(kernel)
         inside = nest.values if nest is not None else set()
-        passing = set(kernel.product.outputs) if isinstance(kernel, FinishedProduct) else set()
+        passing = set(kernel.product.outputs) if isinstance(kernel, ProductWithEpilogue) else set()
         for node in nodes_of(kernel):
             roots = (found.views.access(atom).root for atom in node.inputs if atom not in inside)
             kept.update(root for root in roots if isinstance(root, Var) and root not in passing)
@@ -278,7 +278,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
 
 def nodes_of(kernel: Kernel) -> Iterator[Node]:
     """The nodes of a kernel in order."""
-    if isinstance(kernel, FinishedProduct):
+    if isinstance(kernel, ProductWithEpilogue):
         yield kernel.product
         yield from kernel.nest.nodes
     else:
@@ -287,6 +287,6 @@ def nodes_of(kernel: Kernel) -> Iterator[Node]:
 
 def nest_in(kernel: Kernel) -> Fused | None:
     """The nest that a kernel is or ends with."""
-    if isinstance(kernel, FinishedProduct):
+    if isinstance(kernel, ProductWithEpilogue):
         return kernel.nest
     return kernel if isinstance(kernel, Fused) else None

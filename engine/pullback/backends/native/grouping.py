@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
-from pullback.backends.native.finishing import with_finished_products
+from pullback.backends.native.epilogues import with_epilogues
 from pullback.backends.native.fusing import Kernels, fuse, kept_values, nodes_of
 from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.merging import merged
@@ -25,7 +25,7 @@ class Grouping:
     layouts: Layouts = field(default_factory=dict)
     """Of what the graph is given, where that is not in C order."""
     is_body: bool = False
-    """True of a step of a loop or a branch. How much memory it takes does not depend on layouts, so products are not finished."""
+    """True of a step of a loop or a branch. How much memory it takes does not depend on layouts, so products have no epilogue."""
 
     def stages(self) -> Iterator[tuple[str, Kernels]]:
         """The kernels after each pass."""
@@ -47,10 +47,10 @@ def _order_axes(grouping: Grouping, found: Kernels) -> Kernels:
     return replace(found, views=views_of(graph, layouts), layouts=layouts)
 
 
-def _finish_products(grouping: Grouping, found: Kernels) -> Kernels:
+def _add_epilogues(grouping: Grouping, found: Kernels) -> Kernels:
     if grouping.is_body:
         return found
-    return with_finished_products(grouping.graph, found, kept_values(found, grouping.graph))
+    return with_epilogues(grouping.graph, found, kept_values(found, grouping.graph))
 
 
 PASSES: dict[str, Callable[[Grouping, Kernels], Kernels]] = {
@@ -59,7 +59,7 @@ PASSES: dict[str, Callable[[Grouping, Kernels], Kernels]] = {
     "sunk nodes": lambda grouping, found: sunk(found, grouping.graph),
     "order of axes": _order_axes,
     "joins in place": lambda grouping, found: joined_in_place(grouping.graph, found),
-    "finished products": _finish_products,
+    "matmul epilogues": _add_epilogues,
 }
 
 

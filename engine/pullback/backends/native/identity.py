@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import FinishedProduct, nodes_of
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import ProductWithEpilogue, nodes_of
 from pullback.backends.native.memory import Memory
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
@@ -71,8 +71,8 @@ def _of_memory(memory: Memory) -> Iterator[str]:
     position = {id(node): number for number, node in enumerate(memory.graph.nodes)}
     for kernel in memory.kernels.kernels:
         yield f"kernel {type(kernel).__name__} {[position[id(node)] for node in nodes_of(kernel)]}"
-        if isinstance(kernel, FinishedProduct):
-            yield f"blocks {finish_of(kernel, memory.kernels.views, memory.kept).finished.cuts}"
+        if isinstance(kernel, ProductWithEpilogue):
+            yield f"blocks {epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue.cuts}"
     yield f"kept {sorted(numbers[var] for var in memory.kept)}"
     yield f"offsets {sorted((numbers[var], offset) for var, offset in memory.offsets.items())}"
     yield f"returned {sorted((numbers[var], output) for var, output in memory.returned.items())}"

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import FinishedProduct, Kernel, nest_in, nodes_of
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import Kernel, ProductWithEpilogue, nest_in, nodes_of
 from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.memory import Memory
 from pullback.backends.native.views import Views
@@ -37,9 +37,9 @@ def format_kernels(memory: Memory) -> str:
     for number, kernel in enumerate(memory.kernels.kernels):
         nest = nest_in(kernel)
         inner = "  " if nest is None else "    "
-        if isinstance(kernel, FinishedProduct):
-            blocks = finish_of(kernel, memory.kernels.views, memory.kept).finished.blocks
-            lines.append(f"  finished product {list(kernel.nest.space)} in {blocks} blocks")
+        if isinstance(kernel, ProductWithEpilogue):
+            blocks = epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue.blocks
+            lines.append(f"  matmul with epilogue {list(kernel.nest.space)} in {blocks} blocks")
         elif nest is not None:
             lines.append(f"  nest {list(nest.space)}")
         for node in nodes_of(kernel):
@@ -67,7 +67,7 @@ def _kernel(kernel: Kernel, views: Views, names: dict[Var, str]) -> str:
     nest = nest_in(kernel)
     if nest is None:
         return _statement(next(nodes_of(kernel)), names) + layouts
-    kind = "finished product" if isinstance(kernel, FinishedProduct) else "nest"
+    kind = "matmul with epilogue" if isinstance(kernel, ProductWithEpilogue) else "nest"
     return f"{kind} {list(nest.space)}: {' '.join(names[var] for var in values)}{layouts}"
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS
-from pullback.backends.native.finishing import finish_of
+from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.fusing import (
     Alone,
-    FinishedProduct,
     Kernel,
     Kernels,
+    ProductWithEpilogue,
     kept_values,
     nest_in,
     nodes_of,
@@ -128,8 +128,8 @@ def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: i
     """Bytes that a kernel scribbles in."""
     if isinstance(kernel, Alone):
         return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
-    if isinstance(kernel, FinishedProduct):
-        return sum(finish_of(kernel, kernels.views, kept).finished.partials())
+    if isinstance(kernel, ProductWithEpilogue):
+        return sum(epilogue_of(kernel, kernels.views, kept).epilogue.partials())
     return 0
 
 
@@ -213,7 +213,7 @@ def _ending(
     nest = nest_in(kernel)
     assert nest is not None  # noqa: S101 - what is not alone is a nest or has one
     found: dict[Var, tuple[int, ...] | None] = {}
-    if isinstance(kernel, FinishedProduct):  # other blocks read the factors again
+    if isinstance(kernel, ProductWithEpilogue):  # other blocks read the factors again
         factors = (kernels.views.access(atom).root for atom in kernel.product.inputs)
         found.update((root, None) for root in factors if isinstance(root, Var))
     for node in nest.nodes:

@@ -95,9 +95,9 @@ def _panels(matrix: Atom, before: list[Node], source: str) -> Var:
     rows, columns = matrix.type.shape
     width = _width(matrix)
     cut = applied(reshape, [matrix], source, shape=(rows, columns // width, width))
-    turned = applied(transpose, [cut.outputs[0]], source, axes=(1, 0, 2))
-    packed = applied(copy, turned.outputs, source)
-    before += [cut, turned, packed]
+    transposed = applied(transpose, [cut.outputs[0]], source, axes=(1, 0, 2))
+    packed = applied(copy, transposed.outputs, source)
+    before += [cut, transposed, packed]
     return packed.outputs[0]
 
 

@@ -21,7 +21,7 @@ from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
-from pullback.backends.native.kernels.turning import shuffled, turned
+from pullback.backends.native.kernels.transposing import shuffled, transposed
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.rules.activations import identity
@@ -256,7 +256,7 @@ class _Writer:
             return
         if isinstance(of, Step):
             self._put(number, own, copy, self._step(of, own, copy, here), here)
-        elif own.in_lanes and self._is_turned(of):
+        elif own.in_lanes and self._is_transposed(of):
             for place, name in enumerate(self._read_square(number, own, copy, here)):
                 self._put(number, own, self._of_square(copy, place), name, here)
         else:
@@ -295,7 +295,7 @@ class _Writer:
             chosen = shuffled(lanes, chosen or row, row, order)
         return chosen
 
-    def _is_turned(self, operand: _Operand) -> bool:
+    def _is_transposed(self, operand: _Operand) -> bool:
         """Whether an operand is loaded or stored by squares."""
         across = self.tiling.across
         if across is None or operand.dtype.kind == "b" or self.walks[across].copies < 2:
@@ -310,7 +310,7 @@ class _Writer:
         stride, active = read.strides[self.along], self._active(copy, here)
         rows = [lanes.load(pointer, offset + row * stride, active=count) for row in range(active)]
         rows += [lanes.constant(0)] * (self.lanes - active)
-        return turned(lanes, rows)[:count]
+        return transposed(lanes, rows)[:count]
 
     def _first_of_square(self, copy: _Key, here: _Here) -> tuple[_Key, int]:
         """The first copy of the square that a copy is in, and how many there are."""
@@ -359,10 +359,10 @@ class _Writer:
                 else:
                     self._accumulate(k, copy, here)
             for k, write in writes:
-                if not self._is_turned(write):
+                if not self._is_transposed(write):
                     self._write(k, write, copy, here)
         for k, write in writes:
-            if self._is_turned(write):
+            if self._is_transposed(write):
                 self._write_squares(k, write, here)
         self._add_terms(terms, here)
 
@@ -397,7 +397,7 @@ class _Writer:
         for copy in self._copies(here, frozenset(axis for axis in here.copies if axis != self.tiling.across)):
             first, count = self._first_of_square(copy, here)
             columns = [self._value(write.value, form, self._of_square(copy, place), here) for place in range(count)]
-            rows = turned(lanes, columns + [lanes.constant(0)] * (self.lanes - count))
+            rows = transposed(lanes, columns + [lanes.constant(0)] * (self.lanes - count))
             pointer, offset = here.pointers[f"write {k}"], self._offset(write, first)
             for row in range(self._active(copy, here)):
                 lanes.store(rows[row], pointer, offset + row * stride, active=count)

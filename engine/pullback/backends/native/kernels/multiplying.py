@@ -85,10 +85,10 @@ class _Writer:
     def __init__(self, function: Function, product: Product, pointers: Sequence[str], choice: Choice) -> None:
         self.function = function
         self.choice = choice
-        self.turned = self.choice.turned
-        self.product = product.turned() if self.turned else product
+        self.transposed = self.choice.transposed
+        self.product = product.transposed() if self.transposed else product
         a, b, self.c = pointers
-        self.a, self.b = (b, a) if self.turned else (a, b)
+        self.a, self.b = (b, a) if self.transposed else (a, b)
         self.lanes = Lanes(function, product.dtype, self.choice.width)
         self.unit = self.choice.width if self.choice.along == "columns" else 1
         copied = [(self.choice.packs, self.choice.panel_size), (self.choice.packs_rows, self.choice.strip_size)]

@@ -46,7 +46,7 @@ class Product:
         """How many there are at each place of the batch."""
         return self.m * self.n * self.k
 
-    def turned(self) -> "Product":
+    def transposed(self) -> "Product":
         """The same numbers as C' = B' A'."""
         return replace(
             self,
@@ -127,7 +127,7 @@ def _into_rows(product: Product) -> Product:
 
 
 def _into_columns(product: Product) -> Product:
-    return _into_rows(product.turned()).turned()
+    return _into_rows(product.transposed()).transposed()
 
 
 def places(product: Product) -> int:

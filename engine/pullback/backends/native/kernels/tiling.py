@@ -95,7 +95,7 @@ class Tiling:
     lanes: int
     keeping: tuple[Keeping, ...]
     across: int | None = None
-    """The axis that some operands are contiguous along which are not along the vectors: these are turned by squares."""
+    """The axis that some operands are contiguous along which are not along the vectors: these are transposed by squares."""
 
     def walk_depth(self, axis: int) -> int:
         """How many loops are open once an axis is bound."""
@@ -171,9 +171,9 @@ def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
     along = len(nest.space) - 1
     square = [Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
     operands: list[Read | Write] = [*nest.reads, *nest.writes]
-    turned = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
-    # Along axes that nothing varies along that is turned, a square serves again and again; sums would come by their results.
-    again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in turned)]
+    transposed = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
+    # Along axes that nothing varies along that is transposed, a square serves again and again; sums would come by their results.
+    again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in transposed)]
     again = [] if nest.reductions else again
     outside = [Walk(axis, 1, 1) for axis in range(along) if axis != across and axis not in again]
     return [*outside, *square, *(Walk(axis, 1, 1) for axis in again)]

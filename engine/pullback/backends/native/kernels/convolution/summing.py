@@ -216,9 +216,9 @@ class _Writer:
 
             def copy() -> None:
                 source = self._at(self._at(x, of), (begin - low) * strides[-1])
-                turned = self._at(row, begin * pitches[-1])
+                transposed = self._at(row, begin * pitches[-1])
                 both = (self.sums.x.channels, strides[-1])
-                transpose_rows(function, self.lanes, source, both, turned, pitches[-1], self.sums.ins, end - begin)
+                transpose_rows(function, self.lanes, source, both, transposed, pitches[-1], self.sums.ins, end - begin)
 
             if inside is None:
                 copy()

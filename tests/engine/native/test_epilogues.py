@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import FinishedProduct, nodes_of
-from pullback.backends.native.kernels import finished
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import ProductWithEpilogue, nodes_of
+from pullback.backends.native.kernels import epilogue
 from pullback.backends.native.listing import format_kernels
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.threads import counts, sharing
@@ -25,12 +25,12 @@ def numbers(*shape, dtype="f8"):
 @pytest.fixture
 def always(monkeypatch):
     """Blocks of some rows of 16 or 32 columns, whatever the size and however long the contracted axis."""
-    monkeypatch.setattr(finished, "WORTH_IT", ((0, 1 << 30),))
-    monkeypatch.setattr(finished, "BLOCK_BYTES", 2048)
-    monkeypatch.setattr(finished, "FACTOR_BYTES", 1)
-    monkeypatch.setattr(finished, "_COLUMNS", 16)
-    monkeypatch.setattr(finished, "_LEAST_ROWS", 8)
-    monkeypatch.setattr(finished, "_PARTIALS", 1e9)
+    monkeypatch.setattr(epilogue, "WORTH_IT", ((0, 1 << 30),))
+    monkeypatch.setattr(epilogue, "BLOCK_BYTES", 2048)
+    monkeypatch.setattr(epilogue, "FACTOR_BYTES", 1)
+    monkeypatch.setattr(epilogue, "_COLUMNS", 16)
+    monkeypatch.setattr(epilogue, "_LEAST_ROWS", 8)
+    monkeypatch.setattr(epilogue, "_PARTIALS", 1e9)
 
 
 def memory_of(function, *args):
@@ -41,20 +41,20 @@ def memory_of(function, *args):
 
 
 def blocks_of(memory):
-    """Of each finished product, along how many axes it is cut and into how many blocks."""
+    """Of each matmul with epilogue, along how many axes it is cut and into how many blocks."""
     return [
         (len(one.cuts), one.blocks)
         for kernel in memory.kernels.kernels
-        if isinstance(kernel, FinishedProduct)
-        for one in [finish_of(kernel, memory.kernels.views, memory.kept).finished]
+        if isinstance(kernel, ProductWithEpilogue)
+        for one in [epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue]
     ]
 
 
 def check(function, *args, finishes=1):
-    """Natively as on the tape; so many kernels are finished products."""
+    """Natively as on the tape; so many kernels are products with an epilogue."""
     plan = pb.compile(function, tier="native")
     found, expected = plan(*args), function(*args)
-    assert plan.explain().partition("# program")[2].count("finished product") == finishes
+    assert plan.explain().partition("# program")[2].count("matmul with epilogue") == finishes
     for one, other in zip(found, expected, strict=True):
         tolerance = TOLERANCES[np.result_type(*args).str[1:]]
         scale = np.max(np.abs(other), initial=1.0, where=np.isfinite(other))
@@ -88,11 +88,11 @@ def test_random_products_and_nests(number, always):
     x = rng.standard_normal((*batch, m, k) if rng.random() < 0.5 else (m, k)).astype(dtype)
     w = rng.standard_normal((*batch, k, n) if x.ndim == 2 or rng.random() < 0.5 else (k, n)).astype(dtype)
     other = rng.standard_normal((m, n)).astype(dtype)
-    turned = rng.random(2) < 0.5
-    x, w = (np.swapaxes(one, -1, -2).copy() if turn else one for one, turn in zip((x, w), turned, strict=True))
+    transposed = rng.random(2) < 0.5
+    x, w = (np.swapaxes(one, -1, -2).copy() if turn else one for one, turn in zip((x, w), transposed, strict=True))
 
     def function(x, w, other):
-        factors = [np.swapaxes(one, -1, -2) if turn else one for one, turn in zip((x, w), turned, strict=True)]
+        factors = [np.swapaxes(one, -1, -2) if turn else one for one, turn in zip((x, w), transposed, strict=True)]
         z = factors[0] @ factors[1] * 0.3 + other
         y = np.exp(-z * z)
         return y, z * y, np.sum(y), np.sum(z, axis=-1), np.max(y, axis=-2), np.sum(y, axis=0)
@@ -202,7 +202,7 @@ def test_the_result_of_a_product_is_nowhere(always):
     assert len(memory.kernels.kernels) == 1
 
 
-# --- what is finished ------------------------------------------------------------------------------------------------------
+# --- which products have an epilogue ------------------------------------------------------------------------------------
 def is_finished(function, *shapes, dtype="f4"):
     return bool(blocks_of(memory_of(function, *(ArrayType(shape, np.dtype(dtype)) for shape in shapes))))
 
@@ -260,8 +260,8 @@ def test_blocks_fit_the_stack_and_the_cache():
         for k in (1, 16, 64, 512):
             memory = memory_of(layer, *(ArrayType(shape, np.dtype("f8")) for shape in ((m, k), (k, n), (n,))))
             for kernel in memory.kernels.kernels:
-                if isinstance(kernel, FinishedProduct):
-                    one = finish_of(kernel, memory.kernels.views, memory.kept).finished
+                if isinstance(kernel, ProductWithEpilogue):
+                    one = epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue
                     sizes = {cut.axis: cut.size for cut in one.cuts}
                     assert 1 << 15 <= 8 * sizes.get(0, m) * sizes.get(1, n) <= 3 << 17
 
@@ -271,7 +271,7 @@ def test_the_page_of_a_program_says_what_is_finished(always):
     memory = memory_of(layer, *(ArrayType(shape, np.dtype("f4")) for shape in ((64, 4), (4, 32), (32,))))
     assert format_kernels(memory) == (
         "native program(a: f4[64,4], b: f4[4,32], c: f4[32]):\n"
-        "  finished product [64, 32] in 4 blocks\n"
+        "  matmul with epilogue [64, 32] in 4 blocks\n"
         "    d = matmul a b\n"
         "    e = add d c\n"
         "    f = tanh e                                                   out0"
@@ -282,7 +282,7 @@ def test_the_page_of_a_program_says_what_is_finished(always):
 
 def test_the_result_is_the_same_on_any_number_of_threads(always, monkeypatch):
     monkeypatch.setattr(sharing, "SHARED_FROM_NS", 1.0)
-    monkeypatch.setattr(finished, "SHARED_FROM_NS", 1.0)
+    monkeypatch.setattr(epilogue, "SHARED_FROM_NS", 1.0)
     x, w, b = numbers(333, 5), numbers(5, 70), numbers(70)
 
     def function(x, w, b):

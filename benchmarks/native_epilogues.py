@@ -4,8 +4,8 @@ Programs are compiled twice, with blocks wherever they are possible and without 
 time on one thread. A figure below one says that blocks are the better; `chosen` says what a plan does on its own. Forward is
 tanh(x @ w + b), backward the gradient by w and b of the sum of its squares.
 
-  python -m benchmarks.native_finishing                       all sizes, about three minutes
-  python -m benchmarks.native_finishing 65536x3x64 1024x16x1024 --dtype f8
+  python -m benchmarks.native_epilogues                       all sizes, about three minutes
+  python -m benchmarks.native_epilogues 65536x3x64 1024x16x1024 --dtype f8
 """
 
 import os
@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.turns import ratio, take_turns
 
 import pullback as pb
-from pullback.backends.native.kernels import finished
+from pullback.backends.native.kernels import epilogue
 
 Array = np.ndarray[Any, Any]
 
@@ -59,12 +59,12 @@ def backward(x: Array, w: Array, b: Array) -> Any:
 
 def compiled(function: Callable[..., Any], arguments: tuple[Array, ...], worth_it: Any) -> Callable[[], Any]:
     """A plan of a function that has run already."""
-    before, finished.WORTH_IT = finished.WORTH_IT, worth_it
+    before, epilogue.WORTH_IT = epilogue.WORTH_IT, worth_it
     try:
         plan = pb.compile(function, tier="native")
         plan(*arguments)
     finally:
-        finished.WORTH_IT = before
+        epilogue.WORTH_IT = before
     return lambda: plan(*arguments)
 
 
@@ -76,7 +76,7 @@ def measure(size: str, dtype: str, budget_s: float) -> None:
     arguments = (x, w / np.array(k**0.5, dtype), b)
     plan = pb.compile(forward, tier="native")
     plan(*arguments)
-    line = [f"{size:>16} {dtype}", "chosen" if "finished product" in plan.explain() else "      "]
+    line = [f"{size:>16} {dtype}", "chosen" if "matmul with epilogue" in plan.explain() else "      "]
     for function in (forward, backward):
         calls = {name: compiled(function, arguments, worth_it) for name, worth_it in _WAYS.items()}
         times = take_turns(calls, budget_s=budget_s)

@@ -17,7 +17,7 @@ from pullback.rules.shapes import transpose
 from pullback.simplification.dead_code import drop_dead
 
 
-def turn_products(graph: Graph) -> Graph:
+def transpose_products(graph: Graph) -> Graph:
     """Take the transposes of matrices that are products and nothing else, inside loops and branches too."""
     uses = Counter(atom for node in graph.nodes for atom in node.inputs)
     uses.update(graph.outputs)
@@ -25,9 +25,9 @@ def turn_products(graph: Graph) -> Graph:
     makers = {var: node for node in graph.nodes for var in node.outputs}
     nodes: list[Node] = []
     for node in graph.nodes:
-        product = _turned_product(node, makers, uses)
+        product = _transposed_product(node, makers, uses)
         if product is None:
-            nodes.append(node.with_bodies(turn_products))
+            nodes.append(node.with_bodies(transpose_products))
             continue
         a, b = product.inputs
         factors = [applied(transpose, [factor], node.source, axes=(1, 0)) for factor in (b, a)]
@@ -37,7 +37,7 @@ def turn_products(graph: Graph) -> Graph:
     return drop_dead(replace(graph, nodes=tuple(nodes)))
 
 
-def _turned_product(node: Node, makers: dict[Var, Node], uses: "Counter[Atom]") -> Node | None:
+def _transposed_product(node: Node, makers: dict[Var, Node], uses: "Counter[Atom]") -> Node | None:
     """The product of two matrices that a node is the transpose of."""
     operand = node.inputs[0] if node.primitive is transpose else None
     if not isinstance(operand, Var) or uses[operand] != 1 or dict(node.params)["axes"] != (1, 0):

@@ -13,7 +13,7 @@ from pullback.ir.graph import Atom, Graph, Node, Var
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Partition:
     """The two graphs. The backward one takes what was saved, then all inputs of the joint graph."""
 
     forward: Graph
@@ -21,8 +21,8 @@ class Parts:
     saved: tuple[Var, ...]
 
 
-def part(graph: Graph, inputs_count: int, values_count: int) -> Parts:
-    """Part a graph whose first inputs are those of the function, the rest cotangents, and whose first outputs are values."""
+def partition_joint(graph: Graph, inputs_count: int, values_count: int) -> Partition:
+    """Split a graph whose first inputs are those of the function, the rest cotangents, and whose first outputs are values."""
     values, gradients = graph.outputs[:values_count], graph.outputs[values_count:]
     forward_nodes = _needed(graph, [*values, *(guard.atom for guard in graph.guards)])
     made_forward = {var: node for node in forward_nodes for var in node.outputs}
@@ -47,7 +47,7 @@ def part(graph: Graph, inputs_count: int, values_count: int) -> Parts:
     again.update(map(id, backward))
     backward_nodes = tuple(node for node in graph.nodes if id(node) in again)
     residuals = tuple(saved)
-    return Parts(
+    return Partition(
         replace(graph, inputs=graph.inputs[:inputs_count], nodes=tuple(forward_nodes), outputs=(*values, *residuals)),
         Graph((*residuals, *graph.inputs), graph.captures, backward_nodes, gradients),
         residuals,

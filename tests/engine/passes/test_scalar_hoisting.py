@@ -14,8 +14,8 @@ from pullback.backends import interpreter
 from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.graph import Graph
-from pullback.passes.factoring import FEWEST_ELEMENTS, MOST_SUMS, take_numbers_out_of_sums
 from pullback.passes.powers import share_powers
+from pullback.passes.scalar_hoisting import FEWEST_ELEMENTS, MOST_SUMS, hoist_scalars
 from pullback.planning.schedule import plan_memory
 from pullback.traces.recorder import record
 
@@ -29,7 +29,7 @@ def cubic(x: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
 
 def factored(function: Callable[..., Any], *values: Any) -> Graph:
     graph, _ = record(lambda *traced: ([function(*traced)], None), [type_of(value) for value in values], list(values))
-    return check_graph(take_numbers_out_of_sums(check_graph(share_powers(graph))))
+    return check_graph(hoist_scalars(check_graph(share_powers(graph))))
 
 
 def names(function: Callable[..., Any], *values: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers out of sums: what is the same for every term of a sum is multiplied once, not term by term.
+"""Scalar hoisting: what is the same for every term of a sum is multiplied once, not term by term.
 
     s = sum(c0 + c1 x + c2 x**2)    ->    t = n c0 + c1 sum(x) + c2 sum(x**2)
                                           s = t                              if sum of |terms of t| < 64 |t|
@@ -78,7 +78,7 @@ class _Term:
         return self.value.type.size == 1
 
 
-def take_numbers_out_of_sums(graph: Graph) -> Graph:
+def hoist_scalars(graph: Graph) -> Graph:
     """Rewrite the sums of a graph that are worth it; not those inside loops and branches, which would get branches inside."""
     if any(node.primitive.effect.writes for node in graph.nodes):
         return graph

@@ -1,9 +1,9 @@
 """Products and the nests over their results as one kernel, where the result is large and nobody else reads it.
 
-    d = matmul a b            product                      finished product [65536, 64] in 64 blocks
+    d = matmul a b            product                      matmul with epilogue [65536, 64] in 64 blocks
     e = add d c; f = tanh e   nest [65536, 64]      ->       d = matmul a b; e = add d c; f = tanh e
 
-The product goes where the nest is. Its result has no memory of its own then, only a block of it at a time has (`kernels.finished`).
+The product goes where the nest is. Its result has no memory of its own then, only a block of it at a time has (`kernels.epilogue`).
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.fusing import Alone, FinishedProduct, Fused, Kernel, Kernels, nodes_of
+from pullback.backends.native.fusing import Alone, Fused, Kernel, Kernels, ProductWithEpilogue, nodes_of
 from pullback.backends.native.joining import join_of
 from pullback.backends.native.kernels.blocks import operands_of
 from pullback.backends.native.nesting import nest_of
@@ -21,18 +21,18 @@ from pullback.ir.graph import Atom, Graph, Var
 from pullback.rules.contractions import matmul
 
 if TYPE_CHECKING:
-    from pullback.backends.native.kernels.finished import Finished
+    from pullback.backends.native.kernels.epilogue import Epilogue
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class PlacedEpilogue:
     """How a product and a nest are one kernel, and by operand of the nest what it is."""
 
-    finished: "Finished"
+    epilogue: "Epilogue"
     operands: tuple[Access, ...]
 
 
-def with_finished_products(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kernels:
+def with_epilogues(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kernels:
     """The kernels, with each product in the nest that it is worth being computed for, block by block."""
     products = [
         (number, kernel)
@@ -41,7 +41,7 @@ def with_finished_products(graph: Graph, found: Kernels, kept: Collection[Var]) 
     ]
     if not products:
         return found
-    from pullback.backends.native.kernels.finished import may_pay, pays  # noqa: PLC0415 - 20 ms that products alone pay
+    from pullback.backends.native.kernels.epilogue import may_pay, pays  # noqa: PLC0415 - 20 ms that products alone pay
 
     kernels: list[Kernel | None] = list(found.kernels)
     readers = _readers(graph, found)
@@ -57,22 +57,22 @@ def with_finished_products(graph: Graph, found: Kernels, kept: Collection[Var]) 
             continue
         if not found.can_wait(kernel, [one for one in kernels[number + 1 : place] if one is not None]):
             continue
-        one = FinishedProduct(kernel.node, nest)
-        finish = _finish(one, found.views, kept)
-        if finish is not None and pays(finish.finished):
+        one = ProductWithEpilogue(kernel.node, nest)
+        placed = _placed(one, found.views, kept)
+        if placed is not None and pays(placed.epilogue):
             kernels[place], kernels[number] = one, None
     return replace(found, kernels=tuple(kernel for kernel in kernels if kernel is not None))
 
 
-def finish_of(kernel: FinishedProduct, views: Views, kept: Collection[Var]) -> Finish:
-    """How a finished product is written."""
-    finish = _finish(kernel, views, kept)
-    assert finish is not None  # noqa: S101 - it was asked before the kernel was made
-    return finish
+def epilogue_of(kernel: ProductWithEpilogue, views: Views, kept: Collection[Var]) -> PlacedEpilogue:
+    """How a matmul with epilogue is written."""
+    placed = _placed(kernel, views, kept)
+    assert placed is not None  # noqa: S101 - it was asked before the kernel was made
+    return placed
 
 
-def _finish(kernel: FinishedProduct, views: Views, kept: Collection[Var]) -> Finish | None:
-    from pullback.backends.native.kernels.finished import finished  # noqa: PLC0415 - as above
+def _placed(kernel: ProductWithEpilogue, views: Views, kept: Collection[Var]) -> PlacedEpilogue | None:
+    from pullback.backends.native.kernels.epilogue import epilogue  # noqa: PLC0415 - as above
     from pullback.backends.native.kernels.product import described  # noqa: PLC0415
 
     (a, b), (c,) = kernel.product.inputs, kernel.product.outputs
@@ -81,8 +81,8 @@ def _finish(kernel: FinishedProduct, views: Views, kept: Collection[Var]) -> Fin
     if any(places[nest.reads[number].pointer].offset for number in results):
         return None
     product = described(_stored(a, views), _stored(b, views), _stored(c, views))
-    one = finished(product, nest, results)
-    return None if one is None else Finish(one, tuple(places[operand.pointer] for operand in operands_of(nest)))
+    one = epilogue(product, nest, results)
+    return None if one is None else PlacedEpilogue(one, tuple(places[operand.pointer] for operand in operands_of(nest)))
 
 
 def _stored(atom: Atom, views: Views) -> Stored:

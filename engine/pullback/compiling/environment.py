@@ -1,4 +1,4 @@
-"""What a function takes from around it: closures, globals, defaults, attributes of modules, classes and plain objects.
+"""The captured environment of a function: closures, globals, defaults, attributes of modules, classes and plain objects.
 
 A compiled function must not go on with old values. Arrays, and numbers that have changed before, become hidden inputs of the
 plan, read again on each call (`pullback.compiling.substitution` puts traced values in their place while recording, so that
@@ -91,7 +91,7 @@ NUMBERS = (float, int, np.float64, np.float32, np.int64, np.int32)
 _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 
 
-class Surroundings:
+class Environment:
     """What a function meets, whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
 
     Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code

@@ -1,4 +1,4 @@
-"""Squares of numbers in registers, turned over their diagonal.
+"""Squares of numbers in registers, transposed over their diagonal.
 
     rows 0 … n-1 of n lanes  ->  columns: lane k of column j is lane j of row k
 
@@ -13,7 +13,7 @@ from pullback.backends.native.writing.lanes import Lanes
 _PIECE_BYTES = 16
 
 
-def turned(lanes: Lanes, rows: Sequence[str]) -> list[str]:
+def transposed(lanes: Lanes, rows: Sequence[str]) -> list[str]:
     """The columns of a square of as many rows as there are lanes; a power of two."""
     piece = min(lanes.width, _PIECE_BYTES // lanes.dtype.itemsize)
     pieces = lanes.width // piece

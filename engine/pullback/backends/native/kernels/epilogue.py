@@ -72,7 +72,7 @@ class _Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Epilogue:
     """A product, the nest over its result, and the blocks that both are cut into.
 
     The axes of the nest are those of the product, the batch first, then rows and columns, and there is a pointer for each
@@ -97,7 +97,7 @@ class Finished:
         return [-(-size // _LINE) * _LINE for size in sizes]
 
 
-def finished(product: Product, nest: Nest, results: Collection[int]) -> Finished | None:
+def epilogue(product: Product, nest: Nest, results: Collection[int]) -> Epilogue | None:
     """A product and a nest, some reads of which are its result; None where they cannot be one kernel of several blocks."""
     axes = _axes(product, nest, results)
     if axes is None or not product.k:
@@ -105,14 +105,14 @@ def finished(product: Product, nest: Nest, results: Collection[int]) -> Finished
     axes = _with_rows_and_columns(_merged(axes), nest)
     product, nest = _product_over(product, axes), _nest_over(nest, axes)
     cuts = _cuts(product)
-    one = Finished(product, nest, cuts)
+    one = Epilogue(product, nest, cuts)
     size = math.prod(nest.space) * product.dtype.itemsize
     if one.blocks == 1 or sum(one.partials()) > _PARTIALS * size:
         return None
     return one
 
 
-def pays(one: Finished) -> bool:
+def pays(one: Epilogue) -> bool:
     """True if finishing the product block by block saves time."""
     return may_pay(math.prod(one.nest.space) * one.product.dtype.itemsize, one.product.k)
 
@@ -223,8 +223,8 @@ def _cuts(product: Product) -> tuple[Cut, ...]:
 
 
 # --- emission -------------------------------------------------------------------------------------------------------------
-def emit_finished(
-    emission: Emission, one: Finished, factors: Sequence[str], operands: Sequence[str | None], room: str
+def emit_with_epilogue(
+    emission: Emission, one: Epilogue, factors: Sequence[str], operands: Sequence[str | None], room: str
 ) -> None:
     """Call the kernel of a product and its nest.
 
@@ -249,7 +249,10 @@ def emit_finished(
         own = [None if place is None else next(rest) for place in places]
         _Writer(function, one, (a, b), own).write(block)
 
-    key, name = ("finished", repr(one)), f"finished_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}"
+    key, name = (
+        ("epilogue", repr(one)),
+        f"matmul_with_epilogue_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}",
+    )
     if nanoseconds_of(product, emission.vector_bits) + estimated_ns(nest, emission.vector_bits) >= SHARED_FROM_NS:
         share(emission, key, name, pointers, one.blocks, build)
     else:
@@ -268,7 +271,7 @@ class _Writer:
     """The text of one block, whose number is not known now."""
 
     def __init__(
-        self, function: Function, one: Finished, factors: tuple[str, str], operands: Sequence[str | None]
+        self, function: Function, one: Epilogue, factors: tuple[str, str], operands: Sequence[str | None]
     ) -> None:
         self.function = function
         self.one = one

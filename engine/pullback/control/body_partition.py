@@ -1,4 +1,4 @@
-"""Parting a body of values and cotangents into what runs forward and what runs back.
+"""Partition of a body of values and cotangents into what runs forward and what runs back.
 
 What depends on no seed and no sum runs forward; the rest runs back and reads some of what ran forward. Those values are
 saved, step by step, and nothing else is, except that
@@ -49,7 +49,7 @@ CHEAP = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BodyPartition:
     """A body of values and cotangents, and which of its values are saved for the way back."""
 
     whole: Transformed
@@ -86,14 +86,14 @@ def simplified(graph: Graph) -> Graph:
     return drop_dead(merge_common(simplify_algebra(graph)))
 
 
-def part(
+def partition_body(
     whole: Transformed,
     constant: Collection[Var],
     given: Collection[Var],
     stacked: Collection[int] = (),
     *,
     recompute: bool = False,
-) -> Parts:
+) -> BodyPartition:
     """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back.
 
     Outputs that are `stacked` for somebody else can be read from there.
@@ -113,7 +113,7 @@ def part(
     ]
     wanted = dict.fromkeys([*read, *(atom for atom in cotangents if atom not in tainted)])
     if recompute:
-        return Parts(whole, graph, tuple(var for var in whole.inputs if var not in at_hand), ())
+        return BodyPartition(whole, graph, tuple(var for var in whole.inputs if var not in at_hand), ())
     saving = _Saving(
         makers,
         at_hand,
@@ -125,7 +125,7 @@ def part(
     order = {var: position for position, node in enumerate(graph.nodes) for var in node.outputs}
     for var in sorted(saving.saved, key=lambda var: order.get(var, -1), reverse=True):
         saving.spare(var)
-    return Parts(whole, graph, tuple(saving.saved), tuple(saving.outside))
+    return BodyPartition(whole, graph, tuple(saving.saved), tuple(saving.outside))
 
 
 @dataclass
