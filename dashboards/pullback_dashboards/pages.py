@@ -48,6 +48,7 @@ from pullback_dashboards.overview.page import router as overview_router
 from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.settings.page import router as settings_router
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.workload.page import router as workload_router
 from pullback_service.errors import NotFoundError
 
@@ -56,11 +57,9 @@ _static = APIRouter(include_in_schema=False)
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
+    for router in (overview_router, workload_router, case_router, commit_router, compare_router, explore_router):
+        app.include_router(router, dependencies=[Depends(bounded), Depends(note_unprojected)])
     for router in (
-        overview_router,
-        workload_router,
-        case_router,
-        commit_router,
         report_router,
         fleet_router,
         machine_router,
@@ -68,8 +67,6 @@ def mount(app: FastAPI) -> None:
         job_router,
         help_router,
         login_router,
-        compare_router,
-        explore_router,
         feed_router,
         boards_router,
         settings_router,

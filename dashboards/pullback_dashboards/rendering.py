@@ -29,6 +29,7 @@ from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.report.view import Fact
+from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
@@ -99,6 +100,7 @@ def page(
         address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
+        unprojected=notice_of(request),
         machine=machine,
         bar_project=bar_project,
         compare=links.compare(bar_project) if bar_project else "/compare",

@@ -23,10 +23,13 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
+from pullback_service.readings.pooling import CLEAN
+from pullback_service.readings.reading import Mark
+from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import queries
-from pullback_service.series.overviewing import StatedComparison
-from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine
+from pullback_service.series.overviewing import LineReading, StatedComparison
+from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
@@ -46,11 +49,11 @@ async def newest_project(session: AsyncSession) -> Project | None:
 
 
 def as_history(
-    commits: Sequence[CommitFacts], cells: Sequence[MeasuredCell], failures: Sequence[FailedCase]
+    commits: Sequence[CommitFacts], measured: Sequence[LineReading], failures: Sequence[FailedCase]
 ) -> History:
     """What was measured and what failed at some commits, oldest first."""
     places = {commit.id: place for place, commit in enumerate(commits)}
-    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(cells, failures, places))))
+    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(measured, failures, places))))
 
 
 def commit_of(facts: CommitFacts) -> Commit:
@@ -103,18 +106,20 @@ _Key = tuple[int, str, str]
 _TIME = Metric("time", "s", exact=False)
 
 
-def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places: Mapping[int, int]) -> Iterable[Line]:
+def _lines(
+    measured: Sequence[LineReading], failures: Sequence[FailedCase], places: Mapping[int, int]
+) -> Iterable[Line]:
     readings: dict[_Key, list[Reading | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
-    for cell in cells:
-        if cell.commit.id not in places:  # came while the page was read
+    for case, variant, known, reading in measured:
+        if reading.commit_id not in places:  # came while the page was read
             continue
-        key = (cell.case.id, cell.variant, cell.metric)
+        key = (case.id, variant, known.name)
         if key not in about:
-            metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
-            about[key] = (cell.case.workload, cell.case.label, cell.variant, metric)
+            metric = Metric(known.name, known.unit, known.exact, known.direction == "bigger")
+            about[key] = (case.workload, case.label, variant, metric)
             readings[key] = [None] * len(places)
-        readings[key][places[cell.commit.id]] = _reading(cell)
+        readings[key][places[reading.commit_id]] = shown_reading(reading)
     lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
     return with_failures(lines, failures, places)
 
@@ -168,18 +173,26 @@ def claim_of(stated: StatedComparison, judged: Compared, place: int) -> Claim:
     )
 
 
-def _reading(cell: MeasuredCell) -> Reading:
+def shown_reading(reading: StoredReading, *, previous: Reading | None = None) -> Reading:
+    """A reading as views know it."""
     return Reading(
-        cell.value,
-        cell.log_ratio,
-        cell.low,
-        cell.high,
-        cell.n,
-        cell.outcome,
-        cell.quality != "clean",
-        cell.dirty,
-        report=str(cell.report_id),
+        reading.value,
+        reading.log_ratio,
+        reading.low,
+        reading.high,
+        reading.n,
+        reading.outcome,
+        reading.quality != CLEAN,
+        reading.dirty,
+        None,
+        reading.report_id,
+        previous,
     )
+
+
+def shown_mark(mark: Mark) -> Reading:
+    """The same of a mark, which says less."""
+    return Reading(mark.value, mark.log_ratio, mark.low, mark.high, None, mark.outcome)
 
 
 def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringMachine:

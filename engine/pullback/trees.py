@@ -1,11 +1,13 @@
 """Nested arguments: tuples, lists, dicts, dataclasses and None, taken apart into leaves and put together again.
 
+Strings, bytes, members of enumerations, ufuncs and dtypes are no leaves but a part of the structure, as None is.
 Other kinds of nodes tell how they are taken apart with `register`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,13 @@ class _NodeKind:
 
 
 _KINDS: dict[type, _NodeKind] = {}
+
+_CONSTANTS = (str, bytes, Enum, np.ufunc, np.dtype)
+
+
+def is_constant(tree: Any) -> bool:
+    """A part of the structure that is no node: it has no derivative, and plans are recorded for each of its values."""
+    return isinstance(tree, _CONSTANTS)
 
 
 def register(
@@ -121,8 +130,8 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if issubclass(type(tree), (np.ndarray, float, int, Traced)):  # the usual leaves, without the questions below
         leaves.append(as_value(tree))
         return next
-    if tree is None:
-        return lambda _: None
+    if tree is None or is_constant(tree):
+        return lambda _: tree
     if isinstance(tree, tuple | list):
         parts = [_take_apart(part, leaves) for part in tree]
         make = getattr(type(tree), "_make", type(tree))  # named tuples are made from an iterable by _make
@@ -166,14 +175,14 @@ def paths(tree: Any) -> list[str]:
         return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
     if type(tree) not in _KINDS and is_dataclass(type(tree)):
         return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
-    leaves = len(flatten(tree)[0])
+    leaves = len(flatten(tree)[0])  # none of None and constants
     return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
 
 
 def structure(tree: Any) -> Any:
     """What a tree is besides its leaves, as a hashable value."""
-    if tree is None:
-        return None
+    if tree is None or is_constant(tree):
+        return (type(tree), tree)
     if isinstance(tree, tuple | list):
         return (type(tree), *map(structure, tree))
     if isinstance(tree, dict):

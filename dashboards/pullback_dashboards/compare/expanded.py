@@ -69,10 +69,10 @@ def _history(shown: Shown, points: Sequence[PooledPoint]) -> str:
     if not points:
         return ""
     compared = shown.compared
-    relative = any(point.log_ratio is not None for point in points)
+    relative = any(point.reading.log_ratio is not None for point in points)
     unit = compared.unit or "1"
-    scale = units.Scale(1.0, "×") if relative else units.scale_for([point.value for point in points], unit)
-    baseline = next((point.baseline for point in points if point.baseline), None) if relative else None
+    scale = units.Scale(1.0, "×") if relative else units.scale_for([point.reading.value for point in points], unit)
+    baseline = next((point.reading.baseline for point in points if point.reading.baseline), None) if relative else None
     label = metric_label(compared.key[3])
     axes = Axes(
         title=f"{label}, {compared.key[2]} ÷ {baseline}" if baseline else f"{label} of {compared.key[2]}",
@@ -88,14 +88,14 @@ def _history(shown: Shown, points: Sequence[PooledPoint]) -> str:
 
 
 def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
-    for place, point in enumerate(points):
+    for place, (reading, *_) in enumerate(points):
         if not relative:
-            yield Spot(place, point.value / scale.divisor)
-        elif point.log_ratio is None:
+            yield Spot(place, reading.value / scale.divisor)
+        elif reading.log_ratio is None:
             yield None
         else:
-            low, high = (None if end is None else math.exp(end) for end in (point.low, point.high))
-            yield Spot(place, math.exp(point.log_ratio), low, high, hollow=point.outcome == "ambiguous")
+            low, high = (None if end is None else math.exp(end) for end in (reading.low, reading.high))
+            yield Spot(place, math.exp(reading.log_ratio), low, high, hollow=reading.outcome == "ambiguous")
 
 
 def _processes(shown: Shown, older: Sequence[float], newer: Sequence[float]) -> str:

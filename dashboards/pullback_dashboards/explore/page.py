@@ -35,7 +35,7 @@ from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
-from pullback_service.series.drawing import newest_marks
+from pullback_service.series.drawing import drawn_points
 from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
 from pullback_service.sessions import ReadSession
 
@@ -191,7 +191,7 @@ def _check(split: str) -> None:
 
 async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
     ids = [SeriesId(stored.series.id) for stored in series]
-    marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
+    marks = await drawn_points(session, ids, last=last, at_most=_MARKS)
     return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(series, ids, strict=True)]
 
 

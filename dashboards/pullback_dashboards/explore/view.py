@@ -155,11 +155,11 @@ def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
 
 
 def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
-    is_relative = relative and any(point.log_ratio is not None for each in group for point in each.points)
+    is_relative = relative and any(point.reading.log_ratio is not None for each in group for point in each.points)
     drawable = [each for each in group if not (is_relative and each.stored.series.variant == BASELINE)]
     drawn = drawable[:MOST_CURVES]
     unit = drawn[0].stored.series.unit
-    heights = [point.value for each in drawn for point in each.points]
+    heights = [point.reading.value for each in drawn for point in each.points]
     scale = units.Scale(1.0, "×") if is_relative else units.scale_for(heights, unit)
     names = _names(drawn)
     strangers = tuple(dict.fromkeys(names))
@@ -190,18 +190,18 @@ def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[st
 
 
 def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
-    for point in each.points:
-        hollow = point.outcome == "ambiguous" and relative
+    for reading, commit in each.points:
+        hollow = reading.outcome == "ambiguous" and relative
         if not relative:
-            yield Spot(places[point.commit], point.value / scale.divisor)
-        elif point.log_ratio is not None:
-            low, high = (None if end is None else math.exp(end) for end in (point.low, point.high))
-            yield Spot(places[point.commit], math.exp(point.log_ratio), low, high, hollow)
+            yield Spot(places[commit], reading.value / scale.divisor)
+        elif reading.log_ratio is not None:
+            low, high = (None if end is None else math.exp(end) for end in (reading.low, reading.high))
+            yield Spot(places[commit], math.exp(reading.log_ratio), low, high, hollow)
 
 
 def _places(found: Sequence[Found]) -> dict[str, int]:
     """All commits of all series in the order of history."""
-    order = {point.place: point.commit for each in found for point in each.points}
+    order = {point.reading.place: point.commit for each in found for point in each.points}
     return {order[place]: number for number, place in enumerate(sorted(order))}
 
 
@@ -244,7 +244,7 @@ def written(value: object) -> str:
 
 def _row(each: Found, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
-    last = each.points[-1] if each.points else None
+    last, commit = each.points[-1] if each.points else (None, "")
     outcome = last.outcome if last else None
     bigger_is_better = series.direction == "bigger"
     return SeriesRow(
@@ -257,7 +257,7 @@ def _row(each: Found, project: str) -> SeriesRow:
         mark=factors.mark(outcome, bigger_is_better=bigger_is_better),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better),
         points=len(each.points),
-        commit=last.commit[:9] if last else "",
+        commit=commit[:9],
         value=last.value if last else None,
         unit=series.unit,
         log_ratio=last.log_ratio if last else None,

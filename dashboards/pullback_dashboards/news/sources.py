@@ -43,9 +43,10 @@ async def changes_among(
     series = set(await overviewing.changed_series(session, machine_id, ids, floor=PROVISIONAL_SCATTER["ratios"]))
     if failed:
         series |= set(await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed}))
-    cells = await overviewing.lines_of(session, series, ids)
-    history = replace(sources.as_history(recent, cells, failed), follows=follows)
-    case_ids = {case.label: case.id for case in (*(cell.case for cell in cells), *(each.case for each in failed))}
+    measured = await overviewing.lines_of(session, series, ids)
+    history = replace(sources.as_history(recent, measured, failed), follows=follows)
+    case_ids = {each.case.label: each.case.id for each in measured}
+    case_ids |= {each.case.label: each.case.id for each in failed}
     counts = sources.steps_of_counts(history, case_ids, machine_id)
     claims = sources.steps_of_claims(await overviewing.comparisons_at(session, machine_id, ids), machine_id)
     judged = await judge_steps(session, {*counts.values(), *claims.values()})

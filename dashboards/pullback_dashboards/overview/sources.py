@@ -7,7 +7,6 @@ sparklines are read for the cases on the page, of closed workloads for the worst
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import TypeAlias
 
@@ -33,16 +32,20 @@ from pullback_dashboards.wording.counting import counted
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.readings.queries import marks_since, readings_at
+from pullback_service.readings.reading import Place
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import overviewing
-from pullback_service.series.overviewing import CaseChoice, StandingPoint
+from pullback_service.series.overviewing import CaseChoice, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase
 
-_Place: TypeAlias = tuple[datetime, int]
+_Standings: TypeAlias = dict[tuple[str, str], tuple[Place, Standing]]
+"""By case and variant, with the place of the commit."""
 
 CELLS_ON_A_PAGE = 100  # what keeps a page under 150 kB: with five variants twenty workloads
 MOST_WORKLOADS = 25
 OPEN_BY_THEMSELVES = 30  # cases; so few are all shown, and workloads need not be opened
+MOST_MARKS = 200_000  # of all sparklines
 CASES_OF_A_WORKLOAD = 40  # shown of one that is open; words in the filter find the others
 
 
@@ -167,12 +170,11 @@ async def _drawn_history(
         for standing in drawn
         if standing.series_id is not None
     }
-    for series_id, commit_id, _, value, log_ratio, low, high, outcome in (
-        await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ()
-    ):
-        place = places.get(commit_id)
+    oldest = (commits[0].ordered_at, commits[0].id) if commits else None
+    for mark in await marks_since(session, list(of_series), oldest, most=MOST_MARKS) if oldest and of_series else ():
+        place = places.get(mark.commit_id)
         if place is not None:
-            of_series[series_id][place] = Reading(value, log_ratio, low, high, None, outcome)
+            of_series[mark.series_id][place] = sources.shown_mark(mark)
     by_case: dict[str, list[str]] = {}
     for case, variant in readings:
         by_case.setdefault(case, []).append(variant)
@@ -210,18 +212,15 @@ async def _standings(
     """The newest of every variant of every case, by the case: a number, or a failure at that commit or since."""
     cases = await overviewing.cases_of(session, project_id, machine_id, CaseChoice())
     labels = {case.id: case.label for case in cases}
-    found: dict[tuple[str, str], tuple[_Place, Standing]] = {}
+    found: _Standings = {}
     variants: dict[str, list[str]] = {}
     points = await overviewing.standings(session, machine_id, list(labels), metric.name)
     earlier = await _earlier_baselines(session, points) if metric.exact else {}
-    for point in points:
-        reading = Reading(
-            point.value, point.log_ratio, point.low, point.high, point.n, point.outcome, point.quality != "clean"
-        )
-        label = labels[point.case_id]
-        place = (point.ordered_at, point.commit_id)
-        found[label, point.variant] = place, Standing(label, point.variant, point.commit_id, reading, point.series_id)
-        variants.setdefault(label, []).append(point.variant)
+    for case_id, variant, newest in points:
+        label, reading = labels[case_id], sources.shown_reading(newest)
+        standing = Standing(label, variant, newest.commit_id, reading, newest.series_id)
+        found[label, variant] = newest.place, standing
+        variants.setdefault(label, []).append(variant)
     for failure in failures:  # oldest first
         struck = labels.get(failure.case.id)
         if struck is None:
@@ -240,15 +239,15 @@ async def _standings(
     return tuple((standing.case, standing) for standing in stood)
 
 
-async def _earlier_baselines(session: AsyncSession, points: Sequence[StandingPoint]) -> Mapping[tuple[int, int], float]:
+async def _earlier_baselines(session: AsyncSession, stood: Sequence[NewestReading]) -> Mapping[tuple[int, int], float]:
     """What the baseline of a case counted at older commits than its newest, by both: where another variant stands at one."""
-    newest = {point.case_id: point for point in points if point.variant == BASELINE}
+    newest = {case_id: reading for case_id, variant, reading in stood if variant == BASELINE}
     asked = {
-        (base.series_id, point.commit_id): (point.case_id, point.commit_id)
-        for point in points
-        if (base := newest.get(point.case_id)) is not None and base.commit_id != point.commit_id
+        (base.series_id, reading.commit_id): (case_id, reading.commit_id)
+        for case_id, _, reading in stood
+        if (base := newest.get(case_id)) is not None and base.commit_id != reading.commit_id
     }
-    return {asked[pair]: value for pair, value in (await overviewing.values_of(session, asked)).items()}
+    return {asked[pair]: reading.value for pair, reading in (await readings_at(session, asked)).items()}
 
 
 def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], Paging]:

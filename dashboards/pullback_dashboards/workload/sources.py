@@ -24,9 +24,9 @@ from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.steps import Step, judge_steps
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
-from pullback_service.series.lean_points import LeanPoint
 from pullback_service.series.overviewing import KnownCase, comparisons_at
 from pullback_service.series.queries import MeasuringMachine
 from pullback_service.series.sketching import sketches_of
@@ -130,8 +130,7 @@ async def find(
 
 
 def _pair(case: KnownCase, change: CountChange) -> Pair:
-    older, newer = map(str, change.reports)
-    return case.label, change.series.variant, change.series.metric, older, newer
+    return case.label, change.series.variant, change.series.metric, *change.reports
 
 
 def _step(case: KnownCase, machine: MeasuringMachine, change: CountChange) -> Step:
@@ -178,13 +177,9 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
     """The history of the case; marks of a thinned one know what they followed."""
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     rows: dict[int, list[Reading | None]] = {}
-    for point in found.points:
-        series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, dirty, report = point
-        if series_id not in rows:
-            rows[series_id] = [None] * len(places)
-        rows[series_id][places[commit_id]] = Reading(
-            value, log_ratio, low, high, n, outcome, quality != "clean", dirty, None, report, _before(found, point)
-        )
+    for reading in found.readings:
+        row = rows.setdefault(reading.series_id, [None] * len(places))
+        row[places[reading.commit_id]] = sources.shown_reading(reading, previous=_before(found, reading))
     drawn = {one.id: one for one in series}
     lines = [
         (case.id, Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row)))
@@ -194,15 +189,15 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
     return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=found.follows))
 
 
-def _before(found: CaseHistory, point: LeanPoint) -> Reading | None:
-    """What a point of a thinned history followed; that of a whole one is the point before.
+def _before(found: CaseHistory, reading: StoredReading) -> Reading | None:
+    """The reading before one of a thinned history; that of a whole one is the one drawn before it.
 
     What a commit of another branch was made from need not be drawn: of that nothing is told.
     """
-    if found.thinned and point.commit_id in found.parted:
+    if found.thinned and reading.commit_id in found.parted:
         return Reading()
-    last = found.before.get((point.series_id, point.commit_id)) if found.thinned else None
-    return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
+    before = found.before.get((reading.series_id, reading.commit_id))
+    return None if before is None else sources.shown_reading(before)
 
 
 async def _side_by_side(

@@ -444,7 +444,12 @@ def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
     result = node.outputs[0].type
     ufunc = getattr(node.primitive, "ufunc", None)
     types = [atom.type for atom in node.inputs]
-    loop: Sequence[np.dtype[Any]] = [result.dtype if type_.weak else type_.dtype for type_ in types]
+    if node.primitive.keeps_dtypes:
+        return [type_.dtype if type_.shape == () else None for type_ in types]
+    loop: Sequence[np.dtype[Any]] = [
+        result.dtype if type_.weak and np.can_cast(type_.dtype, result.dtype, "same_kind") else type_.dtype
+        for type_ in types
+    ]
     if node.primitive in (gather, scatter_add):  # positions are no values: they stay whole numbers
         loop = [loop[0], *(type_.dtype for type_ in types[1:])]
     if node.primitive in STORES:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,6 +43,7 @@ from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
+from pullback.core.primitive import innermost_recorder
 from pullback.devices import Carried, carried
 from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
@@ -212,10 +213,11 @@ class Plan:
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
             try:
                 outputs = self._outputs(program, values)
-            except Exception:
-                if not family.environment.catches_errors:
+            except Exception as error:
+                reason = _why_the_tape_may_not_fail(error, values, family)
+                if reason is None:
                     raise
-                return self._on_the_tape(args, {}, "an error was raised, and the function may catch it")
+                return self._on_the_tape(args, {}, reason)
             if not isinstance(outputs, Changed):
                 self._last = program
                 if program.compiled.native is not None and is_native(self) and not recorded:
@@ -279,7 +281,8 @@ class Plan:
                 if before:
                     self._families[key] = before
             raise
-        self._warn(f"runs on the tape, as if it were not compiled: {fallback.reason}")
+        if innermost_recorder() is None:  # else it becomes a part of that plan
+            self._warn(f"runs on the tape, as if it were not compiled: {fallback.reason}")
         return result
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -355,6 +358,8 @@ class Plan:
         compiled = (
             f"{explaining.counted(ways, 'program')} for {explaining.counted(kinds, 'signature')}"
             if kinds
+            else "each call runs on the tape"
+            if self.tier == "unfused"
             else "not called yet"
         )
         return f"<plan of {self._title()}, tier {self.tier}: {compiled}>"
@@ -485,7 +490,15 @@ class PullbackPlan(Plan):
         return partial(PullbackPlan, once=self.once), (self.function, self.tier)
 
 
-def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)
+@overload
+def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan: ...  # noqa: A001
+
+
+@overload
+def compile(*, tier: str | None = None) -> Callable[[Callable[..., Any]], Plan]: ...  # noqa: A001
+
+
+def compile(function: Callable[..., Any] | None = None, *, tier: str | None = None) -> Any:  # noqa: A001 (the public name, as help shows it)
     """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
 
     Call the plan like the function; it records once for each combination of types and of values that the function looks
@@ -499,12 +512,23 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
     >>> value, slope = plan(np.zeros(3))
     >>> print(value, slope, plan.summary()["arrays"])
     0.0 [1. 1. 1.] 0
+
+    As a decorator: `@pb.compile`, or `@pb.compile(tier="fused")`.
     """
+    if function is None:
+        return partial(compile, tier=tier)
     if not callable(function):
         raise DifferentiationError(f"compile takes a function, not {type(function).__name__}")
     if tier is None:
         tier = current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]
     return Plan(function, tier)
+
+
+def _why_the_tape_may_not_fail(error: Exception, values: Sequence[Any], family: Family) -> str | None:
+    """Why a call that failed in a plan is done again on the tape; None where it would fail there as well."""
+    if isinstance(error, OverflowError) and any(type(v) is int and not -(2**63) <= v < 2**63 for v in values):
+        return "a whole number has more than 64 bits"
+    return "an error was raised, and the function may catch it" if family.environment.catches_errors else None
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:

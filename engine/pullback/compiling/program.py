@@ -23,7 +23,7 @@ from pullback.passes import pipeline
 from pullback.passes.pipeline import LoopCompiler, Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
-from pullback.transforms.arguments import differentiable, like
+from pullback.transforms.arguments import differentiable_leaves, like
 from pullback.transforms.gradients import Gradient, scalar, split_aux
 
 
@@ -159,6 +159,10 @@ def require_plain(leaf: Any) -> None:
     if isinstance(leaf, Traced) and leaf.on_device:
         return
     if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
+        if isinstance(leaf, Traced):
+            raise CannotCompileError(
+                "it is differentiated or batched from outside; compile what is called outermost: pb.compile(pb.grad(f))"
+            )
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "biufc":
@@ -244,11 +248,11 @@ class _Wanted:
 
 
 def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _Wanted:
-    numbered = rebuild(iter(range(len(leaves))))
+    numbered, arguments = rebuild(iter(range(len(leaves)))), rebuild(iter(leaves))
     parts = [trees.flatten(numbered[position]) for position in gradient.positions]
     wanted = [leaf for part, _ in parts for leaf in part]
-    for leaf in wanted:
-        differentiable(leaves[leaf], gradient.function)
+    for position in gradient.positions:
+        differentiable_leaves(arguments[position], gradient.function)
     flat = all(isinstance(numbered[position], int) for position in gradient.positions)
     return _Wanted(wanted, [rebuild_part for _, rebuild_part in parts], flat)
 

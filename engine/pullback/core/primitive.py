@@ -87,6 +87,10 @@ class Traced:
         """The same value under another name."""
         raise NotImplementedError  # each trace knows its own values
 
+    def may_be_transposed(self) -> bool:
+        """NumPy's array may lie otherwise than in C order."""
+        return False
+
     def holding(self, result: Any) -> Any:
         """What is computed of this array while it holds a plain one."""
         return result
@@ -217,6 +221,8 @@ class Primitive(ABC):
     reads_types: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # Whether a Python number among the operands is read in its own dtype, not in that of the result.
+    keeps_dtypes: bool = False
     # Values it reads besides its operands.
     held: Sequence[Any] = ()
     # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.

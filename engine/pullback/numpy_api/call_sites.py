@@ -46,6 +46,8 @@ _DRAWS = {
 }
 _REMEDIES = {
     "float": "leave float() out: a traced number is used like a number",
+    "float64": "leave numpy.float64() out: a traced number is used like a number",
+    "float32": "write x.astype(numpy.float32)",
     "int": "leave int() out, or compute it from arguments that are not differentiated",
     "complex": "leave complex() out, and write a + 1j * b",
     "item": "leave .item() out: an array of one element is used like a number",
@@ -56,6 +58,7 @@ _REMEDY = (
     "call it with arguments that are not differentiated, return the value from the function first, or give the function "
     "a derivative with @pb.primitive (docs/custom-rules.md)"
 )
+_STACK_REMEDY = "an operand is a list or tuple of traced values: numpy.stack(x) makes an array of it"
 _STORE_REMEDY = (
     "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value, or build it with numpy.stack"
 )
@@ -88,6 +91,12 @@ def refusal(kind: str) -> TracingError:
     if site is not None and site.instruction == "STORE_SUBSCR":
         return TracingError(f"{where}a plain array cannot hold a traced value; {_STORE_REMEDY}")
     return TracingError(f"{where}a traced value cannot become {kind}; {_REMEDY if site is None else _remedy_for(site)}")
+
+
+def located(message: str) -> TracingError:
+    """An error with the place in the user's code where it comes up."""
+    site = _call_site()
+    return TracingError(message if site is None else f"{site}: {message}")
 
 
 def _call_site() -> CallSite | None:
@@ -163,10 +172,10 @@ def _remedy_for(site: CallSite) -> str:
         return "call pb.numpy.vectorize(f)"
     if getattr(math, name, None) is not None and site.called is getattr(math, name):
         return f"call numpy.{name}" if hasattr(np, name) else _REMEDY
-    stand_in = _stand_in(name, site.called)
+    stand_in = _stand_in(name, site.called) or _distribution(name, site.called)
     if stand_in is not None:
         return f"call pb.{stand_in}"
-    return _REMEDIES.get(name, _REMEDY)
+    return _STACK_REMEDY if isinstance(site.called, np.ufunc) else _REMEDIES.get(name, _REMEDY)
 
 
 def _stand_in(name: str, called: Callable[..., Any] | None) -> str | None:
@@ -180,3 +189,10 @@ def _stand_in(name: str, called: Callable[..., Any] | None) -> str | None:
         if called is None or called is original:
             return f"{namespace}.{name}"
     return None
+
+
+def _distribution(name: str, called: Any) -> str | None:
+    """The name of our method for one of a distribution of `scipy.stats`."""
+    distribution = getattr(getattr(called, "__self__", None), "name", None)
+    own = getattr(importlib.import_module("pullback.scipy.stats"), str(distribution), None)
+    return f"scipy.stats.{distribution}.{name}" if callable(getattr(own, name, None)) else None

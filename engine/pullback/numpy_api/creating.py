@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import Traced
 from pullback.errors import TracingError
+from pullback.numpy_api.layouts import in_c_order
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, moveaxis, reshape
 from pullback.numpy_api.table import implements, refuse
@@ -34,7 +35,8 @@ def empty_like(prototype: Any, /, dtype: Any = None, **keywords: Any) -> Any:
 def _new(make: Callable[..., Any], a: Any, dtype: Any, keywords: dict[str, Any]) -> Any:
     shape = keywords.pop("shape", None)
     refuse("numpy.zeros_like and its like", **{name: v for name, v in keywords.items() if v != _ORDINARY.get(name)})
-    return make(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
+    order = "C" if in_c_order(a) else "F"
+    return make(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype, order)
 
 
 @implements(np.full_like)

@@ -1,11 +1,9 @@
-"""What a traced array holds after stores, and views of it, as NumPy has them.
+"""Stores into traced arrays, and views of them, as NumPy has them.
 
 A value of a trace never changes. An array of a function does, so the object that stands for it points to its value: a store
 `y[key] = v` makes a new value, `updated(y, key, v)`, and lets y point to it (`Contents`). A view remembers what it is a view of
 and how it was made (`View`): after a store into its base it is made again when it is read, and a store into the view is one into
-the base, at the places that the view shows.
-
-Where those places are is found by making the view of an array without memory that lies as the base does, as NumPy would.
+the base, at the places that the view shows (`layouts`).
 """
 
 from collections.abc import Callable
@@ -15,9 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core.ownership import is_held_once
-from pullback.core.primitive import GIVEN, Traced, current, innermost_trace
+from pullback.core.primitive import GIVEN, Traced, innermost_trace
 from pullback.core.types import Shape
-from pullback.errors import TracingError
+from pullback.numpy_api.call_sites import located
+from pullback.numpy_api.layouts import Contents, View, layout_of, single, version_of
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
 from pullback.numpy_api.storing import fitting, in_dtype, updated
 from pullback.rules.gathering import ARRAY
@@ -30,101 +29,6 @@ def given(array: _Array) -> _Array:
     """Mark an argument."""
     array.memory = GIVEN
     return array
-
-
-class Contents:
-    """What an array holds now, after so many stores, and the trace it was made under."""
-
-    __slots__ = ("born", "value", "version")
-
-    def __init__(self, value: Any, born: Any, version: int = 0) -> None:
-        self.value = value
-        self.born = born
-        self.version = version
-
-    def read(self, array: Any) -> Any:
-        """The value."""
-        del array
-        return self.value
-
-
-class View:
-    """How an array was made of another one whose memory it shows.
-
-    `show` makes it of a traced array; `show_layout`, where NumPy's function might make a copy, of an array without memory, or
-    raises ValueError where it would.
-    """
-
-    __slots__ = ("base", "key", "show", "show_layout", "value", "version")
-
-    def __init__(
-        self,
-        base: Any,
-        show: Callable[[Any], Any],
-        value: Any,
-        show_layout: Callable[[Any], Any] | None = None,
-        key: Any = None,
-    ) -> None:
-        self.base = base
-        self.show = show
-        self.show_layout = show_layout or show
-        self.key = key
-        self.version = _version(base)
-        self.value = value  # None where it is the array's own
-
-    def read(self, array: Any) -> Any:
-        """The value: as it was made, or made again after a store."""
-        version = _version(self.base)
-        if version != self.version and layout_of(array)[0] is not array:  # else NumPy made a copy
-            self.value = single(self.show(self.base.current()))
-            self.version = version
-        return array if self.value is None else self.value
-
-
-def _version(array: Any) -> int:
-    """How often an array has been stored into, by whatever name."""
-    while isinstance(array.memory, View):
-        array = array.memory.base
-    return array.memory.version if isinstance(array.memory, Contents) else 0
-
-
-def single(value: Any) -> Any:
-    """A value under a name of its own, which later stores into others do not change."""
-    if not isinstance(value, Traced):
-        return value
-    now = value.current()
-    return now.twin() if isinstance(now, Traced) else now
-
-
-def layout_of(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """The array whose memory this one shows, and how it lies there: an array of single bytes that is never read."""
-    memory = array.memory
-    if isinstance(memory, View):
-        root, layout = layout_of(memory.base)
-        try:
-            return root, memory.show_layout(layout)
-        except ValueError:  # NumPy makes a copy
-            pass
-    return array, _without_memory(np.shape(array))
-
-
-def require_c_order(array: Any) -> None:
-    """Refuse to tell whether a reshape is a view of an array that is known to lie otherwise than in C order."""
-    while isinstance(array.memory, View):
-        array = array.memory.base
-    held = array.current()
-    while isinstance(held, Traced) and hasattr(held, "value"):
-        held = current(held.value)
-    if type(held) is np.ndarray and held.ndim > 1 and not held.flags.c_contiguous:
-        raise TracingError(
-            "a store beside a reshape of an array that is not in C order: whether NumPy copies there depends on how it lies; "
-            "reshape after the store, or pass arguments in C order"
-        )
-
-
-def _without_memory(shape: Shape) -> np.ndarray[Any, Any]:
-    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
 
 
 # --- stores ----------------------------------------------------------------------------------------------------------
@@ -173,12 +77,12 @@ def replace(array: Any, value: Any) -> None:
     memory = array.memory
     here = innermost_trace()
     if memory is GIVEN:
-        raise TracingError(
+        raise located(
             "a store into an argument: NumPy would change the caller's array; write to a copy, x = x.copy(), and return it"
         )
     born = memory.born if isinstance(memory, Contents) else here if array.on_device else array.trace
     if born is not here:
-        raise TracingError(
+        raise located(
             "a store into an array from around the function that is traced here, which would see it only once; "
             "make the array in this function, y = y.copy(), or pass it and return the new one"
         )
@@ -186,7 +90,7 @@ def replace(array: Any, value: Any) -> None:
         memory.value = single(value)
         memory.version += 1
     else:
-        array.memory = Contents(single(value), here, _version(array) + 1)
+        array.memory = Contents(single(value), here, version_of(array) + 1)
 
 
 def _put(root: Any, layout: np.ndarray[Any, Any], value: Any) -> None:

@@ -11,7 +11,8 @@ from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, require_c_order, single, store, viewed
+from pullback.numpy_api.layouts import Contents, copied, require_c_order, single
+from pullback.numpy_api.memory import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
@@ -169,6 +170,15 @@ def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
     return np.ndarray if shape else dtype.type
 
 
+#: Attributes of arrays and tensors of other libraries, and what to write here.
+_ELSEWHERE = {
+    "at": "store into a copy, y = x.copy(); y[i] = v, or call pb.numpy.updated(x, i, v)",
+    "block_until_ready": "leave it out: a call returns when its results are there",
+    "detach": "call pb.stop_gradient(x)",
+    "backward": "call pb.grad(f)(x)",
+}
+
+
 class Tracer(Traced):
     """A value under a trace. It behaves like the array or number it stands for, except that it cannot become one."""
 
@@ -180,6 +190,10 @@ class Tracer(Traced):
     def __class__(self) -> type:
         """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
         return class_of(self.shape, self.dtype)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        remedy = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"a traced value has no attribute {name!r}{remedy}")
 
     def refused(self, error: Exception) -> Exception:
         """The error, for a trace that has to know of it."""
@@ -484,7 +498,6 @@ class Tracer(Traced):
     argsort = _method(np.argsort)
     argpartition = _method(np.argpartition)
     clip = _method(np.clip)
-    copy = _method(np.copy)
     cumprod = _method(np.cumprod)
     cumsum = _method(np.cumsum)
     diagonal = _method(np.diagonal)
@@ -501,6 +514,9 @@ class Tracer(Traced):
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+    def copy(self, order: str = "C") -> Any:
+        return copied(_own(self, (self,)), order)
 
     def flatten(self, order: str = "C") -> Any:
         return _own(shapes.ravel(self, order), (self,))

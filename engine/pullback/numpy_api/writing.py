@@ -8,7 +8,8 @@ import numpy as np
 from pullback.core.primitive import Traced, current
 from pullback.errors import NoRuleError, TracingError
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.memory import assign, layout_of, store
+from pullback.numpy_api.layouts import layout_of
+from pullback.numpy_api.memory import assign, store
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import reshape
 from pullback.numpy_api.storing import added, in_dtype, updated

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,9 @@ def minimize(
     shapes, dtypes = [np.shape(leaf) for leaf in leaves], [np.asarray(leaf).dtype for leaf in leaves]
     for path, dtype in zip(trees.paths(params), dtypes, strict=True):
         if dtype.kind != "f":
-            raise TypeError(f"minimize: params{path} has dtype {dtype}; give floating-point numbers")
+            raise TypeError(
+                f"minimize: params{path} has dtype {dtype}; give floating-point numbers, and what is constant by args"
+            )
     ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 
     def unpacked(vector: Any) -> Any:
@@ -81,6 +84,8 @@ def minimize(
         callback=None if callback is None else lambda x: callback(unpacked(np.asarray(x))),
         options={"maxiter": iterations} if method != "TNC" else {"maxfun": iterations},
     )
-    return Minimum(
-        unpacked(found.x), float(found.fun), bool(found.success), str(found.message), int(found.nit), int(found.nfev)
-    )
+    value = float(found.fun)
+    converged, message = bool(found.success), str(found.message)
+    if not isfinite(value):  # SciPy's methods stop at NaN as at a minimum
+        converged, message = False, f"the loss is {value} at these parameters; SciPy: {message}"
+    return Minimum(unpacked(found.x), value, converged, message, int(found.nit), int(found.nfev))

@@ -16,7 +16,8 @@ differentiated must be of these kinds, and no result may depend on the shift; an
 values and integers have no derivative in any case.
 
 The shift must be the extremum of what it is subtracted from: where it is finite, one term of the sum is 1, so nothing is divided by
-0 that would not be otherwise; where it is infinite or NaN, x - m is NaN there, and so are value and derivatives.
+0 that would not be otherwise; where it is infinite or NaN, x - m is NaN there, and so is the value. So are the derivatives if what
+cancels came through an exponential, whose derivative is its value; m + mean(x - m) is left as it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -88,6 +89,8 @@ class _Moved:
     is_scaled: bool
     groups: PlaceArray
     """By element, which element of the shift that is, as a place."""
+    is_of_exponential: bool = False
+    """An exponential lies between it and the shift, which makes derivatives NaN where the shift is infinite or NaN."""
 
     def over(self, shape: Shape) -> "_Moved":
         """The same stretched over a shape."""
@@ -142,7 +145,12 @@ def _sum(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     if a is not None and b is not None:
         if a.is_scaled != b.is_scaled or not a.goes_with(b) or (a.is_scaled and a.times != b.times):
             raise _UnprovedError
-        return a if a.is_scaled else replace(a, times=a.times + sign * b.times)
+        times, is_of_exponential = a.times + sign * b.times, a.is_of_exponential or b.is_of_exponential
+        if a.is_scaled:
+            return a
+        if times == 0 and not is_of_exponential:
+            raise _UnprovedError
+        return replace(a, times=times, is_of_exponential=is_of_exponential)
     if a is not None and not a.is_scaled:
         return a
     if b is not None and not b.is_scaled:
@@ -185,7 +193,7 @@ def _exponential(_: Node, parts: Sequence[_Moved | None]) -> _Moved:
     part = _only(parts)
     if part.is_scaled:
         raise _UnprovedError
-    return replace(part, is_scaled=True)
+    return replace(part, is_scaled=True, is_of_exponential=True)
 
 
 def _logarithm(_: Node, parts: Sequence[_Moved | None]) -> _Moved:
@@ -202,7 +210,7 @@ def _total(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     kept = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(part.groups.ndim))
     groups = np.reshape(selected(part.groups, kept), node.outputs[0].type.shape, copy=False)
     count = 1 if part.is_scaled else prod(part.groups.shape[axis] for axis in axes)
-    return _Moved(part.times * count, part.is_scaled, groups)
+    return replace(part, times=part.times * count, groups=groups)
 
 
 def _matrix_product(node: Node, parts: Sequence[_Moved | None]) -> _Moved:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of
+from pullback.traces.layouts import transposed_values
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -35,6 +36,11 @@ class GraphTracer(Tracer):
         self.trace = self.recorder = recorder
         self.variable = var
         self.memory = None
+
+    def may_be_transposed(self) -> bool:
+        """NumPy's array may lie otherwise than in C order."""
+        recorder = cast("Recorder", self.trace)
+        return self.variable in transposed_values(recorder.nodes, recorder.captures)
 
     def twin(self) -> "GraphTracer":
         """The same value under another name."""
@@ -111,7 +117,7 @@ class GraphTracer(Tracer):
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.recorder.refused = f"a traced value has no attribute {name}"
-        raise AttributeError(f"a traced value has no attribute {name!r}")
+        super().__getattr__(name)
 
 
 class NumberTracer(GraphTracer):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback import trees
 from pullback.core.primitive import Traced
 from pullback.core.types import dtype_of, is_array_like
 from pullback.errors import DifferentiationError, name_of
@@ -112,15 +113,22 @@ class Selection:
         return parts if isinstance(self.wrt, tuple) else parts[0]
 
 
-def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
-    """The leaf, if it can have a gradient."""
+def differentiable_leaves(argument: Any, function: Callable[..., Any]) -> tuple[list[Any], trees.Rebuild]:
+    """The leaves of an argument, each of which can have a gradient, and what rebuilds the argument."""
+    leaves, rebuild = trees.flatten(argument)
+    for leaf in [argument] if trees.is_constant(argument) else leaves:
+        differentiable(leaf, function, argument)
+    return leaves, rebuild
+
+
+def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) -> Any:
+    """The leaf, if it can have a gradient. An error says where it stands in a tree."""
     if isinstance(leaf, Traced) and not leaf.on_device:
         return leaf
     name = name_of(function)
     if not is_array_like(leaf) and not isinstance(leaf, Traced):
         raise DifferentiationError(
-            f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number, "
-            "or mark it constant with pb.cut"
+            f"{name} cannot be differentiated by a {type(leaf).__name__}{_place(leaf, tree)}; {_CONSTANT}"
         )
     # NumPy loads numpy.ma, 25 ms, when it is named, which is where somebody has made an array of it.
     if (
@@ -132,9 +140,18 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
     dtype = dtype_of(leaf)
     if dtype.kind not in "fc":
         raise DifferentiationError(
-            f"{name} cannot be differentiated by an argument of dtype {dtype}; pass floating-point numbers"
+            f"{name} cannot be differentiated by an argument of dtype {dtype}{_place(leaf, tree)}; "
+            f"pass floating-point numbers, or {_CONSTANT}"
         )
     return leaf
+
+
+_CONSTANT = "make it an argument of its own, or the object constant but for some parts: pb.cut(Model(pb.uncut(w), …))"
+
+
+def _place(leaf: Any, tree: Any) -> str:
+    places = (place for place, own in zip(trees.paths(tree), trees.flatten(tree)[0], strict=True) if own is leaf)
+    return f" (at {place})" if (place := next(places, "")) else ""
 
 
 def like(gradient: Any, leaf: Any) -> Any:

@@ -13,6 +13,7 @@ from pullback import trees
 from pullback.core.primitive import Primitive, Trace, Traced, tracing
 from pullback.core.types import is_array_like, type_of
 from pullback.errors import TracingError
+from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer
 
@@ -48,7 +49,7 @@ class BatchTracer(Tracer):
         now = self.current()
         if now is not self:
             return bool(now)
-        raise TracingError(
+        raise located(
             "control flow would depend on a value that differs between the examples of a batch; "
             "choose with numpy.where or pb.cond"
         )
@@ -57,7 +58,7 @@ class BatchTracer(Tracer):
         now = self.current()
         if now is not self:
             return int(now)
-        raise TracingError("an integer was asked of a value that differs between the examples of a batch")
+        raise located("an integer was asked of a value that differs between the examples of a batch")
 
     __index__ = __int__
 

@@ -12,7 +12,7 @@ from pullback.core.types import is_array_like, shape_of
 from pullback.errors import DifferentiationError, name_of
 from pullback.numpy_api.memory import given
 from pullback.traces.tape import Tape, TapeTracer
-from pullback.transforms.arguments import Selection, Wrt, differentiable, like
+from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves, like
 
 
 class Gradient:
@@ -56,8 +56,8 @@ class Gradient:
             watched: list[tuple[list[Any], list[TapeTracer], trees.Rebuild]] = []
             arguments = []
             for argument in self.selection.of(args, keywords):
-                leaves, rebuild = trees.flatten(argument)
-                tracers = [given(tape.watch(differentiable(leaf, self.function))) for leaf in leaves]
+                leaves, rebuild = differentiable_leaves(argument, self.function)
+                tracers = [given(tape.watch(leaf)) for leaf in leaves]
                 arguments.append(rebuild(iter(tracers)))
                 watched.append((leaves, tracers, rebuild))
             try:

@@ -25,7 +25,7 @@ class Linearization:
         self.function = function
         self.leaves, self._rebuild = trees.flatten(args)
         with Tape() as tape:
-            self.inputs = [given(tape.watch(differentiable(leaf, function))) for leaf in self.leaves]
+            self.inputs = [given(tape.watch(differentiable(leaf, function, args))) for leaf in self.leaves]
             try:
                 output = function(*self._rebuild(iter(self.inputs)))
                 output, aux = split_aux(output, function) if has_aux else (output, None)

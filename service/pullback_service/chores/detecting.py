@@ -5,22 +5,22 @@ repeated, so it must find the same twice without doing anything twice. It gets t
 order of history, also those behind which a late report took its place; `touched` says where that is.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from sqlalchemy import select, true
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
-from pullback_service.commits import history
 from pullback_service.ids import CommitId, ProjectId, SeriesId
-from pullback_service.readings.pooling import pooled_value, speaker
+from pullback_service.readings.pooling import CLEAN
+from pullback_service.readings.queries import newest_readings
+from pullback_service.readings.reading import Reading
 from pullback_service.series.models import Point, Series
 
-MOST_POINTS = 1_000
+MOST_COMMITS = 1_000
 SERIES_AT_ONCE = 100
 
 
@@ -65,35 +65,19 @@ async def detect_after(session: AsyncSession, report_id: UUID, detectors: Sequen
 
 
 async def histories_touched_by(session: AsyncSession, report_id: UUID) -> AsyncIterator[SeriesHistory]:
-    """The series of a report with their newest commits. Index: ix_point_report_id, ix_point_series_history."""
-    ids = (
-        await session.scalars(
-            select(Point.series_id).where(Point.report_id == report_id).distinct().order_by(Point.series_id)
-        )
-    ).all()
+    """The series of a report with their newest commits. Index: ix_point_report_id, pk_series, ix_reading_series_history."""
+    rows = await session.execute(select(Point.series_id, Point.commit_id).where(Point.report_id == report_id))
+    touched = {(series_id, commit_id) for series_id, commit_id in rows}
+    ids = sorted({series_id for series_id, _ in touched})
     for start in range(0, len(ids), SERIES_AT_ONCE):
-        newest = aliased(
-            Point,
-            select(Point)
-            .where(Point.series_id == Series.id)
-            .order_by(*history.newest_first(Point), Point.id.desc())
-            .limit(MOST_POINTS)
-            .lateral(),
-        )
-        rows = await session.execute(
-            select(Series, newest)
-            .join(newest, true())
-            .where(Series.id.in_(ids[start : start + SERIES_AT_ONCE]))
-            .order_by(Series.id, newest.ordered_at, newest.commit_id, newest.id)
-        )
-        for _, of_series in groupby(rows, key=lambda row: row[0].id):
-            members = list(of_series)
-            yield _history(members[0][0], [point for _, point in members], report_id)
+        some = ids[start : start + SERIES_AT_ONCE]
+        readings = await newest_readings(session, some, last=MOST_COMMITS)
+        series = {one.id: one for one in await session.scalars(select(Series).where(Series.id.in_(some)))}
+        for series_id, group in groupby(readings, key=lambda reading: reading.series_id):
+            yield _history(series[series_id], list(group), touched)
 
 
-def _history(series: Series, points: Sequence[Point], report_id: UUID) -> SeriesHistory:
-    commits = [list(at_commit) for _, at_commit in groupby(points, key=lambda point: point.commit_id)]
-    spoken = [speaker(at_commit) for at_commit in commits]
+def _history(series: Series, readings: Sequence[Reading], touched: Collection[tuple[int, int]]) -> SeriesHistory:
     return SeriesHistory(
         series_id=SeriesId(series.id),
         project_id=ProjectId(series.project_id),
@@ -101,14 +85,12 @@ def _history(series: Series, points: Sequence[Point], report_id: UUID) -> Series
         unit=series.unit,
         direction=series.direction,
         exact=series.exact,
-        commits=[CommitId(point.commit_id) for point in spoken],
-        ordered_at=[point.ordered_at for point in spoken],
-        values=[pooled_value(at_commit) for at_commit in commits],
-        log_ratios=[point.log_ratio for point in spoken],
-        low=[point.low for point in spoken],
-        high=[point.high for point in spoken],
-        clean=[any(point.quality == "clean" for point in at_commit) for at_commit in commits],
-        touched=[
-            place for place, at_commit in enumerate(commits) if any(point.report_id == report_id for point in at_commit)
-        ],
+        commits=[CommitId(reading.commit_id) for reading in readings],
+        ordered_at=[reading.ordered_at for reading in readings],
+        values=[reading.value for reading in readings],
+        log_ratios=[reading.log_ratio for reading in readings],
+        low=[reading.low for reading in readings],
+        high=[reading.high for reading in readings],
+        clean=[reading.quality == CLEAN for reading in readings],
+        touched=[place for place, reading in enumerate(readings) if reading[:2] in touched],
     )

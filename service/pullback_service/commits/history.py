@@ -5,7 +5,7 @@ heard of, but always later than its first parent (`graph.py`): along the first p
 order of its positions, commits of other branches and commits whose parents nobody told stand where their author's clock
 puts them, and late results need nothing but their commit. It is git's "corrected commit date"
 (Documentation/technical/commit-graph.adoc) along first parents.
-Points and failures carry a copy of `ordered_at`, so that each series is read in order from its own index.
+Points, readings and failures carry a copy of `ordered_at`, so that each series is read in order from its own index.
 """
 
 from typing import Any
@@ -14,18 +14,18 @@ from sqlalchemy import ColumnElement, tuple_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.commits.models import Commit
+from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import Point
 
-Placed = type[Commit] | type[Point] | type[Failure]
+Placed = type[Commit] | type[Point] | type[StoredReading] | type[Failure]
 
 
 def place(of: Placed) -> tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]]:
-    """The columns a commit, a point or a failure is ordered by, most significant first."""
-    if of is Commit:
+    """The columns a commit, a point, a reading or a failure is ordered by, most significant first."""
+    if issubclass(of, Commit):
         return Commit.ordered_at, Commit.id
-    table = Point if of is Point else Failure
-    return table.ordered_at, table.commit_id
+    return of.ordered_at, of.commit_id
 
 
 def oldest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:

@@ -100,7 +100,7 @@ class ShownSide:
     """A series at one of the commits, with the reports behind it, oldest first."""
 
     reading: Reading
-    reports: tuple[UUID, ...]
+    reports: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def _changed_software(
     """In words, what the count of each commit was made with where it was not the same."""
     if reference is None or candidate is None:
         return None
-    return grounds.software.between(reference.report_id, candidate.report_id, variant) or None
+    return grounds.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None
 
 
 def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:

@@ -16,8 +16,7 @@ from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.comparisons.queries import Compared, judged_series
 from pullback_service.machines.software import software_under
-from pullback_service.readings.queries import readings_at
-from pullback_service.readings.reading import Reading
+from pullback_service.readings.reading import COLUMNS, Reading
 from pullback_service.reports.parts import WRONG_GRADIENT
 
 
@@ -29,12 +28,15 @@ class Step(NamedTuple):
     candidate_id: int
 
 
-_SERIES: Final[LiteralString] = """
-SELECT s.case_id, s.machine_id, s.variant, s.metric, s.id, s.variant_kind, s.unit, s.direction, s.exact
-  FROM (SELECT DISTINCT * FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[], %(metrics)s::text[]))
-       asked (case_id, machine_id, variant, metric)
+_ENDS: Final[LiteralString] = f"""
+SELECT s.case_id, s.machine_id, s.variant, s.metric, s.id, s.variant_kind, s.unit, s.direction, s.exact, {COLUMNS}
+  FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[], %(metrics)s::text[], %(commits)s::bigint[])
+       asked (case_id, machine_id, variant, metric, commit_id)
   JOIN series s USING (case_id, machine_id, variant, metric)
-"""
+  LEFT JOIN reading ON reading.series_id = s.id AND reading.commit_id = asked.commit_id
+"""  # noqa: S608 - our own words
+_WIDTH: Final = 9
+"""Columns of a series, before those of a reading."""
 _STATED: Final[LiteralString] = """
 SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
        c.outcome, c.claim, c.margin, c.provisional, r.quality, r.dirty, s.id, s.variant_kind, s.unit, s.direction, s.exact
@@ -63,16 +65,7 @@ async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping
     """
     if not steps:
         return {}
-    known = await _series(session, {step.key for step in steps})
-    readings = await readings_at(
-        session,
-        {
-            (series_id, commit)
-            for step in steps
-            if step.key in known and (series_id := known[step.key][0]) is not None
-            for commit in (step.reference_id, step.candidate_id)
-        },
-    )
+    known, readings = await _read_ends(session, steps)
     stated = await _statements(session, steps)
     failures = await _failures(session, steps)
     ends = {step: _ends(step, known, readings) for step in steps}
@@ -89,22 +82,31 @@ async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping
 
 
 _Known = Mapping[Key, tuple[int | None, Shape]]
+_Readings = Mapping[tuple[int, int], Reading]
 _Ends = tuple[Reading | None, Reading | None]
 
 
-async def _series(session: AsyncSession, keys: Collection[Key]) -> _Known:
+async def _read_ends(session: AsyncSession, steps: Collection[Step]) -> tuple[_Known, _Readings]:
+    """The series of steps, and their readings at both commits."""
+    asked = {(*step.key, commit) for step in steps for commit in (step.reference_id, step.candidate_id)}
+    cases, machines, variants, metrics, commits = zip(*asked, strict=True)
     values = {
-        "cases": statements.array_of(key[0] for key in keys),
-        "machines": statements.array_of(key[1] for key in keys),
-        "variants": statements.array_of_texts(key[2] for key in keys),
-        "metrics": statements.array_of_texts(key[3] for key in keys),
+        "cases": statements.array_of(cases),
+        "machines": statements.array_of(machines),
+        "variants": statements.array_of_texts(variants),
+        "metrics": statements.array_of_texts(metrics),
+        "commits": statements.array_of(commits),
     }
-    return {
-        (case_id, machine_id, variant, metric): (series_id, Shape(variant, kind, metric, unit, direction, exact))
-        for case_id, machine_id, variant, metric, series_id, kind, unit, direction, exact in await statements.rows(
-            session, _SERIES, values
-        )
-    }
+    known: dict[Key, tuple[int | None, Shape]] = {}
+    readings = {}
+    for row in await statements.rows(session, _ENDS, values, binary=True):
+        case_id, machine_id, variant, metric, series_id, kind, unit, direction, exact = row[:_WIDTH]
+        key = case_id, machine_id, variant, metric
+        known[key] = series_id, Shape(variant, kind, metric, unit, direction, exact)
+        reading = Reading._make(row[_WIDTH:])
+        if reading.commit_id is not None:
+            readings[reading[:2]] = reading
+    return known, readings
 
 
 async def _statements(
@@ -135,7 +137,7 @@ async def _failures(
     return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
 
 
-def _ends(step: Step, known: _Known, readings: Mapping[tuple[int, int], Reading]) -> _Ends:
+def _ends(step: Step, known: _Known, readings: _Readings) -> _Ends:
     series_id = known[step.key][0] if step.key in known else None
     if series_id is None:
         return None, None
@@ -145,7 +147,7 @@ def _ends(step: Step, known: _Known, readings: Mapping[tuple[int, int], Reading]
 def _counting_differently(ends: Iterable[_Ends]) -> Collection[UUID]:
     """Reports whose counts differ; of what is timed, values always do, and software is no doubt of it."""
     return {
-        reading.report_id
+        UUID(reading.report_id)
         for older, newer in ends
         if older is not None and newer is not None and older.value != newer.value
         for reading in (older, newer)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pullback_service.matrix.queries import MatrixRow, MatrixWorkload
-from pullback_service.series.plain import plain_case
+from pullback_service.series.plain import plain_case, plain_reading
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell
 
 
@@ -35,25 +35,14 @@ def _commit(commit: CommitFacts) -> dict[str, Any]:
 
 def _cell(cell: MeasuredCell) -> dict[str, Any]:
     return {
-        "series_id": cell.series_id,
+        "series_id": cell.reading.series_id,
         "variant": cell.variant,
         "kind": cell.variant_kind,
         "metric": cell.metric,
         "unit": cell.unit,
         "direction": cell.direction,
         "exact": cell.exact,
-        "value": cell.value,
-        "spread": cell.spread,
-        "baseline": cell.baseline,
-        "log_ratio": cell.log_ratio,
-        "low": cell.low,
-        "high": cell.high,
-        "n": cell.n,
-        "outcome": cell.outcome,
-        "quality": cell.quality,
-        "dirty": cell.dirty,
-        "method": cell.method,
-        "program_hash": cell.program_hash,
+        **plain_reading(cell.reading),
         "report_ids": cell.report_ids,
     }
 

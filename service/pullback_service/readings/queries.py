@@ -2,23 +2,52 @@
 
 from collections.abc import Collection, Mapping
 from typing import LiteralString
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.readings.reading import COLUMNS, Reading
+from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, Mark, Place, Reading
 
 _AT_PAIRS: LiteralString = f"""
 SELECT {COLUMNS}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN reading USING (series_id, commit_id)
 """  # noqa: S608 - our own words
+_NEWEST: LiteralString = """
+SELECT newest.*
+  FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (
+       SELECT {columns}
+         FROM reading
+        WHERE reading.series_id = wanted.id
+        ORDER BY reading.ordered_at DESC, reading.commit_id DESC
+        LIMIT %(last)s) newest
+ ORDER BY series_id, ordered_at, commit_id
+"""
+_NEWEST_READINGS: LiteralString = _NEWEST.replace("{columns}", COLUMNS)
+_NEWEST_MARKS: LiteralString = _NEWEST.replace("{columns}", MARK_COLUMNS)
+_SINCE: LiteralString = f"""
+SELECT {COLUMNS}
+  FROM reading
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ ORDER BY series_id, ordered_at, commit_id
+"""  # noqa: S608 - our own words
+_MARKS_SINCE: LiteralString = f"""
+SELECT {MARK_COLUMNS}
+  FROM reading
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ LIMIT %(most)s
+"""  # noqa: S608 - our own words
 _REPORTS: LiteralString = """
-SELECT series_id, commit_id, array_agg(report_id ORDER BY point.id)
+SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
  GROUP BY series_id, commit_id
+"""
+_UNPROJECTED: LiteralString = """
+SELECT count(*)
+  FROM commit
+  JOIN project ON project.id = commit.project_id
+ WHERE NOT projected AND name = coalesce(%(project)s, name)
 """
 _PROCESSES: LiteralString = """
 SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
@@ -33,14 +62,46 @@ async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]])
     return {(row[0], row[1]): Reading._make(row) for row in rows}
 
 
+async def newest_readings(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Reading]:
+    """Series at their newest `last` commits, series by series, oldest first. Index: ix_reading_series_history."""
+    values = {"series": statements.array_of(series_ids), "last": last}
+    return [*map(Reading._make, await statements.rows(session, _NEWEST_READINGS, values, binary=True))]
+
+
+async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Mark]:
+    """As `newest_readings`, with the columns that charts draw, which are all in the index."""
+    values = {"series": statements.array_of(series_ids), "last": last}
+    return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
+
+
+async def readings_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[Reading]:
+    """Series from a commit on, series by series, oldest first. Index: ix_reading_series_history."""
+    values = {"series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1]}
+    return [*map(Reading._make, await statements.rows(session, _SINCE, values, binary=True))]
+
+
+async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
+    """Series from a commit on, in no order. Index: ix_reading_series_history, and nothing else is read."""
+    values = {
+        "series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1], "most": most,
+    }  # fmt: skip
+    return [*map(Mark._make, await statements.rows(session, _MARKS_SINCE, values, binary=True))]
+
+
 async def reports_behind(
     session: AsyncSession, readings: Collection[Reading]
-) -> Mapping[tuple[int, int], tuple[UUID, ...]]:
+) -> Mapping[tuple[int, int], tuple[str, ...]]:
     """The reports behind each of some readings, oldest first. Index: where there are several, ix_point_commit_id_series_id."""
     several = [reading[:2] for reading in readings if reading.reports > 1]
     rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []
     known = {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
     return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
+
+
+async def unprojected_commits(session: AsyncSession, project: str | None) -> int:
+    """How many commits of a project, or of all, have no readings yet. Index: uq_project_name, ix_commit_unprojected."""
+    found = await statements.row(session, _UNPROJECTED, {"project": project})
+    return found[0] if found else 0
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:

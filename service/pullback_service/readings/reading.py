@@ -1,19 +1,25 @@
 """A reading as everything but the projection sees it."""
 
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pullback_service.readings.pooling import Pooled, Spread
 
+Place: TypeAlias = tuple[datetime, int]
+"""The place of a commit in history: `ordered_at` and id."""
+
 
 class Reading(NamedTuple):
-    """A series at a commit, its reports pooled. Fields are those of the table, in the order of `COLUMNS`."""
+    """A series at a commit, its reports pooled. Fields are those of the table, in the order of `COLUMNS`.
+
+    The report is text: a chart has thousands of readings, and making a UUID takes as long as reading half of the columns.
+    """
 
     series_id: int
     commit_id: int
     ordered_at: datetime
-    report_id: UUID
+    report_id: str
     reports: int
     quality: str
     dirty: bool
@@ -34,6 +40,11 @@ class Reading(NamedTuple):
     program_hash: str | None
 
     @property
+    def place(self) -> Place:
+        """The place of the commit."""
+        return self.ordered_at, self.commit_id
+
+    @property
     def spread(self) -> Spread | None:
         """Five numbers about the pooled process values; None of a count."""
         low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
@@ -42,8 +53,30 @@ class Reading(NamedTuple):
         return Spread(self.process_count, low, q25, self.value, q75, high)
 
 
+class Mark(NamedTuple):
+    """A reading as a chart draws it: the columns of ix_reading_series_history, in the order of `MARK_COLUMNS`."""
+
+    series_id: int
+    ordered_at: datetime
+    commit_id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str | None
+
+    @property
+    def place(self) -> Place:
+        """The place of the commit."""
+        return self.ordered_at, self.commit_id
+
+
+MARK_COLUMNS: Final[LiteralString] = """
+reading.series_id, reading.ordered_at, reading.commit_id, reading.value, reading.log_ratio, reading.low, reading.high,
+reading.outcome
+"""
 COLUMNS: Final[LiteralString] = """
-reading.series_id, reading.commit_id, reading.ordered_at, reading.report_id, reading.reports, reading.quality, reading.dirty,
+reading.series_id, reading.commit_id, reading.ordered_at, reading.report_id::text, reading.reports, reading.quality, reading.dirty,
 reading.value, reading.process_count, reading.process_low, reading.process_q25, reading.process_q75, reading.process_high,
 reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n, reading.outcome, reading.consistent,
 reading.method, reading.program_hash
@@ -59,7 +92,7 @@ def reading_of(
         series_id=series_id,
         commit_id=commit_id,
         ordered_at=ordered_at,
-        report_id=report_id,
+        report_id=str(report_id),
         reports=reports,
         quality=pooled.quality,
         dirty=pooled.dirty,

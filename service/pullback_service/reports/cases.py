@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, lateral, literal, select, true, tuple_, union_all
 from sqlalchemy import case as sql_case
+from sqlalchemy import func, lateral, literal, select, true, tuple_, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
@@ -14,6 +14,7 @@ from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.machines.models import Machine
+from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Failure, Report
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.models import Case, Point, Series
@@ -52,8 +53,8 @@ async def place_of_case(
 ) -> CasePlace:
     """A case at a commit, on the machine of that name or else on the one whose report came last; `without` some reports.
 
-    Index: ix_case_workload, then one probe of ix_point_series_history for each series of the case;
-    ix_failure_case_history; for the commit before as `followed_in`.
+    Index: ix_case_workload, then one probe of ix_point_commit_id_series_id and of ix_reading_series_history for each series
+    of the case; ix_failure_case_history; for the commit before as `followed_in`.
     """
     case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
     if case is None:
@@ -80,11 +81,15 @@ async def _speaking_report(
     session: AsyncSession, case: Case, commit: Commit, *, machine: str | None, without: Collection[UUID] = ()
 ) -> CaseReport | None:
     series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
-    point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, _at(Point, commit)))
+    point = lateral(
+        select(Point.report_id).where(Point.series_id == series.c.id, Point.commit_id == commit.id).offset(0)
+    )
     says = sql_case((Failure.kind == WRONG_GRADIENT, _WRONG), else_=_FAILED)
     told = union_all(
         select(point.c.report_id, literal(_MEASURED).label("says")).join_from(series, point, true()),
-        select(Failure.report_id, says).where(Failure.case_id == case.id, _at(Failure, commit)),
+        select(Failure.report_id, says).where(
+            Failure.case_id == case.id, tuple_(*history.place(Failure)) == tuple_(commit.ordered_at, commit.id)
+        ),
     ).subquery("told")
     speaking = (
         select(told.c.report_id, func.min(told.c.says).label("says"), func.count().label("parts"))
@@ -143,12 +148,12 @@ async def _neighbour(
         .subquery("series_of_case")
     )
     nearest = lateral(
-        select(Point.commit_id)
+        select(StoredReading.commit_id)
         .where(
-            Point.series_id == series.c.id,
-            history.after(Point, *place) if later else history.before(Point, *place),
+            StoredReading.series_id == series.c.id,
+            history.after(StoredReading, *place) if later else history.before(StoredReading, *place),
         )
-        .order_by(*order(Point))
+        .order_by(*order(StoredReading))
         .limit(1)
     )
     commit = await session.scalar(
@@ -160,7 +165,3 @@ async def _neighbour(
         .limit(1)
     )
     return None if commit is None else await _speaking_report(session, case, commit, machine=here.machine.name)
-
-
-def _at(of: type[Point] | type[Failure], commit: Commit) -> ColumnElement[bool]:
-    return tuple_(*history.place(of)) == tuple_(commit.ordered_at, commit.id)

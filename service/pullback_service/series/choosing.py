@@ -23,7 +23,8 @@ from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import is_called
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.readings.models import StoredReading
+from pullback_service.series.models import Case, Series
 
 MOST_WORDS = 8
 BRANCH_COMMITS = 20
@@ -148,7 +149,7 @@ def _begins_a_word(word: str, searched: Iterable[Column]) -> ColumnElement[bool]
 
 
 async def _on_branch(session: AsyncSession, project_id: ProjectId, name: str) -> ColumnElement[bool]:
-    """Measured at one of the newest commits of a branch. Index: pk_branch_commit, ix_report_commit_id, ix_point_commit_id_series_id."""
+    """Measured at one of the newest commits of a branch. Index: pk_branch_commit, ix_report_commit_id, pk_reading."""
     branch = await branch_by_name(session, project_id, name)
     newest = (
         select(Commit.id)
@@ -158,4 +159,4 @@ async def _on_branch(session: AsyncSession, project_id: ProjectId, name: str) ->
         .limit(BRANCH_COMMITS)
     )
     commits = (await session.scalars(newest)).all()
-    return Series.id.in_(select(Point.series_id).where(Point.commit_id.in_(commits)))
+    return Series.id.in_(select(StoredReading.series_id).where(StoredReading.commit_id.in_(commits)))

@@ -20,6 +20,7 @@ from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.readings.reading import Place
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.finding import StoredSeries
@@ -38,7 +39,7 @@ from pullback_service.series.tables import (
 )
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.walking import WalkPlace, points_of_series
-from pullback_service.series.windows import Place, Window, marks_in, points_in
+from pullback_service.series.windows import Window, marks_in, points_in
 from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(prefix=API, tags=["series"])
@@ -195,7 +196,7 @@ async def list_points(
             shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
             return exported(stored, shown, raw=raw), None
         points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=HIGHEST_LIMIT, raw=raw)
-        return exported(stored, points, raw=raw), points[-1].place if more else None
+        return exported(stored, points, raw=raw), points[-1].reading.place if more else None
 
     if form is not None:
         table = RAW_POINTS if raw else POINTS
@@ -208,7 +209,7 @@ async def list_points(
         thinned = of if of > len(shown) else None
         return answer.plain({"items": [*map(plain_point, shown)], "next": None, "thinned_from": thinned})
     points, more = await points_in(session, SeriesId(series.id), window, after=after, limit=limit, raw=raw)
-    following = write_cursor(points[-1].place) if more else None
+    following = write_cursor(points[-1].reading.place) if more else None
     return answer.plain({"items": [*map(plain_point, points)], "next": following, "thinned_from": None})
 
 

@@ -3,13 +3,13 @@
 Every function takes as long as there are cases or series in its answer, however many commits there are behind them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, lateral, or_, select, true, tuple_
+from sqlalchemy import ColumnElement, exists, or_, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -18,23 +18,17 @@ from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.readings.reading import COLUMNS, Reading
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
-from pullback_service.series.lean_points import lean_points_of
 from pullback_service.series.models import Case, Point, Series
-from pullback_service.series.one_of_each_commit import one_of_each_commit
 from pullback_service.series.queries import (
     MOST_FAILURES,
-    MOST_HISTORY_POINTS,
     CommitFacts,
     FailedCase,
-    MeasuredCell,
     commit_facts,
     failed_case,
-    measured_points,
-    pooled_cells,
     select_failures,
-    select_points,
 )
 
 MOST_CASES = 5_000
@@ -74,35 +68,21 @@ class KnownMetric:
     exact: bool
 
 
-class StandingPoint(NamedTuple):
-    """A series at its newest commit, its reports pooled; without the values of processes."""
+class NewestReading(NamedTuple):
+    """A series at its newest commit."""
 
-    series_id: int
     case_id: int
     variant: str
-    id: int
-    commit_id: int
-    ordered_at: datetime
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
+    reading: Reading
 
 
-class SparkPoint(NamedTuple):
-    """What a series says at a commit, as a line a few pixels high needs it."""
+class LineReading(NamedTuple):
+    """A reading and the series it is of, as far as lines are told apart by it."""
 
-    series_id: int
-    commit_id: int
-    id: int
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    outcome: str | None
+    case: KnownCase
+    variant: str
+    metric: KnownMetric
+    reading: Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,90 +190,53 @@ async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Col
     return [KnownMetric(*row) for row in rows]
 
 
+_STANDINGS: LiteralString = f"""
+SELECT series.case_id, series.variant, {COLUMNS}
+  FROM series, LATERAL (
+       SELECT * FROM reading WHERE series_id = series.id ORDER BY ordered_at DESC, commit_id DESC LIMIT 1) reading
+ WHERE series.case_id = ANY (%(cases)s::bigint[]) AND series.machine_id = %(machine)s AND series.metric = %(metric)s
+ ORDER BY series.id
+"""  # noqa: S608 - our own words
+
+
 async def standings(
     session: AsyncSession, machine_id: MachineId, case_ids: Collection[int], metric: str
-) -> Sequence[StandingPoint]:
+) -> Sequence[NewestReading]:
     """Every series of a metric at its newest commit.
 
-    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series; as
-    `one_of_each_commit`.
+    Index: uq_series_case_id_variant_metric_machine_id, then a probe of ix_reading_series_history for each series.
     """
-    newest = (
-        select(*history.place(Point))
-        .where(Point.series_id == Series.id)
-        .order_by(*history.newest_first(Point))
-        .limit(1)
-        .correlate(Series)
-        .scalar_subquery()
-    )
-    there = lateral(
-        select(
-            Point.id,
-            Point.commit_id,
-            Point.ordered_at,
-            Point.value,
-            Point.log_ratio,
-            Point.low,
-            Point.high,
-            Point.n,
-            Point.outcome,
-            Point.quality,
-        )
-        .where(Point.series_id == Series.id, tuple_(*history.place(Point)) == newest)
-        .offset(0)
-    )
-    rows = await (await session.connection()).execute(
-        select(Series.id.label("series_id"), Series.case_id, Series.variant, there)
-        .join_from(Series, there, true())
-        .where(among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric)
-        .order_by(Series.id, there.c.id)
-    )
-    return await one_of_each_commit(session, [*map(StandingPoint._make, rows.all())])
+    values = {"cases": statements.array_of(case_ids), "machine": machine_id, "metric": metric}
+    rows = await statements.rows(session, _STANDINGS, values, binary=True)
+    return [NewestReading(row[0], row[1], Reading._make(row[2:])) for row in rows]
 
 
-async def values_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], float]:
-    """What series gave at commits, by these (series, commit) pairs. Index: ix_point_commit_id_series_id."""
-    points = await lean_points_of(session, pairs) if pairs else []
-    return {(point.series_id, point.commit_id): point.value for point in points}
+_LINES: LiteralString = f"""
+SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
+       series.exact
+  FROM reading
+  JOIN series ON series.id = reading.series_id
+  JOIN "case" ON "case".id = series.case_id
+ WHERE reading.series_id = ANY (%(series)s::bigint[]) AND reading.commit_id = ANY (%(commits)s::bigint[])
+ ORDER BY reading.ordered_at, reading.commit_id, "case".id, series.variant, series.metric, series.id
+"""  # noqa: S608 - our own words
+_WIDTH = len(Reading._fields)
 
 
 async def lines_of(
     session: AsyncSession, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Sequence[MeasuredCell]:
-    """Some series at some commits, without the values of processes. Index: ix_point_commit_id_series_id."""
+) -> Sequence[LineReading]:
+    """Some series at some commits. Index: pk_reading, pk_series, pk_case."""
     if not series_ids:
         return []
-    points = (
-        select_points(spread=False)
-        .where(among(Point.series_id, series_ids), among(Point.commit_id, commit_ids))
-        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
-        .limit(MOST_HISTORY_POINTS)
-    )
-    return await pooled_cells(session, await measured_points(session, points))
-
-
-_SPARKS: LiteralString = """
-SELECT series_id, commit_id, id, value, log_ratio, low, high, outcome
-  FROM point
- WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
- ORDER BY ordered_at, commit_id, id
- LIMIT %(most)s
-"""
-
-
-async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
-    """Some series, of projects that were found, from a commit on, the reports of a commit pooled.
-
-    Index: ix_point_series_history; as `one_of_each_commit`. As plain rows, a tenth of the time of whole points.
-    """
-    if not series_ids:
-        return []
-    values = {
-        "series": statements.array_of(series_ids), "ordered_at": since.ordered_at, "commit": since.id,
-        "most": MOST_HISTORY_POINTS,
-    }  # fmt: skip
-    rows = await statements.rows(session, _SPARKS, values, binary=True)
-    return await one_of_each_commit(session, [*map(SparkPoint._make, rows)])
+    values = {"series": statements.array_of(series_ids), "commits": statements.array_of(commit_ids)}
+    found = []
+    for row in await statements.rows(session, _LINES, values, binary=True):
+        id_, workload, label, variant, *metric = row[_WIDTH:]
+        found.append(
+            LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading._make(row[:_WIDTH]))
+        )
+    return found
 
 
 async def failures_at(
@@ -309,32 +252,26 @@ async def failures_at(
     return [failed_case(row) for row in rows.all()]
 
 
-# Few of thousands of series change. Which do not stir at all is seen without an order, in half the time of putting the
-# points of all of them in order. At a commit then speaks whom `pooling` names: of counts the newest clean report, of ratios
-# the one with the most groups.
+# Few of thousands of series change. Those that do not are left out without an order, in half the time of putting the
+# readings of all of them in order.
 _CHANGED: LiteralString = """
-  WITH stirred AS (
-       SELECT point.series_id
-         FROM point
-         JOIN series ON series.id = point.series_id
-        WHERE point.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s
+  WITH varied AS (
+       SELECT reading.series_id
+         FROM reading
+         JOIN series ON series.id = reading.series_id
+        WHERE reading.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s
           AND (series.exact OR series.metric = 'time')
-        GROUP BY point.series_id, series.exact
-       HAVING CASE WHEN series.exact THEN max(point.value) != min(point.value)
-                   ELSE max(point.log_ratio) - min(point.log_ratio) > %(floor)s
+        GROUP BY reading.series_id, series.exact
+       HAVING CASE WHEN series.exact THEN max(reading.value) != min(reading.value)
+                   ELSE max(reading.log_ratio) - min(reading.log_ratio) > %(floor)s
               END),
-       said AS (
-       SELECT DISTINCT ON (series_id, point.ordered_at, commit_id)
-              series_id, point.ordered_at, commit_id, exact, point.value, point.log_ratio, point.low, point.high
-         FROM point
-         JOIN series ON series.id = point.series_id
-        WHERE commit_id = ANY (%(commits)s::bigint[]) AND series_id = ANY (ARRAY (SELECT series_id FROM stirred))
-        ORDER BY series_id, point.ordered_at, commit_id, point.quality = 'contaminated',
-              CASE WHEN NOT exact THEN coalesce(point.n, 0) END DESC, point.id DESC),
        followed AS (
-       SELECT *, lag(value) OVER history AS value_before, lag(log_ratio) OVER history AS log_ratio_before,
-              lag(low) OVER history AS low_before, lag(high) OVER history AS high_before
-         FROM said
+       SELECT reading.*, series.exact, lag(value) OVER history AS value_before,
+              lag(log_ratio) OVER history AS log_ratio_before, lag(low) OVER history AS low_before,
+              lag(high) OVER history AS high_before
+         FROM reading
+         JOIN series ON series.id = reading.series_id
+        WHERE commit_id = ANY (%(commits)s::bigint[]) AND series_id = ANY (ARRAY (SELECT series_id FROM varied))
        WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id))
 SELECT series_id
   FROM followed
@@ -353,8 +290,8 @@ async def changed_series(
 ) -> Sequence[int]:
     """Series that differ between two of some commits, newest first: a count that is another, or a ratio that moved.
 
-    A ratio moved where it is farther away than `floor` and than the interval of its change, as in `judging.likely`. The commits are of a project that was found.
-    Index: ix_point_commit_id_series_id, pk_series.
+    A ratio moved where it is farther away than `floor` and than the interval of its change, as in `judging.likely`. The
+    commits are of a project that was found. Index: pk_reading, pk_series.
     """
     values = {"commits": list(commit_ids), "machine": machine_id, "floor": floor, "most": MOST_CHANGED}
     return [series_id for (series_id,) in await statements.rows(session, _CHANGED, values)]

@@ -6,34 +6,41 @@ A page holds up to a thousand points: making and checking a model for each took 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pullback_service.readings.reading import Reading
 from pullback_service.series.finding import StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
 
 
 def plain_point(point: PooledPoint) -> dict[str, Any]:
-    """A `PointSummary`. Taken apart at once: reading one field after the other takes half as long again."""
-    ((ordered_at, _), commit, title, position, after_gap, value, spread, baseline, log_ratio, low, high, n, outcome,
-     quality, dirty, method, program_hash, reports, raw) = point  # fmt: skip
+    """A `PointSummary`."""
+    reading, commit, title, position, after_gap, reports, raw = point
     return {
         "commit": commit,
         "title": title,
-        "ordered_at": ordered_at,
+        "ordered_at": reading.ordered_at,
         "position": position,
         "after_gap": after_gap,
-        "value": value,
-        "spread": spread,
-        "baseline": baseline,
-        "log_ratio": log_ratio,
-        "low": low,
-        "high": high,
-        "n": n,
-        "outcome": outcome,
-        "quality": quality,
-        "dirty": dirty,
-        "method": method,
-        "program_hash": program_hash,
+        **plain_reading(reading),
         "report_ids": reports,
         "raw": [*map(RawPoint._asdict, raw)] or None,
+    }
+
+
+def plain_reading(reading: Reading) -> dict[str, Any]:
+    """The fields that points and cells of the matrix share."""
+    return {
+        "value": reading.value,
+        "spread": reading.spread,
+        "baseline": reading.baseline,
+        "log_ratio": reading.log_ratio,
+        "low": reading.low,
+        "high": reading.high,
+        "n": reading.n,
+        "outcome": reading.outcome,
+        "quality": reading.quality,
+        "dirty": reading.dirty,
+        "method": reading.method,
+        "program_hash": reading.program_hash,
     }
 
 

@@ -1,18 +1,15 @@
-"""Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
+"""Reading cases, series and readings. Pages and API share these; every function is bounded and names its index."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, bindparam, case, exists, func, lateral, select, true
+from sqlalchemy import ColumnElement, Row, Select, Subquery, Text, and_, bindparam, cast, exists, lateral, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
 from pullback_service import statements
 from pullback_service.commits import history
@@ -20,12 +17,13 @@ from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
-from pullback_service.readings.pooling import Spread, counting, point_spread, pooled_spread, pooled_value, speaker
+from pullback_service.readings.models import StoredReading
+from pullback_service.readings.queries import reports_behind
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.models import Failure
-from pullback_service.series.models import ROLLED_UP, Case, Point, Series
+from pullback_service.series.models import Case, Series
 
 MOST_MATRIX_POINTS = 50_000
-MOST_HISTORY_POINTS = 200_000
 MOST_FAILURES = 5_000
 MOST_WORKLOADS = 1_000
 LAST_UPLOADS = 20
@@ -63,14 +61,8 @@ class MachineFacts(NamedTuple):
 
 
 class MeasuredCell(NamedTuple):
-    """What one variant of a case gave for one metric at one commit on one machine, all its reports pooled.
+    """A reading with what its series and its commit are called. `report_ids` are the reports behind it, oldest first."""
 
-    `value` is in `unit`; `spread` is over processes, None for exact metrics. The ratio is natural-log variant/baseline,
-    None where nothing was paired. `report_ids` are all uploads behind the cell, newest last; `report_id` is the newest usable
-    one, which counted.
-    """
-
-    series_id: int
     case: CaseFacts
     machine: MachineFacts
     commit: CommitFacts
@@ -80,20 +72,8 @@ class MeasuredCell(NamedTuple):
     unit: str
     direction: str
     exact: bool
-    value: float
-    spread: Spread | None
-    baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    dirty: bool
-    method: str | None
-    program_hash: str | None
-    report_id: UUID
-    report_ids: tuple[UUID, ...]
+    reading: Reading
+    report_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +113,7 @@ async def latest_matrix(
     """Every variant and metric of every case of a project at the newest commit that has data for that case on that machine.
 
     Of a branch only its first parents count. Index: ix_series_project_id (or ix_case_workload and
-    uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_point_series_history per series,
+    uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_reading_series_history per series,
     on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
     of = _Narrowed(machines is not None, workloads is not None, metric is not None, branch_id is not None)
@@ -145,10 +125,11 @@ async def latest_matrix(
         "branch": branch_id,
     }
     values = {name: value for name, value in asked.items() if value is not None}
-    rows = await measured_points(session, _matrix_points(of), values)
+    rows = (await (await session.connection()).execute(_matrix_readings(of), values)).all()
     return Matrix(
         cells=sorted(
-            await pooled_cells(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
+            await cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
+            key=lambda cell: (cell.case.workload, cell.case.id),
         ),
         failures=[failed_case(row) for row in (await session.execute(_matrix_failures(of), values)).all()],
         complete=len(rows) <= MOST_MATRIX_POINTS,
@@ -207,28 +188,32 @@ class _Narrowed(NamedTuple):
 
 # Made once each: building them anew took 7 ms of every page with a matrix, and left 1,700 objects in cycles.
 @cache
-def _matrix_points(of: _Narrowed) -> Select[*tuple[Any, ...]]:
-    """The points of `latest_matrix`."""
+def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
+    """The readings of `latest_matrix`, as `cells_of` takes them."""
     known = _series_of(of)
     if of.metric:
         known = known.where(Series.metric == bindparam("metric"))
     newest = _newest_commit_of_cases(known.subquery("known"), of)
-    # Each series enters its own index: joined in one go, a planner may take all points of the commits and filter them.
-    newest_points = lateral(
-        select(Point)
-        .where(
-            Point.series_id == Series.id,
-            Point.ordered_at == newest.c.ordered_at,
-            Point.commit_id == newest.c.commit_id,
-        )
+    # Each series enters its own index: joined in one go, a planner may take all readings of the commits and filter them.
+    there = lateral(
+        select(*(_column(name) for name in Reading._fields))
+        .where(StoredReading.series_id == Series.id, StoredReading.commit_id == newest.c.commit_id)
         .offset(0)
     )
-    points = (
-        select_points(of=aliased(Point, newest_points), after=newest)
-        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, newest_points.c.id)
+    readings = (
+        select(there, *(getattr(Series, name) for name in _OF_SERIES))
+        .select_from(newest)
+        .join(Series, and_(Series.case_id == newest.c.case_id, Series.machine_id == newest.c.machine_id))
+        .join(there, true())
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
-    return points.where(Series.metric == bindparam("metric")) if of.metric else points
+    return readings.where(Series.metric == bindparam("metric")) if of.metric else readings
+
+
+def _column(name: str) -> ColumnElement[Any]:
+    column: ColumnElement[Any] = getattr(StoredReading, name)
+    return cast(column, Text).label(name) if name == "report_id" else column
 
 
 @cache
@@ -273,17 +258,17 @@ def _series_of(of: _Narrowed) -> Select[int, int, int]:
 
 
 def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
-    """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
+    """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a reading, for the given series."""
     newest = (
-        select(Point.ordered_at, Point.commit_id)
-        .where(Point.series_id == known.c.id)
-        .order_by(*history.newest_first(Point))
+        select(StoredReading.ordered_at, StoredReading.commit_id)
+        .where(StoredReading.series_id == known.c.id)
+        .order_by(*history.newest_first(StoredReading))
         .limit(1)
     )
     if of.branch:
         newest = newest.join(
             BranchCommit,
-            and_(BranchCommit.branch_id == bindparam("branch"), BranchCommit.commit_id == Point.commit_id),
+            and_(BranchCommit.branch_id == bindparam("branch"), BranchCommit.commit_id == StoredReading.commit_id),
         )
     newest_of_series = lateral(newest)
     return (
@@ -300,90 +285,8 @@ def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
     )
 
 
-class MeasuredPoint(NamedTuple):
-    """A point as `select_points` reads it, with what its series is."""
-
-    series_id: int
-    commit_id: int
-    report_id: UUID
-    value: float
-    process_values: Sequence[float] | None
-    process_count: int | None
-    process_low: float | None
-    process_q25: float | None
-    process_q75: float | None
-    process_high: float | None
-    baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    method: str | None
-    program_hash: str | None
-    case_id: int
-    machine_id: int
-    variant: str
-    variant_kind: str
-    metric: str
-    unit: str
-    direction: str
-    exact: bool
-
-
-def select_points(
-    *, spread: bool = True, of: type[Point] = Point, after: Subquery | None = None
-) -> Select[*tuple[Any, ...]]:
-    """Points with what their series are, for `measured_points`.
-
-    Without `spread` the values of processes are left where they are unless several points of a commit must be pooled.
-    `after` the newest commits of cases, points are those that `of` finds for each of their series.
-    """
-    together = func.count().over(partition_by=(of.series_id, of.commit_id))
-    columns = select(
-        of.series_id,
-        of.commit_id,
-        of.report_id,
-        of.value,
-        of.process_values if spread else case((together > 1, of.process_values)).label("process_values"),
-        *(getattr(of, column.key) for column in ROLLED_UP),
-        of.baseline,
-        of.log_ratio,
-        of.low,
-        of.high,
-        of.n,
-        of.outcome,
-        of.quality,
-        of.method,
-        of.program_hash,
-        Series.case_id,
-        Series.machine_id,
-        Series.variant,
-        Series.variant_kind,
-        Series.metric,
-        Series.unit,
-        Series.direction,
-        Series.exact,
-    )
-    if after is None:
-        return columns.select_from(of).join(Series, Series.id == of.series_id)
-    return (
-        columns.select_from(after)
-        .join(Series, and_(Series.case_id == after.c.case_id, Series.machine_id == after.c.machine_id))
-        .join(of, true())
-    )
-
-
-async def measured_points(
-    session: AsyncSession, statement: Select[*tuple[Any, ...]], values: Mapping[str, Any] | None = None
-) -> list[MeasuredPoint]:
-    """The points of a statement of `select_points`, with the values that it names.
-
-    Past the session, whose loading takes longer than reading them, and its rule of what callers see: points are asked for
-    by a project, a case or a series that was found where the rule is.
-    """
-    return [*map(MeasuredPoint._make, (await (await session.connection()).execute(statement, values)).all())]
+_OF_SERIES = ("case_id", "machine_id", "variant", "variant_kind", "metric", "unit", "direction", "exact")
+_WIDTH = len(Reading._fields)
 
 
 def select_failures() -> Select[Failure, Case, Commit, Machine]:
@@ -397,50 +300,25 @@ def select_failures() -> Select[Failure, Case, Commit, Machine]:
     )
 
 
-async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> list[MeasuredCell]:
-    """One cell per series and commit; the rows of one cell stand together, oldest report first.
+async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[MeasuredCell]:
+    """Readings with the columns of their series, as cells.
 
-    What many cells share (cases, commits, machines, reports) is read once each. Index: pk_case, pk_commit, pk_machine,
-    pk_report.
+    What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine; as
+    `reports_behind`.
     """
-    cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, {row.case_id for row in rows})}
-    commits = {commit.id: commit for commit in await commits_of_ids(session, {row.commit_id for row in rows})}
-    machines = {
-        row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, {r.machine_id for r in rows})
-    }
-    dirty = {row[0] for row in await _of_ids(session, _DIRTY, {row.report_id for row in rows})}
+    readings = [Reading._make(row[:_WIDTH]) for row in rows]
+    case_ids, machine_ids = {row[_WIDTH] for row in rows}, {row[_WIDTH + 1] for row in rows}
+    cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, case_ids)}
+    commits = {commit.id: commit for commit in await commits_of_ids(session, {each.commit_id for each in readings})}
+    machines = {row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, machine_ids)}
+    reports = await reports_behind(session, readings)
     cells = []
-    for _, group in groupby(rows, key=itemgetter(0, 1)):
-        points = list(group)
-        alone = len(points) == 1
-        spoken = points[0] if alone else speaker(points)
+    for reading, row in zip(readings, rows, strict=True):
+        case_id, machine_id, variant, kind, metric, unit, direction, exact = row[_WIDTH:]
+        case, machine, commit = cases[case_id], machines[machine_id], commits[reading.commit_id]
+        behind = reports[reading[:2]]
         cells.append(
-            MeasuredCell(
-                spoken.series_id,
-                cases[spoken.case_id],
-                machines[spoken.machine_id],
-                commits[spoken.commit_id],
-                spoken.variant,
-                spoken.variant_kind,
-                spoken.metric,
-                spoken.unit,
-                spoken.direction,
-                spoken.exact,
-                spoken.value if alone else pooled_value(points),
-                point_spread(spoken) if alone else pooled_spread(points),
-                spoken.baseline,
-                spoken.log_ratio,
-                spoken.low,
-                spoken.high,
-                spoken.n,
-                spoken.outcome,
-                spoken.quality,
-                bool(dirty) and any(point.report_id in dirty for point in points),
-                spoken.method,
-                spoken.program_hash,
-                spoken.report_id if alone else counting(points).report_id,
-                (spoken.report_id,) if alone else tuple(point.report_id for point in points),
-            )
+            MeasuredCell(case, machine, commit, variant, kind, metric, unit, direction, exact, reading, behind)
         )
     return cells
 
@@ -453,7 +331,6 @@ SELECT id, sha, title, author, branch, authored_at, ordered_at
  ORDER BY ordered_at, id
 """
 _MACHINES = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s)"
-_DIRTY = "SELECT id FROM report WHERE id = ANY (%(ids)s) AND dirty"
 
 
 async def _of_ids(session: AsyncSession, statement: LiteralString, ids: Collection[Any]) -> list[tuple[Any, ...]]:

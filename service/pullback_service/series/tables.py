@@ -6,6 +6,7 @@ from math import exp
 from typing import TypeVar
 
 from pullback_service.exports.tables import Column, Table, written
+from pullback_service.readings.reading import Reading
 from pullback_service.series.finding import Facets, StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
 
@@ -21,9 +22,9 @@ class ExportedPoint:
     raw: RawPoint | None = None
 
     @property
-    def numbers(self) -> PooledPoint | RawPoint:
+    def numbers(self) -> Reading | RawPoint:
         """Where the numbers come from."""
-        return self.point if self.raw is None else self.raw
+        return self.point.reading if self.raw is None else self.raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ FACETS: Table[FacetRow] = Table(
 _COMMIT: Sequence[Column[ExportedPoint]] = [
     Column("commit", "text", lambda row: row.point.commit),
     Column("title", "text", lambda row: row.point.title),
-    Column("ordered_at", "time", lambda row: row.point.place[0]),
+    Column("ordered_at", "time", lambda row: row.point.reading.ordered_at),
     Column("position", "integer", lambda row: row.point.position),
 ]
 _RATIO: Sequence[Column[ExportedPoint]] = [
@@ -95,23 +96,23 @@ _RATIO: Sequence[Column[ExportedPoint]] = [
     Column("outcome", "text", lambda row: row.numbers.outcome),
     Column("quality", "text", lambda row: row.numbers.quality),
     Column("dirty", "flag", lambda row: row.numbers.dirty),
-    Column("method", "text", lambda row: row.point.method),
-    Column("program_hash", "text", lambda row: row.point.program_hash),
+    Column("method", "text", lambda row: row.point.reading.method),
+    Column("program_hash", "text", lambda row: row.point.reading.program_hash),
 ]
 POINTS: Table[ExportedPoint] = Table(
     "points",
     [
         *series_columns(_of_point),
         *_COMMIT,
-        Column("value", "number", lambda row: row.point.value),
-        Column("processes", "integer", lambda row: row.point.spread.n if row.point.spread else None),
-        Column("smallest", "number", lambda row: row.point.spread.low if row.point.spread else None),
-        Column("q25", "number", lambda row: row.point.spread.q25 if row.point.spread else None),
-        Column("q75", "number", lambda row: row.point.spread.q75 if row.point.spread else None),
-        Column("largest", "number", lambda row: row.point.spread.high if row.point.spread else None),
-        Column("baseline", "text", lambda row: row.point.baseline),
+        Column("value", "number", lambda row: row.point.reading.value),
+        Column("processes", "integer", lambda row: row.point.reading.process_count),
+        Column("smallest", "number", lambda row: row.point.reading.process_low),
+        Column("q25", "number", lambda row: row.point.reading.process_q25),
+        Column("q75", "number", lambda row: row.point.reading.process_q75),
+        Column("largest", "number", lambda row: row.point.reading.process_high),
+        Column("baseline", "text", lambda row: row.point.reading.baseline),
         *_RATIO,
-        Column("reports", "integer", lambda row: len(row.point.reports)),
+        Column("reports", "integer", lambda row: row.point.reading.reports),
     ],
 )
 """One row for each series and commit, its reports pooled."""

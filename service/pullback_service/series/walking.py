@@ -41,7 +41,7 @@ async def points_of_series(
         )
         found += [(stored, point) for point in points]
         if more and points:
-            return found, (stored.series.id, points[-1].place)
+            return found, (stored.series.id, points[-1].reading.place)
         if len(found) == limit:
-            return found, (stored.series.id, points[-1].place if points else after)
+            return found, (stored.series.id, points[-1].reading.place if points else after)
     return found, (rows[SERIES_AT_ONCE].series.id, None) if len(rows) > SERIES_AT_ONCE else None

@@ -3,13 +3,22 @@
 Mixed reports of two branches: counted alike or not, by other methods and software, disturbed, in part, failed, twice.
 """
 
+import csv
+import io
 import random
+import re
 import uuid
+from html import unescape
 from urllib.parse import quote
 
 import httpx
 import pytest
+from rich.console import Console
 from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
+
+from pullback_runners.measurement.outcomes import exact_log_ratio, exact_outcome, margins, noisy_outcome
+from pullback_runners.measurement.statistics import RatioEstimate
+from pullback_runners.report.comparison_table import comparison_table
 
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
 PARENTS = {0: None, 1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 5, 7: 4}
@@ -63,6 +72,115 @@ def send(client, *reports):
 def ancestors(place):
     while (place := PARENTS[place]) is not None:
         yield place
+
+
+def compared_report(chance, project):
+    """What `pullback compare` writes of two commits: outcomes by the runner's own rule, on a quiet or a busy machine."""
+    report = made_report(1, project=project, cases=CASES)
+    report |= {"id": str(uuid.uuid4()), "reference": made_report(0, project=project, cases=())["commit"]}
+    report["harness"] |= {"quality": chance.choice(["clean", "contaminated"]), "complete": True, "contamination": []}
+    floor, suite_says_same = chance.choice([None, 0.002, 0.03]), chance.random() < 0.5
+    limits = margins(floor)
+    for case in report["cases"]:
+        counts = {
+            v["variant"]: v["metrics"]["array_bytes"]["value"]
+            for v in case["variants"]
+            if "array_bytes" in v["metrics"]
+        }
+        case |= {"variants": [], "paired": []}
+        for variant, count in counts.items():
+            row = {"case": case["case"], "variant": variant, "reference": SHAS[0], "candidate": SHAS[1]}
+            ratio, doubt = chance.gauss(0, 0.04), chance.choice([0.003, 0.02, 0.2])
+            before = chance.choice([count, count, count // 2])
+            estimate = RatioEstimate(ratio, ratio - doubt, ratio + doubt, 20)
+            report["comparisons"] += [
+                row | {
+                    "metric": "time", "log_ratio": ratio, "low": estimate.low, "high": estimate.high, "n": 20,
+                    "outcome": noisy_outcome(estimate, limits, may_say_same=suite_says_same),
+                    "claim": limits.claim, "margin": limits.same, "margin_is_provisional": limits.is_provisional,
+                },
+                row | {
+                    "metric": "array_bytes", "log_ratio": exact_log_ratio(count, before), "low": None, "high": None, "n": None,
+                    "values": [before, count], "outcome": exact_outcome(count, before),
+                },
+            ]  # fmt: skip
+    return report
+
+
+def measured_report(place, compared):
+    """What a run of one of two compared commits writes: the same series, with the same counts."""
+    report = made_report(place, project=compared["project"])
+    report["harness"]["quality"] = "clean"
+    counts = {
+        (name_of(row["case"]), row["variant"]): row["values"][place]
+        for row in compared["comparisons"]
+        if row["metric"] == "array_bytes"
+    }
+    for case in report["cases"]:
+        case["variants"] = [
+            v for v in case["variants"] if (name_of(case["case"]), v["variant"]) in counts and v["metrics"]
+        ]
+        for variant in case["variants"]:
+            metrics = variant["metrics"]
+            metrics["array_bytes"]["value"] = counts[name_of(case["case"]), variant["variant"]]
+            variant["metrics"] = {"time": metrics["time"], "array_bytes": metrics["array_bytes"]}
+        present = {variant["variant"] for variant in case["variants"]}
+        case["paired"] = [pair for pair in case["paired"] if pair["variant"] in present]
+    return report
+
+
+def in_the_terminal(report):
+    """The outcome of every series that the table of `pullback compare` shows."""
+    console = Console(width=300, file=io.StringIO(), color_system=None)
+    console.print(comparison_table(report))
+    found = {}
+    for line in console.file.getvalue().splitlines()[1:]:
+        case, variant, time, *memory = re.split(r" {2,}", line.strip())
+        words = re.sub(r"[0-9.]+x |within .*|\(.*", "", time).strip()
+        found[case, variant, "time"] = words.replace(" ", "_")
+        before, after = (memory[0] != "equal" and re.findall(r"[0-9.]+ [KM]?i?B", memory[0])) or (None, None)
+        found[case, variant, "array_bytes"] = "equal" if before is None else "more" if "(2" in memory[0] else "less"
+        assert before != after or before is None
+    return found
+
+
+def name_of(case):
+    params = ",".join(f"{name}={value}" for name, value in case["params"].items())
+    return f"{case['workload']}[{params},{case['dtype']},{case['device']}]"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_terminal_api_page_csv_markdown_and_feed_say_the_same_of_a_comparison(client, seed):
+    chance, project = random.Random(seed), f"compared-{seed}"
+    report = compared_report(chance, project)
+    terminal = in_the_terminal(report)
+    assert len(terminal) == len(report["comparisons"])
+    send(client, *chance.sample([report, measured_report(0, report), measured_report(1, report)], 3))
+    asked = {"base": SHAS[0], "head": SHAS[1]}
+    items = client.get("/api/v1/comparisons", params={"project": project, **asked}).raise_for_status().json()["items"]
+    assert {(name_of(row["case"]), row["variant"], row["metric"]): row["outcome"] for row in items} == terminal
+    path = f"/projects/{project}/compare"
+    rows = csv.DictReader(io.StringIO(client.get(f"{path}.csv", params={**asked, "show": "all"}).text))
+    assert {(row["case"], row["variant"], row["metric"]): row["outcome"] for row in rows} == terminal
+    view = client.get(f"{path}.json", params={**asked, "show": "all"}).raise_for_status().json()
+    marks = {(row["case"], row["variant"], row["metric"]): row["mark"] for row in view["rows"]}
+    shown = {(row["case"], row["variant"], row["metric"]): row["outcome"] for row in view["rows"]}
+    assert shown == terminal
+    page = client.get(path, params={**asked, "show": "all"}, headers={"accept": "text/html"}).text
+    spoken = [
+        re.sub(r"<.*", "", unescape(cell)).split(",")[0].strip()
+        for cell in re.findall(r'<td class="why">(.*?)</td>', page, re.DOTALL)
+    ]
+    assert sorted(spoken) == sorted(outcome.replace("_", " ") for outcome in terminal.values())
+    lines = client.get(f"{path}.md", params={**asked, "show": "all"}).text.splitlines()
+    table = [line.split(" | ") for line in lines if line.startswith("| ") and "[" in line]
+    assert len(table) == len(terminal)
+    assert sorted(line[0].removeprefix("|").strip() for line in table) == sorted(mark for mark in marks.values())
+    feed = client.get(f"/projects/{project}/feed.atom").text
+    titles = [title.partition(":")[0].split(" ", 1) for title in re.findall(r"<title>(. .*?)</title>", feed)]
+    told = {(mark, variant) for mark, variants in titles for variant in variants.split(", ")}
+    said = {(marks[key], key[1]) for key, outcome in terminal.items() if outcome not in {"ambiguous", "same", "equal"}}
+    assert told == said
 
 
 def expected(client, project, place):

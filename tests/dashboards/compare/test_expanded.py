@@ -21,12 +21,9 @@ def shown(before, after):
 
 
 def point(commit, value, ratio=None):
-    blank = dict.fromkeys(("title", "position", "after_gap", "spread", "n", "outcome", "method", "program_hash"))
-    bounds = {"low": ratio - 0.1, "high": ratio + 0.1} if ratio is not None else {"low": None, "high": None}
-    return PooledPoint(
-        place=(None, 1), commit=commit, value=value, log_ratio=ratio, baseline="unfused" if ratio else None,
-        quality="clean", dirty=False, reports=(), **blank, **bounds,
-    )  # fmt: skip
+    numbers = {} if ratio is None else {"log_ratio": ratio, "low": ratio - 0.1, "high": ratio + 0.1}
+    measured = reading(value, baseline="unfused" if ratio else None, **numbers)
+    return PooledPoint(measured, commit, title=None, position=None, after_gap=None, reports=())
 
 
 def test_an_open_row_shows_history_groups_and_processes():

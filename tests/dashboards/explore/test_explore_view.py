@@ -1,39 +1,18 @@
 """Explored series: small multiples on one axis of commits, and names that tell just enough."""
 
 import math
-from datetime import UTC, datetime, timedelta
+
+from tests.service.readings.making import mark
 
 from pullback_dashboards.explore.view import MOST_CURVES, Found, charts_of, rows_of
 from pullback_service.machines.models import Machine
+from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries
 from pullback_service.series.models import Case, Series
-from pullback_service.series.windows import PooledPoint
-
-START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def point(place, value, ratio=None):
-    low, high = (None, None) if ratio is None else (ratio - 0.01, ratio + 0.01)
-    return PooledPoint(
-        place=(START + timedelta(days=place), place),
-        commit=f"{place:040x}",
-        title=None,
-        position=None,
-        after_gap=None,
-        value=value,
-        spread=None,
-        baseline="unfused",
-        log_ratio=ratio,
-        low=low,
-        high=high,
-        n=20,
-        outcome=None if ratio is None else "faster",
-        quality="clean",
-        dirty=False,
-        method=None,
-        program_hash=None,
-        reports=(),
-    )
+    return DrawnPoint(mark(value, place, ratio), f"{place:040x}")
 
 
 def found(variant="fused", *, metric="time", machine="lab", n=8, workload="dense", points=None):

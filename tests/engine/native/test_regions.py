@@ -280,3 +280,35 @@ def test_the_page_says_all_that_fell_back():
     (calls,) = (line for line in plan.explain().splitlines() if line.startswith("calls"))
     assert all(reason in calls for reason in plan.summary()["fallbacks"])
     assert len(plan.summary()["fallbacks"]) > 1
+
+
+#: Programs of a matrix and a Python number, of which some parts have no native form.
+OF_NUMBERS = {
+    "a mask first": lambda x, t: (x > t, np.where(x > t, x, t), np.linalg.det(x)),
+    "positions first": lambda x, t: (np.searchsorted(np.sort(x.ravel()), t), x * t, np.linalg.det(x)),
+    "whole numbers": lambda x, t: (np.arange(5) > t, np.arange(5) * t, x * t, np.linalg.det(x)),
+    "a loop": lambda x, t: (
+        pb.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, np.where(s[1] > t, s[1] * t, s[1] + t)), (0, x))[1],
+        np.linalg.det(x),
+    ),
+    "a gradient": lambda x, t: pb.grad(
+        lambda y: np.linalg.det(y + np.where(y > t, y, 0)) * np.sum(np.where(y > t, y, t))
+    )(x),
+}
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("number", [0.3, 2, True], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_number_keeps_its_dtype_between_native_parts(name, dtype, number, tier):
+    x = np.random.default_rng(0).normal(size=(5, 5)).astype(dtype)
+    expected = pb.compile(OF_NUMBERS[name], tier="unfused")(x, number)
+    if name != "a gradient":
+        for ours, numpys in zip(expected[:2], OF_NUMBERS[name](x, number)[:2], strict=True):
+            np.testing.assert_array_equal(ours, numpys)
+    plan = pb.compile(OF_NUMBERS[name], tier=tier)
+    for _ in range(2):
+        for ours, wanted in zip(plan(x, number), expected, strict=True):
+            assert np.asarray(ours).dtype == np.asarray(wanted).dtype
+            np.testing.assert_allclose(ours, wanted, rtol=1e-4 if dtype == "f4" else 1e-10)

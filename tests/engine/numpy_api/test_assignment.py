@@ -374,3 +374,46 @@ def test_a_reshape_of_an_array_that_is_not_in_c_order_is_refused_beside_a_store(
     assert pb.grad(function)(X)[0, 0] == 0.0
     with pytest.raises(TracingError, match="C order"):
         pb.grad(function)(np.asfortranarray(X))
+
+
+NOT_IN_C_ORDER = {
+    "copy": lambda x: x.copy(order="F"),
+    "copy of a transpose": lambda x: np.copy(x.T),
+    "zeros after a transpose": lambda x: np.zeros_like(x.T),
+    "elementwise": lambda x: np.exp(x.T) + 1,
+    "two operands": lambda x: np.where(x.T > 0, x.T, 0.0),
+    "joined": lambda x: np.concatenate([x.T, x.T]),
+    "cast": lambda x: x.T.astype(np.float32),
+}
+IN_C_ORDER = {
+    "copy of a transpose": lambda x: x.T.copy(),
+    "product": lambda x: x.T @ x,
+    "zeros": np.zeros_like,
+    "axes of length one": lambda x: np.exp(x[:1].T),
+    "flipped": lambda x: np.exp(x[::-1]),
+}
+
+
+def stored_beside_a_reshape(make, order="C"):
+    def function(x):
+        y = make(x)
+        line = y.ravel(order=order)
+        line[0] = 100.0
+        return np.sum(y * np.arange(y.size).reshape(y.shape)) + y[0, 0]
+
+    return function
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("name", NOT_IN_C_ORDER)
+def test_whether_a_reshape_is_a_view_is_refused_where_numpy_keeps_the_order_of_a_transpose(name, tier):
+    function = stored_beside_a_reshape(NOT_IN_C_ORDER[name])
+    with pytest.raises(TracingError, match="C order"):
+        pb.compile(pb.value_and_grad(function), tier=tier)(X)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("name", IN_C_ORDER)
+def test_a_reshape_of_what_numpy_lays_out_in_c_order_is_a_view(name, tier):
+    function = stored_beside_a_reshape(IN_C_ORDER[name])
+    np.testing.assert_allclose(pb.compile(function, tier=tier)(X), function(X), rtol=1e-12)

@@ -60,7 +60,7 @@ async def test_reports_at_one_commit_are_one_place(client, measured, session):
 
 
 async def test_only_the_newest_commits_are_shown(client, measured, session, monkeypatch):
-    monkeypatch.setattr(detecting, "MOST_POINTS", 2)
+    monkeypatch.setattr(detecting, "MOST_COMMITS", 2)
     monkeypatch.setattr(detecting, "SERIES_AT_ONCE", 1)
     for number in (1, 2, 3):
         last = await upload(client, measured(number, [float(number)]))

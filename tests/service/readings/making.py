@@ -1,10 +1,10 @@
 """Readings of any kind, for tests of what is made of them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from pullback_service.readings.pooling import MeasuredPoint, pool
-from pullback_service.readings.reading import reading_of
+from pullback_service.readings.reading import Mark, reading_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -14,3 +14,10 @@ def reading(value, processes=None, *, quality="clean", **changes):
     pooled = pool([MeasuredPoint(value, processes)])
     made = reading_of(1, 1, NOW, UUID(int=1), 1, pooled)
     return made._replace(value=value, quality=quality, **changes)
+
+
+def mark(value, place=0, log_ratio=None, *, outcome="faster"):
+    """A reading of a chart, at a commit so many days after the first; ratios with an interval of two hundredths."""
+    low, high = (None, None) if log_ratio is None else (log_ratio - 0.01, log_ratio + 0.01)
+    ordered_at = NOW + timedelta(days=place)
+    return Mark(1, ordered_at, place, value, log_ratio, low, high, None if log_ratio is None else outcome)

@@ -31,7 +31,7 @@ async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload=
 async def drawn(session, found):
     """The points of a history with the series that they are of."""
     series = {one.id: one for one in await session.scalars(select(Series))}
-    return [(series[point.series_id], point) for point in found.points]
+    return [(series[point.series_id], point) for point in found.readings]
 
 
 async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
@@ -39,7 +39,7 @@ async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (4, 5, 6)]
     assert {series.metric for series, _ in await drawn(session, found)} == {"time", "array_bytes"}
-    assert {point.commit_id for point in found.points} == {commit.id for commit in found.commits}
+    assert {point.commit_id for point in found.readings} == {commit.id for commit in found.commits}
     assert not found.thinned
 
 
@@ -52,7 +52,7 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (2, 3, 4)]
     second, _, fourth = (commit.id for commit in found.commits)
-    assert [point.commit_id for point in found.points] == [second, fourth] * 4
+    assert [point.commit_id for point in found.readings] == [second, fourth] * 4
     (failure,) = found.failures
     assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
     with pytest.raises(NotFoundError, match="'nothing'"):
@@ -73,7 +73,7 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     peak = next(point for point in fused if point.log_ratio == pytest.approx(0.7))
     followed = found.before[peak.series_id, peak.commit_id]
     assert followed.log_ratio == pytest.approx(ratios[19])
-    assert str(followed.report_id) == uploads[19]["id"]
+    assert followed.report_id == uploads[19]["id"]
 
 
 async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, reports, session, monkeypatch):
@@ -136,7 +136,7 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, countin
         160,
     )
     assert change.commit_id == found.commits[-1].id
-    assert [str(report) for report in change.reports] == [uploads[1]["id"], uploads[2]["id"]]
+    assert [*change.reports] == [uploads[1]["id"], uploads[2]["id"]]
 
 
 async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
@@ -146,7 +146,7 @@ async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one
     found = await asked(session, metrics=("array_bytes",))
     (change,) = found.changes
     assert (change.before, change.value, change.commit_id) == (100, 170, found.commits[1].id)
-    assert [str(report) for report in change.reports] == [clean[0]["id"], clean[2]["id"]]
+    assert [*change.reports] == [clean[0]["id"], clean[2]["id"]]
     fused = [point.value for series, point in await drawn(session, found) if series.variant == "fused"]
     assert fused == [100, 170, 170, 170]  # as the curve says
 
@@ -166,29 +166,21 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
 
 
 async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports, session):
-    """The page's own reading of points pools as the one for programs does: values of processes, and who speaks."""
+    """The page's readings are those that everybody reads, of all reports pooled."""
     ratios = {1: (-0.3, -0.2, -0.25), 2: (-0.1,)}
     for number, of_commit in ratios.items():
         await upload(client, *(reports.report(number, cases=[reports.case(log_ratio=ratio)]) for ratio in of_commit))
     noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="contaminated")
     await upload(client, noisy)
     found = await asked(session)
-    series = [point.series_id for point in found.points]
-    cells = {
-        (cell.series_id, cell.commit.id): cell
-        for cell in await lines_of(session, series, [commit.id for commit in found.commits])
-    }
-    assert {(point.series_id, point.commit_id) for point in found.points} == set(cells)
-    for point in found.points:
-        cell = cells[point.series_id, point.commit_id]
-        assert (point.value, point.log_ratio, point.low, point.high) == (
-            cell.value,
-            cell.log_ratio,
-            cell.low,
-            cell.high,
-        )
-        assert (point.n, point.outcome, point.quality, point.dirty) == (cell.n, cell.outcome, cell.quality, cell.dirty)
-        assert point.report_id == str(cell.report_id)
+    series = {reading.series_id for reading in found.readings}
+    cells = await lines_of(session, series, [commit.id for commit in found.commits])
+    assert set(found.readings) == {cell.reading for cell in cells}
+    fused = [reading for one, reading in await drawn(session, found) if (one.variant, one.metric) == ("fused", "time")]
+    assert [(reading.log_ratio, reading.quality, reading.reports) for reading in fused] == [
+        (-0.25, "clean", 3),
+        (-0.1, "clean", 2),
+    ]
 
 
 async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(client, counting, session):
@@ -203,9 +195,9 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
         if (series.variant, series.metric) == ("fused", "array_bytes")
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
-    ids = {point.series_id for point in found.points}
+    ids = {point.series_id for point in found.readings}
     cells = await lines_of(session, ids, [commit.id for commit in found.commits])
-    assert {(str(cell.report_id), cell.commit.id) for cell in cells} == {
+    assert {(cell.reading.report_id, cell.reading.commit_id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),
     }
@@ -224,7 +216,7 @@ async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all
     assert found.thinned
     series = next(series for series, _ in await drawn(session, found) if series.variant == "fused")
     followed = found.before[series.id, found.commits[1].id]
-    assert (followed.value, str(followed.report_id)) == (110, several[1]["id"])
+    assert (followed.value, followed.report_id) == (110, several[1]["id"])
 
 
 async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, reports, session):

@@ -3,7 +3,8 @@
 import pytest
 
 from pullback_service.ids import SeriesId
-from pullback_service.series.drawing import newest_marks
+from pullback_service.readings.reading import Mark
+from pullback_service.series.drawing import drawn_points
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.windows import Window, marks_in
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("last", [1, 3, 100])
-async def test_the_newest_marks_of_many_series_are_those_of_each(client, reports, session, last):
+async def test_the_drawn_points_of_many_series_are_those_of_each(client, reports, session, last):
     for number in range(1, 2 * FEWEST_MARKS):
         report = reports.report(number)
         report["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [0.1 * (number % 7 + 1)]
@@ -21,12 +22,13 @@ async def test_the_newest_marks_of_many_series_are_those_of_each(client, reports
     twice["cases"][0]["paired"] = []
     assert (await client.post("/api/v1/reports", json=twice)).status_code == 201
     ids = [SeriesId(series["id"]) for series in (await client.get("/api/v1/series")).json()["items"]]
-    found = await newest_marks(session, [*ids, SeriesId(10**6)], last=last, at_most=FEWEST_MARKS)
+    found = await drawn_points(session, [*ids, SeriesId(10**6)], last=last, at_most=FEWEST_MARKS)
     assert found.pop(SeriesId(10**6)) == []
     for id_ in ids:
         each, _ = await marks_in(session, id_, Window(last=last), at_most=FEWEST_MARKS)
-        names = ("place", "commit", "value", "log_ratio", "low", "high", "outcome")
-        assert [tuple(mark) for mark in found[id_]] == [tuple(getattr(mark, name) for name in names) for mark in each]
+        names = Mark._fields
+        assert [mark for mark, _ in found[id_]] == [tuple(getattr(one.reading, name) for name in names) for one in each]
+        assert [commit for _, commit in found[id_]] == [one.commit for one in each]
         assert len(each) == min(last, len(each))
     assert any(len(found[id_]) > 1 for id_ in ids) == (last > 1)
 
@@ -40,5 +42,5 @@ async def test_the_oldest_mark_is_of_all_reports_of_its_commit(client, reports, 
     chosen = {"metric": "time", "variant": "fused"}
     (series,) = (await client.get("/api/v1/series", params=chosen)).json()["items"]
     id_ = SeriesId(series["id"])
-    drawn = (await newest_marks(session, [id_], last=last, at_most=FEWEST_MARKS))[id_]
-    assert [mark.value for mark in drawn] == [0.6] * last
+    drawn = (await drawn_points(session, [id_], last=last, at_most=FEWEST_MARKS))[id_]
+    assert [mark.value for mark, _ in drawn] == [0.6] * last

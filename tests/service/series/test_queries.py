@@ -45,9 +45,12 @@ async def test_a_cell_says_everything_about_itself(client, reports, session):
     assert cell.case.label == "dense_bias_act[n=100,act=tanh,f4,cpu]"
     assert cell.case.params == {"n": 100, "act": "tanh"}
     assert (cell.unit, cell.direction, cell.exact, cell.variant_kind) == ("s", "smaller", False, "tier")
-    assert (cell.value, cell.spread.n, cell.spread.low, cell.spread.high) == (0.6, 3, 0.5, 0.7)
-    assert (cell.baseline, cell.log_ratio, cell.low, cell.high, cell.n) == ("unfused", -0.5, -0.51, -0.49, 20)
-    assert (cell.outcome, cell.quality, cell.dirty) == ("faster", "clean", False)
+    reading = cell.reading
+    assert (reading.value, reading.spread.n, reading.spread.low, reading.spread.high) == (0.6, 3, 0.5, 0.7)
+    assert (reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n) == (
+        "unfused", -0.5, -0.51, -0.49, 20,
+    )  # fmt: skip
+    assert (reading.outcome, reading.quality, reading.dirty) == ("faster", "clean", False)
     assert (cell.machine.name, cell.commit.title) == ("box", "Change 1")
 
 
@@ -56,9 +59,9 @@ async def test_several_reports_at_one_commit_are_one_cell(client, reports, sessi
     matrix = await queries.latest_matrix(session, await project_id(session))
     cell = times(matrix.cells)["dense_bias_act"]
     assert len(matrix.cells) == 4
-    assert cell.spread.n == 9
+    assert cell.reading.spread.n == 9
     assert len(cell.report_ids) == 3
-    assert cell.quality == "clean"
+    assert cell.reading.quality == "clean"
 
 
 async def test_machines_stay_apart_and_one_can_be_asked_for(client, reports, session):
@@ -101,10 +104,10 @@ async def test_a_matrix_takes_a_fixed_number_of_statements(client, reports, sess
     here = await project_id(session)
     async with count_statements() as statements:
         await queries.latest_matrix(session, here)
-    assert len(statements) == 6  # points, failures, and the cases, commits, machines and dirty reports of them
+    assert len(statements) == 5  # readings, failures, and the cases, commits and machines of them
 
 
-async def test_the_newest_point_of_a_series_is_found_by_its_index(client, reports, session):
+async def test_the_newest_reading_of_a_series_is_found_by_its_index(client, reports, session):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))
     await session.execute(text("ANALYZE"))
@@ -112,11 +115,11 @@ async def test_the_newest_point_of_a_series_is_found_by_its_index(client, report
         await session.scalars(
             text(
                 "EXPLAIN SELECT p.ordered_at, p.commit_id FROM series s CROSS JOIN LATERAL (SELECT ordered_at, "
-                "commit_id FROM point WHERE series_id = s.id ORDER BY ordered_at DESC, commit_id DESC LIMIT 1) p"
+                "commit_id FROM reading WHERE series_id = s.id ORDER BY ordered_at DESC, commit_id DESC LIMIT 1) p"
             )
         )
     )
-    assert "ix_point_series_history" in plan
+    assert "ix_reading_series_history" in plan
     assert "Sort" not in plan
 
 

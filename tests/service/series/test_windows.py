@@ -91,19 +91,15 @@ async def test_reports_of_one_commit_are_one_point(upload, reports, points):
     assert [raw["report_id"] for raw in point["raw"]] == point["report_ids"]
 
 
-async def test_many_reports_of_a_commit_make_a_page_shorter_and_hide_nothing(upload, reports, points, monkeypatch):
+async def test_many_reports_of_a_commit_hide_no_other_commit(upload, reports, points):
     await upload(*(reports.report(number) for number in (1, 1, 2, 2, 2, 2, 3)))
-    for spare, most in ((0, 5_000), (1, 5_000), (0, 3), (1, 2), (20, 5_000)):
-        monkeypatch.setattr("pullback_service.series.windows.SPARE_ROWS", spare)
-        monkeypatch.setattr("pullback_service.series.windows.MOST_REPORTS_OF_A_PAGE", most)
-        page = await points(limit=2)
-        seen = page["items"]
-        while page["next"]:
-            page = await points(limit=2, cursor=page["next"])
-            seen += page["items"]
-        assert numbers({"items": seen}) == [1, 2, 3]
-        if most > 4:
-            assert [len(point["report_ids"]) for point in seen] == [2, 4, 1]
+    page = await points(limit=2)
+    seen = page["items"]
+    while page["next"]:
+        page = await points(limit=2, cursor=page["next"])
+        seen += page["items"]
+    assert numbers({"items": seen}) == [1, 2, 3]
+    assert [len(point["report_ids"]) for point in seen] == [2, 4, 1]
 
 
 async def test_marks_keep_extremes_of_values_and_ratios(upload, reports, points):

@@ -41,6 +41,8 @@ _LARGEST_FUNCTION_ALONE = 64
 class Region(Primitive):
     """Native nodes as one node of a graph that the interpreter runs."""
 
+    keeps_dtypes = True
+
     def __init__(self, graph: Graph, number: int) -> None:  # no row of the rule table: it is made for one graph
         self.name = f"native{number}"
         self.graph = graph

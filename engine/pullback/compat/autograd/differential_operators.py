@@ -183,7 +183,7 @@ def _one_number(ans: Any, operator: str) -> VSpace:
     space = vspace(ans)
     if space.size != 1:
         raise TypeError(
-            f"{operator} needs a function that returns one real number, this one returned {space}; "
+            f"{operator} needs a function that returns one real number, this one returned {'None' if ans is None else space}; "
             "use jacobian, elementwise_grad or holomorphic_grad"
         )
     return space

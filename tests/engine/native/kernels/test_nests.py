@@ -18,10 +18,11 @@ from pullback.backends.native.writing.module import Module
 from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise, logic
 from pullback.rules.activations import identity
+from pullback.rules.trigonometric import tanh
 
 F4, F8, I4, I8, BOOL = (np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?"))
 REDUCED = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all}
-ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+COMPUTED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "tanh": np.tanh}
 
 
 @pytest.fixture(params=available_widths())
@@ -35,7 +36,7 @@ def on_numpy(primitive, operands, step):
         return operands[0].astype(step.dtype)
     if primitive is logic.less:
         return np.less(*operands)
-    return ARITHMETIC[primitive.name](*operands)
+    return COMPUTED[primitive.name](*operands)
 
 
 def step(primitive, *operands, dtype=F8, of=None):
@@ -273,6 +274,16 @@ def test_a_sum_that_would_return_to_its_result_often_is_a_pass_of_its_own(width)
         assert abs(found - math.fsum(terms)) <= (tiling.BLOCK + 16) * 2**-24 * math.fsum(terms)
 
 
+@pytest.mark.parametrize("size", [40, 64, 67])
+def test_vectors_of_elementary_functions_are_two_registers_where_these_are_narrow(width, size):
+    x = random(3, size)
+    built = Built((3, size), [x[:, ::-1]], [step(tanh, 0)], [1], [(1, "sum", {0}), (1, "sum", {1}), (1, "max", {1})])
+    check([built], width)
+    registers = -(-size // (width // 64))
+    halves = width <= 256 and (registers % 2 == 0 or registers >= 8)
+    assert tiling.tile(with_few_axes(built.nest, width), width).lanes == width // 64 * (2 if halves else 1)
+
+
 @pytest.mark.parametrize("dtype", [F4, F8])
 def test_what_is_turned_is_read_once_for_all_places_that_it_is_the_same_at(width, dtype):
     space = (5, 20, 33)
@@ -367,4 +378,12 @@ def test_any_nest_gives_what_numpy_gives_where_blocks_and_strips_are_short(nests
     with forced_width(bits), pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiling, "BLOCK", 5)
         patch.setattr(tiling, "STRIP", 2048)
+        check(nests, bits)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(any_nests((2, 9, 40, 70, 300), 3), min_size=1, max_size=3), st.sampled_from(available_widths()))
+def test_any_nest_gives_what_numpy_gives_where_vectors_are_two_registers(nests, bits):
+    with forced_width(bits), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiling, "has_chains", lambda _: True)
         check(nests, bits)

@@ -112,12 +112,12 @@ def leaf_like(number: int, value: Any) -> Leaf:
 
 
 def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]:
-    """Steps for arguments, from the first on, that are leaves, None, and nodes of trees; so many steps go before."""
+    """Steps for arguments, from the first on, that are leaves, None, constants, and nodes of trees; so many steps go before."""
     steps: list[Step] = []
     waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args, first)]
     for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other
-        if tree is None:
-            steps.append(Step(fetch, what, Check.IDENTITY, None, parent))
+        if tree is None or trees.is_constant(tree):
+            steps.append(Step(fetch, what, Check.IDENTITY, tree, parent))
         elif isinstance(tree, Leaf):
             steps.append(Step(fetch, what, tree.check, tree.expected, parent, tree.place))
         else:

@@ -21,3 +21,12 @@ _LONG = 32
 def is_long(nest: Nest) -> bool:
     """Whether one vector of all values is more than a core looks ahead."""
     return cost_of_a_turn(nest) > _LONG
+
+
+#: A step of more cycles is an elementary function; a division or a root in double precision takes so many.
+_CHAIN = 20
+
+
+def has_chains(nest: Nest) -> bool:
+    """Whether a step is many operations that wait for each other."""
+    return any(scalars.cost(step.primitive, step.dtype) > _CHAIN for step in nest.steps)

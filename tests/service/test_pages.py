@@ -1,0 +1,65 @@
+"""The pages of the dashboard over the service: how often they ask the database, and what they say while readings are made."""
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from pullback_cli.app import create_app
+from pullback_service.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def pages(database_url):
+    """A client of API and pages."""
+    app = create_app(Settings(database_url=database_url))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=30) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def measured(pages, reports):
+    """Twelve commits; at the last a count changed, and an upload says how it compares with the one before."""
+    for number in range(1, 13):
+        variant = reports.variant("fused", array_bytes=4096 if number < 12 else 5000)
+        case = reports.case(variants=[reports.variant("unfused"), variant])
+        answer = await pages.post("/api/v1/reports", json=reports.report(number, cases=[case]))
+        assert answer.status_code == 201, answer.text
+    return case
+
+
+PAGES = {
+    "overview": "/?project=demo",
+    "workload": "/projects/demo/workloads/dense_bias_act",
+    "commit": "/projects/demo/commits/{sha}",
+    "case": "/projects/demo/commits/{sha}/cases/dense_bias_act[n=100,act=tanh,f4,cpu]",
+    "compare": "/projects/demo/compare?base={before}&head={sha}",
+    "explore": "/projects/demo/explore?metric=time",
+}
+
+
+# The count of a page that has been shown before, where a count changed and no upload compares commits.
+MOST_STATEMENTS = {"overview": 8, "workload": 17, "commit": 21, "case": 21, "compare": 15, "explore": 8}
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_makes_few_statements(pages, measured, reports, count_statements, page):
+    address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))
+    await pages.get(address)
+    async with count_statements() as statements:
+        answer = await pages.get(address)
+    assert answer.status_code == 200, answer.text
+    assert len(statements) <= MOST_STATEMENTS[page], "\n".join(map(str, statements))
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_says_that_older_commits_wait_for_their_readings(pages, measured, reports, session, page):
+    address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))
+    assert "being prepared" not in (await pages.get(address)).text
+    await session.execute(text("UPDATE commit SET projected = false WHERE sha = :sha"), {"sha": reports.sha(2)})
+    await session.commit()
+    assert "Results of 1 older commit from before an upgrade are being prepared" in (await pages.get(address)).text
