@@ -9,7 +9,6 @@ import textwrap
 import numpy as np
 import pytest
 
-import pullback as pb
 from pullback.backends.native import identity
 from pullback.backends.native.fusing import Alone, Fused, Kernels
 from pullback.backends.native.memory import Memory, plan_memory
@@ -152,7 +151,7 @@ def test_a_primitive_that_is_not_the_one_of_its_name_makes_a_program_without_a_k
 
 
 def test_the_sources_are_in_the_key(tmp_path, monkeypatch):
-    monkeypatch.setattr(pb, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(identity, "_PACKAGE", tmp_path)
 
     def fingerprint():
         identity.sources_fingerprint.cache_clear()

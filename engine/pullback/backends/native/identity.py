@@ -1,4 +1,4 @@
-"""What the text of a program depends on, as a key: two programs of one key have one text.
+"""Everything that the text of a program depends on, as a key: two programs of one key have one text.
 
 With a key, object code that is on disk is found without writing the text first, which takes longer than everything else about
 a program that was compiled before. So the key has to say all: the graph with its parameters and numbers to the last bit, where
@@ -25,6 +25,9 @@ from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var
 from pullback.ir.strides import contiguous_strides
 
+#: Every source that a program may be made by.
+_PACKAGE = Path(__file__).parents[2]
+
 
 class _InexactError(Exception):
     """Something that cannot be written down so that only its equals are written the same."""
@@ -42,11 +45,10 @@ def program_key(memory: Memory, vector_bits: int) -> str:
 @functools.cache
 def sources_fingerprint() -> str:
     """The sources of this package, by place, size and times of change: what Python itself goes by, and one time more."""
-    root = Path(__file__).parents[2]
-    files = sorted(_source_files(str(root)))
+    files = sorted(_source_files(str(_PACKAGE)))
     if not files:
         raise _InexactError("the package is not in files")
-    return hashlib.sha256(repr((str(root), files)).encode()).hexdigest()
+    return hashlib.sha256(repr((str(_PACKAGE), files)).encode()).hexdigest()
 
 
 def _source_files(folder: str) -> Iterator[tuple[str, int, int, int]]:
