@@ -105,7 +105,7 @@ class Stack:
         return frame
 
     def holds(self, frame: Frame, depth: int) -> bool:
-        """Whether a frame is open at that depth."""
+        """True if a frame is open at that depth."""
         return depth < len(self._open) and self._open[depth] is frame
 
     def release(self, frame: Frame, depth: int) -> None:
@@ -122,11 +122,11 @@ class Stack:
         self._open.clear()
 
     def may_hold(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether an array lies in this memory."""
+        """True if an array lies in this memory."""
         return any(np.may_share_memory(array, block) for block in self._blocks)
 
     def _follows(self, slot: _Slot, block: int, start: int) -> bool:
-        """Whether a slot lies where `_place` would put one: behind the end of the frame before it."""
+        """True if a slot lies where `_place` would put one: behind the end of the frame before it."""
         return slot.start == start if slot.block == block else slot.start == 0 and slot.block == block + 1
 
     def _place(self, block: int, start: int, shape: Shape, dtype: np.dtype[Any]) -> _Slot:
@@ -193,7 +193,7 @@ class RunContext:
 
 
 class Run:
-    """What one differentiated call keeps for its pullback."""
+    """The memory that one differentiated call keeps for its pullback."""
 
     def __init__(self) -> None:
         self._context = current()
@@ -202,7 +202,7 @@ class Run:
 
     @property
     def has_state(self) -> bool:
-        """Whether anything was kept, now or before."""
+        """True if anything was kept, now or before."""
         return self._give_back is not None
 
     @property

@@ -60,7 +60,7 @@ class ChangedError(PullbackError, RuntimeError):
 
 
 class StateError(PullbackError, RuntimeError):
-    """What a rule kept for its pullback was asked for twice, out of order, or from another thread."""
+    """The state that a rule kept for its pullback was asked for twice, out of order, or from another thread."""
 
 
 class TierError(PullbackError, ValueError):
@@ -84,5 +84,5 @@ class PlanWarning(UserWarning):
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What an error calls a function; a partial has no name."""
+    """The name of a function in errors; a partial has none."""
     return getattr(function, "__name__", "the function")

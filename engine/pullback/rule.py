@@ -52,7 +52,7 @@ class Signature:
 
 
 class Rule(Protocol):
-    """What a builder returns."""
+    """The result of a builder."""
 
     def forward(self, visit: "Visit", /, *operands: Any) -> Any:
         """The value; what the pullback will need is saved in the visit."""

@@ -79,7 +79,7 @@ class Compiled:
     overwritten: tuple[int, ...]
     """Inputs that the program overwrites and restores."""
     counts: dict[str, Any]
-    """What `plan.summary()` says, but for the hashes."""
+    """The fields of `plan.summary()` without the hashes."""
     poisoned: bool
     native: NativeProgram | None = None
     """The program as machine code, where nothing of it is left to the interpreter."""
@@ -92,7 +92,7 @@ class Compiled:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `plan.summary()` says of the program."""
+        """The summary of the program, as in `plan.summary()`."""
         return {**self.counts, "hash": self.page.hash, "program": self.page.program}
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:

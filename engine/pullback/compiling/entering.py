@@ -48,7 +48,7 @@ from pullback.compiling.program import Program
 
 
 def template_of(program: Program, args: tuple[Any, ...], environment: Environment) -> Template:
-    """What frames begin with for calls with arguments like these, as long as the environment is what it is now."""
+    """The template of frames for calls with arguments like these, as long as the environment is what it is now."""
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
@@ -191,7 +191,7 @@ class _Steps:
 
 
 def _has_none(place: Place) -> bool:
-    """Whether a function has no defaults at all, where the place gives empty ones."""
+    """True if a function has no defaults at all, where the place gives empty ones."""
     match place:
         case Defaults(function):
             return function.__defaults__ is None

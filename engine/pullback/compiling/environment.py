@@ -92,7 +92,7 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 
 
 class Environment:
-    """What a function meets, whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
+    """The captured environment of one function: whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
 
     Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
     is among `looked_into`: of most that a program can reach, none runs.
@@ -123,9 +123,9 @@ class Environment:
         self._reads_any_attribute = False
         self._is_suspicious = False
         self.asks_for_types = False
-        """Whether some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        """True if some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
-        """Whether the latest recording asked for the text of a number that is an input."""
+        """True if the latest recording asked for the text of a number that is an input."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()
@@ -148,7 +148,7 @@ class Environment:
 
     @property
     def compares_contents(self) -> bool:
-        """Whether arrays are compared element by element."""
+        """True if arrays are compared element by element."""
         return any(isinstance(value, _Contents) for _, value, _ in self._remembered)
 
     def read(self) -> list[Any]:
@@ -160,7 +160,7 @@ class Environment:
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
 
     def unchanged(self) -> bool:
-        """Whether everything but the contents of the inputs is still what it was."""
+        """True if everything but the contents of the inputs is still what it was."""
         for getter, value, _ in self._remembered:
             now = getter()
             if now is not value and not _is_as_it_was(now, value):
@@ -184,7 +184,7 @@ class Environment:
 
     @cached_property
     def before(self) -> Contents:
-        """What the things around the function hold when this is first asked for, until `forget`."""
+        """The values of the environment when this is first asked for, until `forget`."""
         return Contents(self._walked.values())
 
     def forget(self) -> None:
@@ -201,7 +201,7 @@ class Environment:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether recording has to be watched."""
+        """True if recording has to be watched."""
         return self._is_suspicious or bool(self.left_out) or any(part.obstacle for part in self._walked.values())
 
     def watch_logger(self, logger: "Logger") -> None:
@@ -215,7 +215,7 @@ class Environment:
             above = above.parent if not above.level else None
 
     def _obstacles_of(self, part: Part) -> Iterator[str]:
-        """What stands against a function that reads a thing; what the functions that it may call read is theirs."""
+        """The obstacle to compiling a function that reads a thing; what the functions that it may call read is theirs."""
         seen, waiting = {id(part)}, [part]
         for one in waiting:
             if one.obstacle is not None:
@@ -395,7 +395,7 @@ class Environment:
         return self._look_at(name, getter, key_of(getter), comparing=comparing)
 
     def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
-        """What the code itself tells: it imports, draws, reads, assigns or asks for what a plan cannot follow."""
+        """The obstacle that the code itself shows: it imports, draws, reads, assigns or asks for what a plan cannot follow."""
         code, name = function.__code__, function.__name__
         self._attributes |= code_facts.attributes_read(code)
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
@@ -431,7 +431,7 @@ class Environment:
     def _look_into_module(
         self, name: str, module: types.ModuleType, chains: Iterable[tuple[str, ...]], *, comparing: bool
     ) -> ModulePart:
-        """What is read of a module by attributes of attributes; by what code ever, if it is handed on."""
+        """The attributes of attributes that are read of a module; by what code ever, if it is handed on."""
         key = (id(module), comparing)
         part = self._walked.get(key)
         if not isinstance(part, ModulePart):
@@ -545,7 +545,7 @@ class Environment:
 
 
 class _Contents:
-    """What an array held."""
+    """The contents of an array when it was recorded."""
 
     __slots__ = ("_bytes", "_dtype", "_shape")
 
@@ -553,7 +553,7 @@ class _Contents:
         self._shape, self._dtype, self._bytes = array.shape, array.dtype, array.tobytes()
 
     def matches(self, value: Any) -> bool:
-        """Whether an array holds the same, bit for bit."""
+        """True if an array holds the same, bit for bit."""
         return (
             type(value) is np.ndarray
             and value.shape == self._shape
@@ -571,7 +571,7 @@ class _Identity:
         self._objects = objects
 
     def matches(self, value: Any) -> bool:
-        """Whether these, in a tuple, are the same objects."""
+        """True if these, in a tuple, are the same objects."""
         return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
 
 
@@ -580,6 +580,6 @@ def _is_as_it_was(now: Any, then: Any) -> bool:
 
 
 def _is_of_another_package(function: types.FunctionType) -> bool:
-    """Whether a function is of the standard library or of an installed package: not the user's own."""
+    """True if a function is of the standard library or of an installed package: not the user's own."""
     file = function.__code__.co_filename
     return file.startswith((_STANDARD_LIBRARY, "<frozen")) or "site-packages" in file

@@ -17,7 +17,7 @@ from pullback.passes.pipeline import Stages
 
 
 def names_of_leaves(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """What the caller calls each leaf of the arguments: `params['w'][0]`."""
+    """The caller's name of each leaf of the arguments: `params['w'][0]`."""
     parameters = _parameters(function)
     called = (parameters[place] if place < len(parameters) else f"argument {place}" for place in range(len(args)))
     return [f"{name}{path}" for name, arg in zip(called, args, strict=True) for path in trees.paths(arg)]
@@ -70,7 +70,7 @@ def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
 
 
 def why_through_python(compiled: Compiled) -> str:
-    """What keeps the calls of a program from being native, and what to do; of a program that is not native throughout."""
+    """The reason why the calls of a program are not native, and what to do; of a program that is not native throughout."""
     reasons, programs = "; ".join(compiled.counts["fallbacks"]), len(compiled.regions)
     if not programs:  # nothing of it is native, and the reason says all there is to do
         return reasons
@@ -87,7 +87,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:
-    """What `plan.summary()` holds, in words."""
+    """The counts of `plan.summary()` in words."""
     transient = f"; on the way {', '.join(summary['transient'])} allocate" if summary["transient"] else ""
     return (
         f"{summary['kernels']} kernels, {summary['flops']} flops, {summary['copies']} copies\n"

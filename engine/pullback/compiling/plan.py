@@ -65,7 +65,7 @@ WAYS_KEPT = 8
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """What is known of one signature in some environment: a program for each way through the function so far."""
+    """The programs of one signature in one environment: a program for each way through the function so far."""
 
     environment: Environment
     programs: tuple[Program, ...] = ()
@@ -77,7 +77,7 @@ class Family:
     calls: int = 0
 
     def serves(self) -> bool:
-        """Whether a call can be served now."""
+        """True if a call can be served now."""
         return self.is_final or (not self.is_spent and self.environment.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
@@ -309,7 +309,7 @@ class Plan:
         return Plan(partial(jvp, self.function), self.tier)
 
     def summary(self) -> dict[str, Any]:
-        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and hashes.
+        """Counts of the latest call: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and hashes.
 
         And why the plan was recorded, how often for each reason.
         """

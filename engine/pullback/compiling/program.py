@@ -40,13 +40,13 @@ class Finish:
     """The same of what stands for the outputs; NotNativeError where Python has to make what the caller gets."""
 
     def __call__(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        """What the caller gets."""
+        """The result for the caller."""
         return self.run(outputs, values)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs for one signature and one way through the function, and how it came to be."""
+    """The program of one signature and one way through the function, and how it came to be."""
 
     compiled: Compiled
     finish: Finish
@@ -55,7 +55,7 @@ class Program:
     overwritten: tuple[int, ...] = ()
     """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
     backward: Compiled | None = None
-    """What runs when the pullback is called, where the caller gets one."""
+    """The program of the pullback, where the caller gets one."""
     quiet: frozenset[str] = frozenset()
     """Floating-point warnings (`divide`, `over`, ...) that the function ignores somewhere, and the interpreter all over."""
 
@@ -86,7 +86,7 @@ def build(
 
 
 def attempted(environment: Environment, compiling: Callable[[], Program]) -> Program | Fallback:
-    """What compiling gives, or why it did not; then everything around the function is as it was."""
+    """The program, or why there is none; then everything around the function is as it was."""
     if environment.obstacle is not None:
         return Fallback(environment.obstacle)
     before = environment.before
@@ -101,7 +101,7 @@ def attempted(environment: Environment, compiling: Callable[[], Program]) -> Pro
 
 
 def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is recorded: of a gradient, the function it differentiates."""
+    """The function that is recorded: of a gradient, the one it differentiates."""
     return function.function if isinstance(function, Gradient) else function
 
 
@@ -129,7 +129,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Env
 
 
 def compiles_loops(tier: str) -> bool:
-    """Whether the loops of a plan become machine code."""
+    """True if the loops of a plan become machine code."""
     return tier == "native" and availability.why_not() is None
 
 
@@ -244,7 +244,7 @@ class _Wanted:
     leaves: list[int]
     rebuilds: list[trees.Rebuild]
     flat: bool
-    """Whether every wanted argument is a leaf itself."""
+    """True if every wanted argument is a leaf itself."""
 
 
 def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _Wanted:

@@ -108,7 +108,7 @@ def _require_values(graph: Graph) -> None:
 
 
 class Derivative:
-    """What all pullbacks of one program share."""
+    """The common part of all pullbacks of one program."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Derivative:
 
     @cached_property
     def template(self) -> Template | None:
-        """What the frames of its pullbacks begin with, where they are called natively."""
+        """The template of the frames of its pullbacks, where they are called natively."""
         native = self.backward.native
         if native is None:
             return None

@@ -1,4 +1,4 @@
-"""What tells one call of a compiled function from another: the structure of the arguments and the type of every leaf."""
+"""Signatures of calls of a compiled function: the structure of the arguments and the type of every leaf."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ class TracedFunction:
     def __init__(self, graph: Graph, names: list[str]) -> None:
         self.graph = graph
         self.names = names
-        """What the caller calls the inputs."""
+        """The caller's names of the inputs."""
 
     def __str__(self) -> str:
         return f"{format_graph(self.graph)}\n\n{explaining.arguments(self.graph, self.names)}"

@@ -130,7 +130,7 @@ def partition_body(
 
 @dataclass
 class _Saving:
-    """What is to be saved, while it is being made less."""
+    """The set of values to save, while it is being made smaller."""
 
     makers: dict[Var, Node]
     at_hand: Collection[Var]
@@ -155,7 +155,7 @@ class _Saving:
         self.saved.update(dict.fromkeys(var for var in instead if var not in self.invariant))
 
     def sources(self, node: Node) -> list[Var] | None:
-        """What of the saved, stacked and invariant a node can be had from cheaply; None if it cannot."""
+        """The saved, stacked and invariant values that a node can be computed from cheaply; None if it cannot."""
         if not _is_cheap(node):
             return None
         found: list[Var] = []

@@ -115,7 +115,7 @@ class _Checkpointed(Primitive):
 
 
 def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """What the function returns, computed by one node from the traced ones of its arguments and what it closes over."""
+    """The result of the function, computed by one node from the traced ones of its arguments and what it closes over."""
     leaves, rebuild = trees.flatten((tuple(args), keywords))
     traced = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Traced)]
 

@@ -24,7 +24,7 @@ from pullback.ir.graph import Atom, Graph, Var
 
 
 class Layout:
-    """How operands and results of a scan are grouped."""
+    """The layout of a scan: how its operands and results are grouped."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.body: Graph = params["body"]

@@ -140,7 +140,7 @@ def _step_by_step(
 
 
 def carry_and_result(returned: Any) -> tuple[Any, Any]:
-    """What a step returned, if it is a pair."""
+    """The result of a step, if it is a pair."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ControlFlowError(
             f"scan: a step returns (carry, y), got {type(returned).__name__}; return (carry, None) where there is no y"

@@ -199,7 +199,7 @@ class Linear(Primitive):
 
     @property
     def has_batch(self) -> bool:
-        """Whether a batch is more than its examples one by one."""
+        """True if a batch is more than its examples one by one."""
         return self._batch is not None
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
@@ -273,7 +273,7 @@ class Bilinear(Primitive):
 
     @property
     def has_batch(self) -> bool:
-        """Whether a batch is more than its examples one by one."""
+        """True if a batch is more than its examples one by one."""
         return self._batch is not None
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
@@ -299,7 +299,7 @@ def _ufunc_into(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def promotable(type_: ArrayType) -> Any:
-    """What `ufunc.resolve_dtypes` wants: a Python type for a weak operand, else the dtype."""
+    """The operand for `ufunc.resolve_dtypes`: a Python type for a weak operand, else the dtype."""
     if not type_.weak:
         return type_.dtype
     # A Python bool is an ordinary bool to NumPy's promotion.

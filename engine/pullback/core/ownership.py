@@ -1,4 +1,4 @@
-"""Whether the result of an application is the tape's alone: then, and only then, a pullback may write over it.
+"""True if the result of an application is the tape's alone: then, and only then, a pullback may write over it.
 
 The proof is CPython's reference count. Everything that could show the array to somebody keeps a reference to it: a name,
 a tracer that was not dropped, another record, a view (through its `base`), a buffer, a cotangent that is the same array.
@@ -20,7 +20,7 @@ class _Probe:
 
 
 def is_sole_owner(record: Any, y_bar: Any) -> bool:
-    """Whether `record.y` is a plain array with memory of its own that only this record holds, and fits the cotangent."""
+    """True if `record.y` is a plain array with memory of its own that only this record holds, and fits the cotangent."""
     return (
         type(record.y) is np.ndarray
         and record.y.flags.owndata
@@ -35,7 +35,7 @@ def _fits(y_bar: Any, y: Any) -> bool:
 
 
 def is_held_once(holder: Any, name: str) -> bool:
-    """Whether nothing but this attribute leads to what it is."""
+    """True if nothing but this attribute leads to what it is."""
     return _references(holder, name) == _ONE_REFERENCE
 
 

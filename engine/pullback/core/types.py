@@ -1,4 +1,4 @@
-"""What is known of a value before it exists: its shape, its dtype, and whether it is a Python number."""
+"""Types of values: their shape, its dtype, and whether it is a Python number."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """What is known of a value before it exists.
+    """The type of a value before it exists.
 
     A weak type stands for a Python scalar: it takes part in NumPy's promotion by its kind alone (NEP 50).
     """
@@ -52,12 +52,12 @@ def type_of(value: Any) -> ArrayType:
 
 
 def is_array_like(value: Any) -> bool:
-    """Whether a value can be an operand: an array, a NumPy scalar or a Python scalar."""
+    """True if a value can be an operand: an array, a NumPy scalar or a Python scalar."""
     return issubclass(type(value), (np.ndarray, np.generic)) or type(value) in _PYTHON_SCALARS
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array, of NumPy or on a device, and neither a number nor traced."""
+    """True if a value is an array, of NumPy or on a device, and neither a number nor traced."""
     return issubclass(type(value), np.ndarray) or getattr(type(value), "on_device", False)
 
 

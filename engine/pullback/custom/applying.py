@@ -195,7 +195,7 @@ class Applied(Primitive):
 
 
 def _shares(x: Any, operands: Sequence[Any]) -> bool:
-    """Whether a result lies in the memory of an operand; of the first one that is declared."""
+    """True if a result lies in the memory of an operand; of the first one that is declared."""
     return issubclass(type(x), np.ndarray) and any(
         issubclass(type(operand), np.ndarray) and np.may_share_memory(x, operand) for operand in operands
     )

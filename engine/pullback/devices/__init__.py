@@ -192,7 +192,7 @@ def carried(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[
 
 
 def _version(array: Any) -> int:
-    """How often a tensor has been written to."""
+    """The number of times that a tensor has been written to."""
     return int(getattr(array, "_version", 0))
 
 

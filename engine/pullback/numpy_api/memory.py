@@ -186,7 +186,7 @@ def _part(show: Callable[[Any], Any], number: int) -> Callable[[Any], Any]:
 
 
 def read_key(base: Any, key: Any, result: Any) -> Any:
-    """What `base[key]` gives: a view where the key is of slices, as NumPy does; a number or a copy else."""
+    """The result of `base[key]`: a view where the key is of slices, as NumPy does; a number or a copy else."""
     if not _is_basic(key) or not (np.shape(result) or _has_ellipsis(key)):
         return result
     own = (*(key if isinstance(key, tuple) else (key,)), *([] if _has_ellipsis(key) else [...]))
@@ -194,6 +194,6 @@ def read_key(base: Any, key: Any, result: Any) -> Any:
 
 
 def is_itself(array: Any, key: Any, value: Any) -> bool:
-    """Whether what is stored is what `array[key]` shows: what Python stores at the end of `array[key] += …`."""
+    """True if what is stored is what `array[key]` shows: what Python stores at the end of `array[key] += …`."""
     memory = getattr(value, "memory", None)
     return isinstance(memory, View) and memory.base is array and memory.key is key

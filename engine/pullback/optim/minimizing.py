@@ -17,7 +17,7 @@ METHODS = ("L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP")
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a minimizer found."""
+    """The result of a minimizer."""
 
     params: Any
     """Nested like those it began with."""

@@ -83,7 +83,7 @@ def _singular_values(a: Any) -> Any:
 
 
 def _large(magnitudes: Any, cutoff: float) -> Any:
-    """Whether numbers are more than `cutoff` times the largest."""
+    """True if numbers are more than `cutoff` times the largest."""
     return magnitudes > magnitudes.dtype.type(cutoff) * np.max(magnitudes, axis=-1, keepdims=True)
 
 

@@ -110,7 +110,7 @@ def _reshaped(node: Node, makers: dict[Var, Node]) -> Node | Atom:
 
 
 def _part(key: object, shape: Shape) -> _Part | None:
-    """What a key selects, if that is a range of one axis."""
+    """The selection of a key, if that is a range of one axis."""
     keys = key if isinstance(key, tuple) else (key,)
     if not keys or len(keys) > len(shape) or not all(isinstance(one, slice) for one in keys):
         return None

@@ -92,6 +92,6 @@ def _is_one(atom: Atom) -> bool:
 
 
 def _is_like(z: Atom, node: Node) -> bool:
-    """Whether the rule gives what the pattern gives: a real array of the same type."""
+    """True if the rule gives what the pattern gives: a real array of the same type."""
     result = node.outputs[0].type
     return isinstance(z, Var) and z.type == result and bool(result.shape) and result.dtype.kind == "f"

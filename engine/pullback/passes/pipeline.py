@@ -79,7 +79,7 @@ class Stages:
 
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """What the caller calls the inputs of the first graph."""
+    """The caller's names of the inputs of the first graph."""
     prefix: str = ""
     _checks: bool = field(default_factory=is_checking)
     _typed: set[Node] = field(default_factory=set)

@@ -105,7 +105,7 @@ class _Chains:
         self._uses.update(guard.atom for guard in self.graph.guards)
 
     def rewritten(self, node: Node) -> list[Node] | None:
-        """What stands for a sum, or None where it stays as it is."""
+        """The replacement of a sum, or None where it stays as it is."""
         result, summed = node.outputs[0].type, node.inputs[0] if node.inputs else None
         if node.primitive is not sum_ or not isinstance(summed, Var) or summed.type.size < FEWEST_ELEMENTS:
             return None
@@ -145,7 +145,7 @@ class _Chains:
 
     @staticmethod
     def _fits(atom: Atom, whole: ArrayType) -> bool:
-        """Whether an operand is of the whole space, or a number, in the dtype of the sum."""
+        """True if an operand is of the whole space, or a number, in the dtype of the sum."""
         in_dtype = atom.type.dtype == whole.dtype or (atom.type.weak and atom.type.dtype.kind in "if")
         return in_dtype and (atom.type.shape == whole.shape or atom.type.size == 1)
 
@@ -160,7 +160,7 @@ class _Chains:
         return found[::-1]
 
     def _is_given(self, atom: Atom) -> bool:
-        """Whether a value is there for the branch: the caller's, or a number."""
+        """True if a value is there for the branch: the caller's, or a number."""
         return atom not in self._makers or atom.type.size == 1
 
 

@@ -65,7 +65,7 @@ def _are_slices(readers: Sequence[Node], value: Var) -> bool:
 
 
 def _keys(node: Node) -> tuple[slice, ...] | None:
-    """What a node selects, if that is a slice of each axis."""
+    """The selection of a node, if that is a slice of each axis."""
     key: Any = dict(node.params)["key"]
     keys = key if isinstance(key, tuple) else (key,)
     if not all(isinstance(one, slice) for one in keys):

@@ -34,7 +34,7 @@ from pullback.simplification.dead_code import drop_dead
 _FILLED = 0.5
 
 _Stored: TypeAlias = tuple[tuple[Place, ...], Node]
-"""What a store replaces, and the store."""
+"""The elements that a store replaces, and the store."""
 
 _Kind: TypeAlias = tuple[Shape, tuple[range | None, ...]]
 
@@ -179,7 +179,7 @@ class _Rows:
 
 
 def _kind(places: Sequence[Place], node: Node) -> _Kind:
-    """What stores of a loop have in common: the shape of the array, and the ranges."""
+    """The common part of the stores of a loop: the shape of the array, and the ranges."""
     return (node.outputs[0].type.shape, tuple(place if isinstance(place, range) else None for place in places))
 
 

@@ -217,6 +217,6 @@ def _own_axes(atom: Atom, result: Shape, axes: _Axes) -> _Axes | None:
 
 
 def _is_same_along(atom: Atom, result: Shape, axes: _Axes) -> bool:
-    """Whether an operand is the same all along some axes of the result."""
+    """True if an operand is the same all along some axes of the result."""
     missing = len(result) - len(atom.type.shape)
     return all(axis < missing or atom.type.shape[axis - missing] == 1 for axis in axes)

@@ -83,11 +83,11 @@ class _Walk:
         return replace(self.graph, nodes=tuple(self.nodes), outputs=outputs, guards=guards)
 
     def current(self, atom: Atom) -> Atom:
-        """What stands for a value now."""
+        """The current replacement of a value."""
         return self.replaced.get(atom, atom) if isinstance(atom, Var) else atom
 
     def is_known(self, node: Node) -> bool:
-        """Whether factors of this dtype are there, and worth it."""
+        """True if factors of this dtype are there, and worth it."""
         if node.outputs[0].type.dtype not in _DTYPES or not all(atom.type.size for atom in node.inputs):
             return False
         if self.native:
@@ -146,7 +146,7 @@ class _Walk:
         return self.current(atom), transposed
 
     def triangle(self, atom: Atom) -> bool | None:
-        """Whether a matrix is a lower triangle, or an upper one; None where that is not known."""
+        """True if a matrix is a lower triangle, or an upper one; None where that is not known."""
         transposed = False
         while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None:
             if maker.primitive is cholesky:
@@ -195,7 +195,7 @@ class _Walk:
 
 
 def _is_transposed(node: Node) -> bool:
-    """Whether a node transposes matrices, each by itself."""
+    """True if a node transposes matrices, each by itself."""
     if node.primitive is not shapes.transpose:
         return False
     *stack, row, column = dict(node.params)["axes"]

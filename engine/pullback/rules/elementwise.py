@@ -95,7 +95,7 @@ heaviside = Scalar("heaviside", np.heaviside, None, lambda v, x, half, y: np.whe
 
 
 def _masks(c: Any, a: Any, b: Any) -> bool:
-    """Whether what is chosen are real numbers by a mask, and zero, without a sign, elsewhere."""
+    """True if what is chosen are real numbers by a mask, and zero, without a sign, elsewhere."""
     if not (type(c) is type(a) is np.ndarray and c.dtype == bool and a.dtype.kind == "f"):
         return False
     if type(b) is np.ndarray and b.shape == () and b.dtype.kind in "biuf":

@@ -1,4 +1,4 @@
-"""What the rules of linear algebra have in common: functions of stacks of matrices, and expressions on them.
+"""Common parts of the rules of linear algebra: functions of stacks of matrices, and expressions on them.
 
 A stack of matrices has any number of leading axes, and every matrix in it is on its own; so a batch of stacks is a
 stack. Cotangents follow the engine's convention for complex numbers (no conjugation), while the literature's formulas
@@ -117,7 +117,7 @@ def stack_shape(type_: ArrayType) -> Shape:
 
 # --- expressions ----------------------------------------------------------------------------------------------------
 def is_complex(a: Any) -> bool:
-    """Whether a value is of a complex dtype."""
+    """True if a value is of a complex dtype."""
     return dtype_of(a).kind == "c"
 
 

@@ -46,7 +46,7 @@ class Sliding:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every window is one element, and every element a window."""
+        """True if every window is one element, and every element a window."""
         return prod(self.kernel) == 1 and self.stride == (1,) * len(self.size) and not any(map(any, self.pad))
 
     def padded_copy(self, x: np.ndarray[Any, Any], fill: Any = 0) -> np.ndarray[Any, Any]:

@@ -32,7 +32,7 @@ def _type(a: ArrayType, b: ArrayType, *, trans: int, lower: bool, unit_diagonal:
 
 
 def _triangle(a: Any, *, lower: bool, unit_diagonal: bool) -> Any:
-    """What is read of the matrix."""
+    """The triangle that is read of the matrix."""
     beside = int(unit_diagonal)
     return np.tril(a, -beside) if lower else np.triu(a, beside)
 

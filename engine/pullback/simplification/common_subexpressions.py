@@ -47,12 +47,12 @@ def _captured_twins(graph: Graph) -> dict[Var, Var]:
 
 
 def identity(atom: Atom) -> Any:
-    """What two operands must share to be the same, as something hashable."""
+    """The key of an operand: equal operands have equal keys."""
     return (value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
 
 
 def value_identity(value: Any) -> Any:
-    """What two values must share to be one value in every respect, as something hashable."""
+    """The key of a value in every respect: equal values have equal keys."""
     if isinstance(value, tuple | list):
         return (type(value), *map(value_identity, value))
     if isinstance(value, slice):

@@ -165,12 +165,12 @@ class Tape(Trace):
 
     @property
     def has_overwritten(self) -> bool:
-        """Whether an in-place rule ran."""
+        """True if an in-place rule ran."""
         return bool(self._overwritten)
 
     @property
     def sweeps_once(self) -> bool:
-        """Whether a sweep undoes what rules did, so that there can be no second one."""
+        """True if a sweep undoes what rules did, so that there can be no second one."""
         return bool(self._overwritten) or self._run is not None
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:

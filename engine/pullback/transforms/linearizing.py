@@ -39,7 +39,7 @@ class Linearization:
         self.aux = plain_tree(aux, tape) if has_aux else None
 
     def value(self) -> Any:
-        """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
+        """The result of the function; arrays are copied, because what the tape saved is not for the caller to write to."""
         copies = [
             np.array(value) if issubclass(type(value), np.ndarray) and not self.tape.has_overwritten else value
             for value in self.values

@@ -182,7 +182,7 @@ def _is_arranged(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What it would be like if an axis was the last one of everything that has it."""
+    """The layouts and the cost if an axis was the last one of everything that has it."""
 
     axis: _Axis
     layouts: Layouts

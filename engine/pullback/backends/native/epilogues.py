@@ -65,7 +65,7 @@ def with_epilogues(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kerne
 
 
 def epilogue_of(kernel: ProductWithEpilogue, views: Views, kept: Collection[Var]) -> PlacedEpilogue:
-    """How a matmul with epilogue is written."""
+    """The layout of a matmul with epilogue."""
     placed = _placed(kernel, views, kept)
     assert placed is not None  # noqa: S101 - it was asked before the kernel was made
     return placed

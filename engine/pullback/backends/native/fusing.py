@@ -58,7 +58,7 @@ class Fused:
     space: Shape
     nodes: list[Node] = field(default_factory=list)
     values: set[Var] = field(default_factory=set)
-    """What is in registers: results of its elementwise nodes."""
+    """The values in registers: results of its elementwise nodes."""
     read: set[Atom] = field(default_factory=set)
     """Roots of what it reads from memory."""
 
@@ -109,7 +109,7 @@ class Kernels:
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether a node computes every element from the elements at the same place."""
+    """True if a node computes every element from the elements at the same place."""
     return isinstance(node.primitive, Scalar) or node.primitive in COPIES or node.primitive is quiet_log
 
 
@@ -162,7 +162,7 @@ def why_not_fused(node: Node) -> str | None:
 
 
 def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
-    """Whether a Python integer may be too large for the dtype it is taken in, which NumPy raises an error for."""
+    """True if a Python integer may be too large for the dtype it is taken in, which NumPy raises an error for."""
     if not atom.type.weak or atom.type.dtype.kind != "i" or dtype.kind != "i":
         return False
     if isinstance(atom, Literal):

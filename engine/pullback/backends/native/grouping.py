@@ -18,7 +18,7 @@ from pullback.passes.pipeline import KERNEL_PASSES
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What the passes over kernels need to know of a graph."""
+    """The input of the passes over kernels: a graph and how it is given."""
 
     graph: Graph
     vector_bits: int

@@ -72,7 +72,7 @@ def join_of(kernel: Kernel) -> Node | None:
 
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
-    """Whether an operand of a join is where the join wants it."""
+    """True if an operand of a join is where the join wants it."""
     operand, there = list(_places(node, views))[number]
     return views.access(operand) == there
 
@@ -90,7 +90,7 @@ def _places(node: Node, views: Views) -> Iterator[tuple[Atom, Access]]:
 
 
 def _root_of_part(operand: Atom, views: Views, use: "_Use") -> Var | None:
-    """What has to be written to a part so that the operand is there: the operand, or what it is a view of."""
+    """The value that has to be written to a part so that the operand is there: the operand, or what it is a view of."""
     root = views.access(operand).root
     if not isinstance(root, Var) or root.type.size != operand.type.size or not use.is_free(root):
         return None
@@ -115,7 +115,7 @@ def _strides_of_root(root: Var, access: Access, operand: Atom, there: Access) ->
 
 
 def _lies_in_order(shape: Shape, strides: tuple[int, ...]) -> bool:
-    """Whether elements follow each other in C order."""
+    """True if elements follow each other in C order."""
     expected = contiguous_strides(shape)
     return math.prod(shape) > 0 and all(
         size == 1 or stride == other for size, stride, other in zip(shape, strides, expected, strict=True)
@@ -151,11 +151,11 @@ class _Use:
         return cls(makers, readers, views, returned, joins)
 
     def is_free(self, root: Var) -> bool:
-        """Whether it may lie anywhere."""
+        """True if it may lie anywhere."""
         return root in self.makers and root not in self.returned and root.type.size > 0
 
     def bears(self, root: Var, strides: tuple[int, ...]) -> bool:
-        """Whether whoever makes and reads it does so by strides, and writes numbers that follow each other."""
+        """True if whoever makes and reads it does so by strides, and writes numbers that follow each other."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
         if isinstance(maker, Alone):

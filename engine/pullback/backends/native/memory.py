@@ -51,11 +51,11 @@ class Memory:
     """The stores that copy the array they store into."""
     nbytes: int
     in_registers: bool
-    """Whether it is a few numbers, computed by one kernel that has no memory at all."""
+    """True if it is a few numbers, computed by one kernel that has no memory at all."""
 
     @property
     def kernel_count(self) -> int:
-        """How many kernels run, copies to outputs among them."""
+        """The number of kernels that run, copies to outputs among them."""
         return 1 if self.in_registers else len(self.kernels.kernels) + len(self.copied)
 
 

@@ -151,7 +151,7 @@ def _places(emission: Emission, memory: Memory) -> Places:
 
 
 def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[Stored], str]:
-    """What the table has for a graph, read in a function that is open: inputs and captures, outputs, the arena."""
+    """The pointers of the table of a graph, read in a function that is open: inputs and captures, outputs, the arena."""
     graph = memory.graph
     types = [
         *(var.type for var in graph.inputs),

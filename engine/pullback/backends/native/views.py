@@ -18,7 +18,7 @@ _VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node computes nothing: its result is its first operand, seen otherwise."""
+    """True if a node computes nothing: its result is its first operand, seen otherwise."""
     return node.primitive in _VIEWS
 
 

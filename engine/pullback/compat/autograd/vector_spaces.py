@@ -32,7 +32,7 @@ class VSpace:
 
     @property
     def iscomplex(self) -> bool:
-        """Whether a leaf is complex."""
+        """True if a leaf is complex."""
         return any(dtype.kind == "c" for _, dtype in self._types)
 
     @property

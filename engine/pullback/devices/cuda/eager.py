@@ -23,7 +23,7 @@ class DeviceTrace(Trace):
     """Level 0: whatever else watches is further in, and hands the device arrays it follows on to this one."""
 
     def __init__(self) -> None:
-        #: How often which primitive was evaluated on the host, its operands fetched and its results put back.
+        #: The number of times that which primitive was evaluated on the host, its operands fetched and its results put back.
         self.on_the_host: Counter[str] = Counter()
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ def device_of(name: str, operands: Sequence[Any]) -> torch.device:
 
 
 def is_composed(primitive: Primitive) -> bool:
-    """Whether an elementwise primitive is a Python function of others, which then run on the device."""
+    """True if an elementwise primitive is a Python function of others, which then run on the device."""
     return isinstance(primitive, Scalar) and not isinstance(primitive.ufunc, np.ufunc) and primitive.name not in _OPAQUE
 
 

@@ -21,7 +21,7 @@ Parameters = Mapping[str, Any]
 
 
 class Weights(NamedTuple):
-    """What a layer reads of its parameters."""
+    """The parameters that a layer reads."""
 
     wi: Any
     wh: Any

@@ -27,7 +27,7 @@ Part: TypeAlias = int | range
 
 
 def parts_of(node: Node) -> tuple[Part, ...] | None:
-    """What an index reads along the first axes, if its key is integers and slices alone."""
+    """The positions that an index reads along the first axes, if its key is integers and slices alone."""
     if node.primitive is not index:
         return None
     key = dict(node.params)["key"]

@@ -94,7 +94,7 @@ class Loop:
         return stack
 
     def read(self) -> set[Atom]:
-        """What the body reads or gives."""
+        """The values that the body reads or gives."""
         return {
             *(atom for node in self.nodes for atom in node.inputs),
             *(one.after for one in self.carries),

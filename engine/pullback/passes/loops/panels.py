@@ -62,7 +62,7 @@ def _with_panels(node: Node, before: list[Node]) -> Node:
 
 
 def _pays(matrix: Var, layout: Layout) -> bool:
-    """Whether a constant of a loop is a matrix to be cut."""
+    """True if a constant of a loop is a matrix to be cut."""
     if len(matrix.type.shape) != 2 or matrix.type.dtype.kind != "f" or matrix.type.nbytes <= _LEAST_BYTES:
         return False
     if matrix.type.shape[1] % _width(matrix):

@@ -32,7 +32,7 @@ from pullback.simplification.common_subexpressions import identity, value_identi
 from pullback.simplification.dead_code import drop_dead
 
 Made: TypeAlias = tuple[int, int]
-"""What a step makes: the position of the node among those of the step, and the number of its result."""
+"""A result of a step: the position of the node among those of the step, and the number of its result."""
 
 #: Bytes of a value that is made outside of the loop, another one in each step, up to which it is worth a copy in a stack.
 _MOST_COPIED = 4096
@@ -141,7 +141,7 @@ class _Writer:
 
 
 def _copies_in_a_loop(node: Node) -> bool:
-    """Whether a node writes in place in straight code, but copies what a loop carries in each step."""
+    """True if a node writes in place in straight code, but copies what a loop carries in each step."""
     return node.primitive in STORES and node.inputs[0].type.nbytes > _MOST_COPIED
 
 
@@ -249,6 +249,6 @@ def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
 
 
 def _output(graph: Graph, found: Repetition, step: int, made: Made) -> Var:
-    """What one step makes."""
+    """The results of one step."""
     position, number = made
     return graph.nodes[found.start + step * found.period + position].outputs[number]

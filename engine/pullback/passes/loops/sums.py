@@ -95,7 +95,7 @@ def _chain_of_additions(loop: Loop, one: Carried) -> list[tuple[Node, Atom]]:
 
 
 def _is_zero(atom: Atom, makers: dict[Var, Node]) -> bool:
-    """Whether a sum starts with nothing: the zeros that a derivative starts with."""
+    """True if a sum starts with nothing: the zeros that a derivative starts with."""
     maker = makers.get(atom) if isinstance(atom, Var) else None
     if maker is not None and maker.primitive is shapes.broadcast_to:
         atom = maker.inputs[0]

@@ -20,13 +20,13 @@ class NativeProgram:
     """Those that are read on each call, then the constants."""
     outputs: tuple[ArrayType, ...]
     guards: tuple[bool | int, ...] = ()
-    """What the last outputs have to be; the results of any other run are not what the caller asked for."""
+    """The values that the last outputs have to have; the results of any other run are not what the caller asked for."""
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     arena_nbytes: int = 0
     releases: bool = False
-    """Whether it runs long enough for other threads to have the interpreter meanwhile."""
+    """True if it runs long enough for other threads to have the interpreter meanwhile."""
     owner: Any = None
-    """What keeps the code in memory."""
+    """The object that keeps the code in memory."""
 
     @property
     def results(self) -> tuple[ArrayType, ...]:

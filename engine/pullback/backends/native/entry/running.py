@@ -29,7 +29,7 @@ _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
 class _Plain:
-    """What calls in Python need of a program."""
+    """The parts of a program that calls in Python need."""
 
     def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
         self.program = program
@@ -166,7 +166,7 @@ def in_order(value: Any) -> Any:
 
 
 def _is_in_order(value: Any, type_: ArrayType) -> bool:
-    """Whether a program for a type can read or write an array as it is."""
+    """True if a program for a type can read or write an array as it is."""
     return (
         type(value) is np.ndarray
         and value.dtype == type_.dtype

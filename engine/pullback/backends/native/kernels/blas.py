@@ -16,7 +16,7 @@ _LARGEST = 2**31 - 1
 
 
 def can_describe(product: Product) -> bool:
-    """Whether BLAS knows the dtype and the layout of all three matrices."""
+    """True if BLAS knows the dtype and the layout of all three matrices."""
     kinds = {dtype.str[1:] for dtype in (product.dtype, product.a_dtype, product.b_dtype)}
     if len(kinds) > 1 or not kinds <= _PREFIXES.keys():
         return False

@@ -49,7 +49,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What is known at one place of the nest."""
+    """Values that are known at one place of the nest."""
 
     copies: dict[int, int]
     """Positions of the turn along the axes that are bound."""
@@ -234,7 +234,7 @@ class _Writer:
         return forms
 
     def _in_lanes(self, number: int) -> bool:
-        """Whether a value differs from lane to lane."""
+        """True if a value differs from lane to lane."""
         return self.along in self.axes[number]
 
     def _values_at(self, depth: int) -> list[int]:
@@ -282,7 +282,7 @@ class _Writer:
         return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, here))
 
     def _read_period(self, read: Read, pointer: str, copy: _Key, lanes: Lanes) -> str:
-        """What lies along a copy of an operand that begins again and again: lanes of the registers that hold it once."""
+        """The operand along a copy that begins again and again: lanes of the registers that hold it once."""
         stride, width = read.strides[self.along], self.lanes
         first = self._offset(read, self._of(copy, frozenset(range(self.along))))
         places = [(copy[self.along] * width + lane) % read.period for lane in range(width)]
@@ -296,7 +296,7 @@ class _Writer:
         return chosen
 
     def _is_transposed(self, operand: _Operand) -> bool:
-        """Whether an operand is loaded or stored by squares."""
+        """True if an operand is loaded or stored by squares."""
         across = self.tiling.across
         if across is None or operand.dtype.kind == "b" or self.walks[across].copies < 2:
             return False
@@ -415,7 +415,7 @@ class _Writer:
         return self._of(copy, self._kept_axes(reduction))
 
     def _term(self, k: int, copy: _Key, here: _Here) -> str:
-        """What a copy adds to a reduction; lanes that do not take part add nothing."""
+        """The contribution of a copy to a reduction; lanes that do not take part add nothing."""
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
         form = _Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space))
         term = self._lanes(form).convert(self._value(reduction.value, form, copy, here), combiner.lanes)

@@ -1,4 +1,4 @@
-"""How a product is cut into tiles, chosen by counting cycles.
+"""The choice of tiles of a product, by counting cycles.
 
 A tile of r rows and c columns is r * c sums in registers; each step of the contracted axis loads r + c entries and does r * c
 multiplications and additions. Lanes are columns, steps of the contracted axis, or places of the batch; and every product
@@ -50,7 +50,7 @@ class Choice:
 
     transposed: bool
     along: Literal["columns", "inner", "batch"]
-    """What lanes stand for."""
+    """The axis that lanes stand for."""
     width: int
     rows: int
     columns: int
@@ -60,9 +60,9 @@ class Choice:
     """How many rows are."""
     chains: int = 1
     packs: bool = False
-    """Whether the columns of a tile are copied first to where they lie next to each other."""
+    """True if the columns of a tile are copied first to where they lie next to each other."""
     packs_rows: bool = False
-    """Whether the rows are, as many as are done at a time."""
+    """True if the rows are, as many as are done at a time."""
     axis: int = -1
     """The axis of the batch that lanes stand for."""
 
@@ -98,7 +98,7 @@ def choose(product: Product, vector_bits: int) -> Choice:
 
 
 def cycles_of_product(product: Product, vector_bits: int) -> float:
-    """What the cheapest way costs."""
+    """The cost of the cheapest way."""
     return _cheapest(product, vector_bits)[0]
 
 
@@ -169,7 +169,7 @@ def _depth(product: Product) -> int:
 
 
 def _is_plain(product: Product) -> bool:
-    """Whether nothing is converted, and nothing repeated instead of being there."""
+    """True if nothing is converted, and nothing repeated instead of being there."""
     return product.a_dtype == product.b_dtype == product.dtype and 0 not in product.b_strides
 
 
@@ -321,7 +321,7 @@ def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) ->
 
 
 def turns(lane_stride: int, stride: int, entries: int, width: int) -> bool:
-    """Whether lanes and entries change places before they are stored."""
+    """True if lanes and entries change places before they are stored."""
     return lane_stride != 1 and stride == 1 and entries > 1 and width > 1
 
 

@@ -61,7 +61,7 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
 
 
 def _parts(node: Node) -> int:
-    """How many there are: a divisor of the number of examples."""
+    """Their number: a divisor of the number of examples."""
     examples = node.inputs[1].type.shape[0]
     flops = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
     most = min(_MOST_PARTS, round(estimated_ns(flops=flops) / _PART_NS))
@@ -181,7 +181,7 @@ def _sums_of(node: Node, y: Stored, x: Stored, w: Stored) -> WeightSums:
 
 
 def _has_terms(node: Node) -> bool:
-    """Whether anything is summed: there are results of the convolution, and weights."""
+    """True if anything is summed: there are results of the convolution, and weights."""
     return all(atom.type.size for atom in (*node.inputs, *node.outputs))
 
 

@@ -85,7 +85,7 @@ class Epilogue:
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """Their number."""
         return count_of(self.cuts)
 
     def partials(self) -> list[int]:

@@ -59,7 +59,7 @@ def emit_joined(
 
 
 def part_of(emission: Emission, stored: Stored, key: Any) -> Stored:
-    """What a basic key selects of an array in C order."""
+    """The selection of a basic key from an array in C order."""
     offset, shape, strides = part(stored.shape, key)
     pointer = emission.function.element(stored.pointer, offset, memory_type(stored.dtype))
     return Stored(pointer, shape, strides, stored.dtype)

@@ -31,7 +31,7 @@ _LEAST_TILES = 4
 
 
 def _is_far(product: Product) -> bool:
-    """Whether columns come from beyond the second cache, in lines of many numbers."""
+    """True if columns come from beyond the second cache, in lines of many numbers."""
     return product.b_strides[1] == 1 and product.k * product.n * product.b_dtype.itemsize > _FAR_BYTES
 
 
@@ -293,7 +293,7 @@ class _Writer:
         return Factor(pointer, across, inner, product.b_batch[choice.axis], product.b_dtype)
 
     def _store(self, part: _Part, columns: Sequence[Column], sums: Sums, row: Index, column: Index) -> None:
-        """What becomes of the sums of a tile."""
+        """The destination of the sums of a tile."""
         product, function = self.product, self.function
         along_batch = product.c_batch[self.choice.axis] if self.choice.along == "batch" else 0
         strides: dict[Along, int] = {

@@ -32,7 +32,7 @@ _BLAS_LENGTH = 1024
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """How many parts there are, along which axis of the result, and how long they are."""
+    """The number of parts, along which axis of the result, and how long they are."""
 
     axis: int
     """Of the batch, then rows and columns."""
@@ -41,7 +41,7 @@ class Partition:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing to share."""
+        """True if there is nothing to share."""
         return self.count == 1
 
 
@@ -82,7 +82,7 @@ def partition_of_blas(product: Product, vector_bits: int) -> Partition:
 
 
 def nanoseconds_of(product: Product, vector_bits: int) -> float:
-    """How long a product takes on one thread, roughly."""
+    """The approximate time of a product on one thread."""
     lanes = vector_bits / (8 * product.dtype.itemsize)
     places = 1
     for size in product.batch:

@@ -26,7 +26,7 @@ class Piece:
     place: int
     """Of the axis of the batch that lanes stood for."""
     along: Along
-    """What its lanes are now."""
+    """The axis of its lanes."""
     lanes: Lanes
     value: str
     active: int | None = None

@@ -1,4 +1,4 @@
-"""What a matrix product is: its sizes, and how its matrices lie in memory."""
+"""A matrix product: its sizes, and how its matrices lie in memory."""
 
 import math
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ class Product:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
+        """True if there is nothing to write."""
         return 0 in (self.m, self.n, *self.batch)
 
     @property
     def multiplications(self) -> int:
-        """How many there are at each place of the batch."""
+        """Their number at each place of the batch."""
         return self.m * self.n * self.k
 
     def transposed(self) -> "Product":
@@ -131,5 +131,5 @@ def _into_columns(product: Product) -> Product:
 
 
 def places(product: Product) -> int:
-    """How many matrices there are in the batch."""
+    """The number of matrices in the batch."""
     return math.prod(product.batch)

@@ -56,7 +56,7 @@ def write_product(function: Function, product: Product, pointers: Sequence[str])
 
 
 def _way(product: Product, vector_bits: int) -> tuple[Partition, Write]:
-    """How a product is cut, and what writes its parts."""
+    """The partition of a product, and the writers of its parts."""
     if cut_off.is_beyond(product, vector_bits):
         return partition_of_blas(product, vector_bits), _by_blas
     choice = choose(product, vector_bits)

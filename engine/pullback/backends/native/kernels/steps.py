@@ -1,4 +1,4 @@
-"""What loops and branches are made of: graphs as functions of their own, and what goes from step to step.
+"""Steps of loops and branches: graphs as functions of their own, and what goes from step to step.
 
 A step is a function of pointers to what its graph is given, to where its results go, and to its part of the arena, which every
 step uses again. What it is given lies as it lies: a transposed matrix is none the worse for it.
@@ -87,7 +87,7 @@ class _Turning:
 
 
 class Carries:
-    """What goes from step to step: two buffers each, which change places; the first step reads the operand itself."""
+    """The carries of a loop: two buffers each, which change places; the first step reads the operand itself."""
 
     def __init__(self, emission: Emission, starts: Sequence[Stored], types: Sequence[ArrayType], scratch: str) -> None:
         self._emission = emission

@@ -192,7 +192,7 @@ def _lanes(nest: Nest, vector_bits: int) -> int:
 
 
 def _takes_pairs(nest: Nest, lanes: int, vector_bits: int) -> bool:
-    """Whether a vector is two registers: for elementary functions, along lines that leave few lanes of such vectors idle."""
+    """True if a vector is two registers: for elementary functions, along lines that leave few lanes of such vectors idle."""
     registers = math.ceil(nest.space[-1] / lanes)
     if vector_bits > _PAIRED_BITS or not has_chains(nest) or math.prod(nest.space[:-1]) * registers <= _FEW:
         return False
@@ -320,7 +320,7 @@ def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool
 
 
 def _turns(nest: Nest, loops: list[Loop]) -> list[int]:
-    """How often each loop turns: to the end of its axis, or of the span around it."""
+    """The number of times that each loop turns: to the end of its axis, or of the span around it."""
     turns = []
     for number, loop in enumerate(loops):
         around = [span.length for span in loops[:number] if span.axis == loop.axis]

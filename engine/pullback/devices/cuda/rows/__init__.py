@@ -1,1 +1,1 @@
-"""What evaluates each primitive on tensors: `ROWS` by name, and `steps.step` for one application at known types."""
+"""Evaluation of each primitive on tensors: `ROWS` by name, and `steps.step` for one application at known types."""

@@ -80,7 +80,7 @@ class SummingPlan:
 
     @property
     def is_joined(self) -> bool:
-        """Whether what is met along the whole last axis of the kernel lies together."""
+        """True if what is met along the whole last axis of the kernel lies together."""
         return _is_joined(self.sums)
 
     @property
@@ -106,7 +106,7 @@ class SummingPlan:
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, for choosing how."""
+        """The expected cycles for one example, for choosing how."""
         pixels = prod(self.sums.sliding.out) * prod(self.runs) * self.sums.groups
         copied = 1.0 * self.sums.groups * self.group_pitch
         return pixels * tile_cycles(self.tile, self.sums.outs, self.run, self.lanes, self.vector_bits) + copied

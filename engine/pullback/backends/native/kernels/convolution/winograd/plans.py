@@ -1,4 +1,4 @@
-"""How a correlation is carried out by Winograd tiles: which blocks, how many tiles at a time, and whether that pays."""
+"""Plans of correlations by Winograd tiles: which blocks, how many tiles at a time, and whether that pays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -157,7 +157,7 @@ class WinogradPlan:
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, as that of a direct plan."""
+        """The expected cycles for one example, as that of a direct plan."""
         correlation, outs, ins = self.correlation, self.correlation.outs, self.correlation.ins
         of_input_tiles, of_tiles = _TRANSFORMED.get(self.vector_bits, _TRANSFORMED[128])
         products = (

@@ -95,7 +95,7 @@ def _both(lanes: Lanes, operation: str, a: str, b: str) -> str:
 
 
 def _is_spread(lanes: Lanes, sum_: str, square: str, least: str) -> str:
-    """Whether the numbers of a window are spread, or all zero; false of what is not finite."""
+    """True if the numbers of a window are spread, or all zero; false of what is not finite."""
     floor = lanes.constant(least_square(lanes.dtype))
     square = lanes.select(lanes.compare(">", square, floor), square, floor)
     enough = lanes.compare(">", lanes.mul(sum_, sum_), lanes.mul(least, square))
