@@ -1,7 +1,7 @@
 """`pullback job`: asking for measurements, watching them, deciding about them."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -131,6 +131,7 @@ def show(
 
     pullback job show 12 --follow && echo "there is a result"
     """
+    from pullback_cli.jobs.following import log_of
     from pullback_cli.jobs.showing import show_whole
     from pullback_cli.services import asking
 
@@ -138,8 +139,8 @@ def show(
         raise typer.Exit(_followed(job_id, server, token_file))
     with asking(server, token_file) as service:
         if log:
-            for piece in _log_of(service, job_id):
-                typer.echo(piece, nl=False)
+            for piece in log_of(service, job_id, follow=False):
+                typer.echo(piece.text, nl=False)
             return
         found = service.read_job(job_id)
     show_whole(found, as_json=as_json)
@@ -343,23 +344,24 @@ def backfill(
 
 
 def _followed(job_id: int, server: str, token_file: Path | None) -> int:
-    from pullback_cli.jobs.following import follow
+    from pullback_cli.jobs.following import log_of
     from pullback_cli.services import client_of
-    from pullback_service.client import models
+    from pullback_service.client import ClientError
 
-    attempt, state, reason = 1, "queued", ""
-    with client_of(server, token_file) as client:
-        for news in follow(client, job_id):
-            if isinstance(news, models.LogEvent):
-                if news.attempt != attempt:
-                    typer.echo(f"pullback job show: attempt {news.attempt} began", err=True)
-                    attempt = news.attempt
-                typer.echo(news.text, nl=False)
-            else:
-                state = news.state
-                reason = f": {news.failure_message}" if news.failure_message else ""
-    typer.echo(f"pullback job show: job {job_id} is {state}{reason}", err=True)
-    return 0 if state == "done" else 1
+    attempt = 1
+    try:
+        with client_of(server, token_file) as client:
+            for piece in log_of(client, job_id, follow=True):
+                if piece.text and piece.attempt != attempt:
+                    typer.echo(f"pullback job show: attempt {piece.attempt} began", err=True)
+                    attempt = piece.attempt
+                typer.echo(piece.text, nl=False)
+            job = client.read_job(job_id)
+    except ClientError as error:
+        raise RefusalError(str(error)) from error
+    reason = f": {job.failure_message}" if job.failure_message else ""
+    typer.echo(f"pullback job show: job {job_id} is {job.state}{reason}", err=True)
+    return 0 if job.state == "done" else 1
 
 
 def _decide(
@@ -391,18 +393,6 @@ def _decide(
                 show_jobs(changed, as_json=as_json)
     if refused:
         raise RefusalError(" ".join(refused))
-
-
-def _log_of(service: "Client", job_id: int) -> Iterator[str]:
-    """The log of a job's newest attempt, piece by piece, as far as it is written."""
-    offset = 0
-    while True:
-        piece = service.read_log(job_id, offset=offset)
-        yield piece.content.decode(errors="replace")
-        following = int(piece.headers["pullback-next-offset"])
-        if following == offset or following >= int(piece.headers["pullback-log-size"]):
-            return
-        offset = following
 
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:

@@ -59,7 +59,6 @@ def _may_be_compressed(headers: Headers) -> bool:
     """Text that nobody compressed before, and that is not shown this once."""
     return (
         headers.get("content-type", "").startswith(_KINDS)
-        and not headers.get("content-type", "").startswith("text/event-stream")
         and "content-encoding" not in headers
         and "no-store" not in headers.get("cache-control", "")
     )

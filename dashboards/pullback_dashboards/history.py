@@ -104,13 +104,14 @@ class Reading(NamedTuple):
     report: str | None = None
     previous: "Reading | None" = None
     base: float | None = None
+    program_hash: str | None = None
 
     @property
     def spread(self) -> Spread | None:
         """The log ratio with its interval, where both were measured."""
         if self.log_ratio is None or self.low is None or self.high is None:
             return None
-        return Spread(self.log_ratio, self.low, self.high)
+        return Spread(self.log_ratio, self.low, self.high, self.program_hash)
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")

@@ -187,6 +187,7 @@ def shown_reading(reading: StoredReading, *, previous: Reading | None = None) ->
         None,
         reading.report_id,
         previous,
+        program_hash=reading.program_hash,
     )
 
 

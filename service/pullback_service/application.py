@@ -23,7 +23,7 @@ from pullback_service.description import describe
 from pullback_service.heads import Heads
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
-from pullback_service.jobs.watching import JobWatch
+from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.machines.endpoints import router as machines
 from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
@@ -58,10 +58,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         database = Database(url, pool_size=settings.pool_size)
         bell = JobBell(database)
         bell.open()
-        watch = JobWatch(database, most=settings.max_streams)
-        watch.open()
         intake = Intake(database)
-        runtime = Runtime(settings, database, bell, watch, gate, metrics, intake)
+        runtime = Runtime(settings, database, bell, LogWaits(settings.max_streams), gate, metrics, intake)
         app.state.runtime = runtime
         try:
             yield

@@ -16,7 +16,6 @@ from fastapi.openapi.utils import get_openapi
 from pullback_service.access.table import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
 from pullback_service.fields import LARGEST_ID
-from pullback_service.jobs.schemas import JobEvent, LogEvent
 from pullback_service.problems import CONTENT, Problem, documented
 from pullback_service.reports.schemas import ReportDocument
 
@@ -85,7 +84,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             title=app.title, summary=app.summary, version=app.version, routes=app.routes, description=app.description
         )
         schemas = document["components"]["schemas"]
-        for model in (ReportDocument, Problem, LogEvent, JobEvent):
+        for model in (ReportDocument, Problem):
             schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema

@@ -11,7 +11,7 @@
         ├── NotFoundError            404
         ├── NotAcceptableError       406, a format this installation does not write
         ├── ConflictError            409
-        ├── GoneError                410, it was kept for a time only
+        ├── GoneError                410, it was kept for a time only, as things and addresses are
         │   └── DamagedError         410, what was stored cannot be read any more
         ├── TooLargeError            413
         ├── OffsetError              416

@@ -44,5 +44,5 @@ async def report_metrics(runtime: KnownRuntime) -> Response:
         counted = {row.state: row.jobs for row in rows}
     for state in JOB_STATES:
         runtime.metrics.jobs.labels(state).set(counted.get(state, 0))
-    runtime.metrics.streams.set(runtime.watch.held)
+    runtime.metrics.streams.set(runtime.log_waits.held)
     return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)

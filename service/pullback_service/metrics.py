@@ -18,7 +18,7 @@ class Metrics:
         self.duration_s = Histogram(
             "pullback_http_request_duration_seconds", "Time to answer.", ["method", "route"], registry=self.registry
         )
-        self.streams = Gauge("pullback_log_streams", "Logs that are sent as streams.", registry=self.registry)
+        self.streams = Gauge("pullback_log_streams", "Requests for logs that wait for more.", registry=self.registry)
         self.jobs = Gauge("pullback_jobs", "Jobs by state.", ["state"], registry=self.registry)
 
     def count(self, method: str, route: str, status: int, duration_s: float) -> None:

@@ -10,7 +10,7 @@ from pullback_service.access.gate import Gate
 from pullback_service.database import Database
 from pullback_service.errors import AuthenticationError, NotFoundError
 from pullback_service.jobs.bell import JobBell
-from pullback_service.jobs.watching import JobWatch
+from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.reports.intake import Intake
@@ -24,7 +24,7 @@ class Runtime:
     settings: Settings
     database: Database
     bell: JobBell
-    watch: JobWatch
+    log_waits: LogWaits
     gate: Gate
     metrics: Metrics
     intake: Intake
@@ -32,8 +32,8 @@ class Runtime:
 
     async def let_go(self) -> None:
         """Answer everybody who waits for something to happen, because the service stops."""
+        self.log_waits.close()
         await self.bell.close()
-        await self.watch.close()
 
 
 def runtime_of(app: FastAPI) -> Runtime:
@@ -62,8 +62,8 @@ async def _bell(request: Request) -> JobBell:
     return runtime_of(request.app).bell
 
 
-async def _watch(request: Request) -> JobWatch:
-    return runtime_of(request.app).watch
+async def _log_waits(request: Request) -> LogWaits:
+    return runtime_of(request.app).log_waits
 
 
 async def authenticate(request: Request) -> AsyncIterator[None]:
@@ -98,4 +98,4 @@ KnownIntake = Annotated[Intake, Depends(_intake)]
 KnownNoise = Annotated[NoiseMemory, Depends(_noise)]
 KnownSettings = Annotated[Settings, Depends(_settings)]
 KnownBell = Annotated[JobBell, Depends(_bell)]
-KnownWatch = Annotated[JobWatch, Depends(_watch)]
+KnownLogWaits = Annotated[LogWaits, Depends(_log_waits)]

@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     max_log_bytes: int = Field(16 * MIB, ge=1024)
     """Longest log of one attempt."""
     max_streams: int = Field(200, ge=1, le=10_000)
-    """Logs that one process sends as streams at the same time; a quarter of them to one token or address."""
+    """Requests for logs that one process lets wait for more at the same time; the others are answered at once."""
     lease_s: float = Field(90.0, gt=0)
     """How long an agent may be silent before its job goes back to the queue."""
     retry_pause_s: float = Field(30.0, ge=0, le=3600)

@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_cli.app import create_app
+from pullback_service.readings.projecting import project_everything
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -60,6 +61,19 @@ async def test_a_page_makes_few_statements(pages, measured, reports, count_state
 async def test_a_page_says_that_older_commits_wait_for_their_readings(pages, measured, reports, session, page):
     address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))
     assert "being prepared" not in (await pages.get(address)).text
-    await session.execute(text("UPDATE commit SET projected = false WHERE sha = :sha"), {"sha": reports.sha(2)})
+    await session.execute(text("DELETE FROM reading"))
+    await session.execute(text("UPDATE commit SET projected = false"))
     await session.commit()
-    assert "Results of 1 older commit from before an upgrade are being prepared" in (await pages.get(address)).text
+    answer = await pages.get(address)
+    assert answer.status_code == 200, answer.text
+    assert "Results of 12 older commits from before an upgrade are being prepared" in answer.text
+
+
+async def test_the_overview_shows_readings_as_soon_as_they_are_made(pages, measured, database, session):
+    await session.execute(text("DELETE FROM reading"))
+    await session.execute(text("UPDATE commit SET projected = false"))
+    await session.commit()
+    assert ",fused," not in (await pages.get("/overview.csv?project=demo")).text
+    async for _ in project_everything(database):
+        pass
+    assert ",fused," in (await pages.get("/overview.csv?project=demo")).text

@@ -22,7 +22,7 @@ def before_call(context, case, _kwargs):
         (case.query or {}).pop("cursor", None)
     if isinstance(case.body, dict) and isinstance(case.body.get("wait_s"), (int, float)):
         case.body["wait_s"] = min(case.body["wait_s"], 0.1)  # nothing is queued; nobody has to wait for that
-    if case.operation.path.endswith("/log/stream"):
-        wait_s = (case.query or {}).get("wait_s", 600)
-        if isinstance(wait_s, (int, float)) and wait_s > 0.1:
-            case.query = {**(case.query or {}), "wait_s": 0.1 if wait_s <= 600 else wait_s}
+    if case.operation.path.endswith("/log"):
+        wait_s = (case.query or {}).get("wait_s", 0)
+        if isinstance(wait_s, (int, float)) and 0.1 < wait_s <= 30:
+            case.query = {**(case.query or {}), "wait_s": 0.1}

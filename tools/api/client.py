@@ -14,7 +14,7 @@ from pullback_service.description import operations_of
 MADE = "Made by `make api` from the description of the API: change the service, not this file."
 UPLOADED = "ReportDocument"  # sent as it is, never taken apart by the client
 PREFIX = "#/components/schemas/"
-LONG_POLL = {"claim_job": "asked.wait_s or 0.0"}
+LONG_POLL = {"claim_job": "asked.wait_s or 0.0", "read_log": "wait_s or 0.0"}
 
 Schema = Mapping[str, Any]
 
@@ -46,20 +46,20 @@ def calls(description: Schema) -> str:
     lines = [
         f'"""The calls of the API. {MADE}"""',
         "",
-        "from collections.abc import Iterator",
         "from datetime import datetime",
         "from typing import Literal",
         "from urllib.parse import quote",
         "from uuid import UUID",
         "",
         "from pullback_service.client import models",
-        "from pullback_service.client.answers import Content, Event",
+        "from pullback_service.client.answers import Content",
         "from pullback_service.client.sending import Body, Call, Sender",
         "",
     ]
     lines += ["", "class Client(Sender):", '    """Every operation of the API."""', ""]
     for method, path, operation in operations_of(dict(description)):
-        lines += _method(method, path, operation)
+        if not operation.get("deprecated"):
+            lines += _method(method, path, operation)
     return _formatted("\n".join(lines))
 
 
@@ -81,7 +81,6 @@ def _used(description: Schema) -> tuple[set[str], set[str]]:
             if status.startswith("2"):
                 for media in answer.get("content", {}).values():
                     _reach(media.get("schema", {}), schemas, answered)
-        _reach([{"$ref": PREFIX + name} for name in operation.get("x-events", {}).values()], schemas, answered)
     return sent, answered - sent
 
 
@@ -191,18 +190,16 @@ def _method(method: str, path: str, operation: Schema) -> list[str]:
     named = [text for _, text in sorted(keywords, key=lambda each: each[0])]
     arguments = ["self", *of_path, *([argument] if argument else []), *(["*", *named] if named else [])]
     kind, asked = _answer(operation)
-    stream = "x-events" in operation
     call = [f'"{method}"', _place(path, operation)]
     call += [f"query={{{', '.join(query)}}}"] if query else []
     call += [f"headers={{{', '.join(headers)}}}"] if headers else []
     call += [f"body={body}"] if body else []
     call += ["repeatable=True"] if operation["x-repeatable"] else []
     call += [f"waits_s={LONG_POLL[operation['operationId']]}"] if operation["operationId"] in LONG_POLL else []
-    after = f", {{{_kinds(operation)}}}" if stream else ""
     return [
         f"    def {operation['operationId']}({', '.join(arguments)}) -> {kind}:",
         *_docstring(operation["description"], 8),
-        f"        return self.{asked}Call({', '.join(call)}){after})",
+        f"        return self.{asked}Call({', '.join(call)}))",
         "",
     ]
 
@@ -219,14 +216,7 @@ def _body(operation: Schema) -> tuple[str | None, str | None]:
     return argument, f"{argument}: models.{class_name(name)}"
 
 
-def _kinds(operation: Schema) -> str:
-    return ", ".join(f'"{event}": models.{class_name(name)}' for event, name in operation["x-events"].items())
-
-
 def _answer(operation: Schema) -> tuple[str, str]:
-    if "x-events" in operation:
-        events = dict.fromkeys(f"models.{class_name(name)}" for name in operation["x-events"].values())
-        return f"Iterator[Event[{' | '.join(events)}]]", "_follow("
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     schemas = [
         answer["content"]["application/json"].get("schema", {})

@@ -196,14 +196,13 @@ STORY = (
         body="measuring poly9\n",
         media_type="application/octet-stream",
     ),
-    Step("read_log", path={"job_id": "{job}"}, query={"offset": 0}),
+    Step("read_log", path={"job_id": "{job}"}, query={"offset": 0, "wait_s": 30}),
     Step(
         "report_result",
         path={"job_id": "{job}", "number": 1},
         headers={"Pullback-Lease": "{lease}", "Idempotency-Key": str(REPORT["id"])},
         body=REPORT,
     ),
-    Step("follow_log", path={"job_id": "{job}"}, query={"after": "1:0"}),
     Step("read_job", path={"job_id": "{job}"}),
     Step(
         "fail_attempt",

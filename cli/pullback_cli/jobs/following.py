@@ -1,30 +1,43 @@
-"""A job's log on the terminal while it is written, through connections that break."""
+"""A job's log on the terminal, once or while it is written."""
 
+import codecs
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from pullback_cli.refusals import RefusalError
-from pullback_service.client import Client, ClientError, models
+from pullback_service.client import Client
 
-MOST_FAILURES = 5
-"""In a row, without anything heard in between."""
-PAUSE_S = 2.0
+WAIT_S = 30
+PAUSE_S = 1.0
+UNFINISHED = {"queued", "leased", "running"}
 
 
-def follow(client: Client, job_id: int) -> Iterator[models.LogEvent | models.JobEvent]:
-    """Pieces of the log and news of the job, the last one when it has ended; nothing is missed or comes twice."""
-    place: str | None = None
-    failures = 0
+class LogText(NamedTuple):
+    """A piece of the log of an attempt."""
+
+    attempt: int
+    text: str
+
+
+def log_of(client: Client, job_id: int, *, follow: bool) -> Iterator[LogText]:
+    """The log of a job's newest attempt as far as it is written; or until the job has ended, with further attempts."""
+    attempt: int | None = None
+    offset, decoder = 0, _decoder()
     while True:
-        try:
-            for event in client.follow_log(job_id, after=place):
-                failures = 0
-                place = event.id or place
-                yield event.data
-                if event.name == "end":
-                    return
-        except ClientError as error:
-            failures += 1
-            if not error.is_transient or failures == MOST_FAILURES:
-                raise RefusalError(str(error)) from error
-            time.sleep(PAUSE_S)
+        asked_at = time.monotonic()
+        piece = client.read_log(job_id, attempt=attempt, offset=offset, wait_s=WAIT_S if follow else None)
+        headers = piece.headers
+        complete = headers["pullback-log-complete"] == "true"
+        attempt, offset = int(headers["pullback-attempt"]) or 1, int(headers["pullback-next-offset"])
+        all_written = offset >= int(headers["pullback-log-size"])
+        yield LogText(attempt, decoder.decode(piece.content, final=complete or (all_written and not follow)))
+        if all_written and (not follow or (complete and headers["pullback-job-state"] not in UNFINISHED)):
+            return
+        if complete:
+            attempt, offset, decoder = attempt + 1, 0, _decoder()
+        elif follow and time.monotonic() - asked_at < PAUSE_S:
+            time.sleep(PAUSE_S)  # a service where too many wait answers at once
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-8")("replace")

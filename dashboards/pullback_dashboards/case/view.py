@@ -306,7 +306,7 @@ def _since(judged: Compared | None) -> tuple[str, str]:
 def _ratio(side: Reading | None) -> factors.Spread | None:
     if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
         return None
-    return factors.Spread(side.log_ratio, side.low, side.high)
+    return factors.Spread(side.log_ratio, side.low, side.high, side.program_hash)
 
 
 def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:

@@ -20,6 +20,7 @@ from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
@@ -102,7 +103,7 @@ async def _read(request: Request, session: ReadSession, state: Asked) -> Overvie
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    present = await present_of(session, ProjectId(project.id), machine.id)
+    present = await present_of(session, ProjectId(project.id), machine.id, notice=notice_of(request))
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
     return replace(view, fleet=await fleet_now(session))

@@ -91,25 +91,30 @@ _STOOD: Keeping[tuple[tuple[str, Standing], ...]] = Keeping(8)
 
 @dataclass(frozen=True)
 class Present:
-    """The newest commits that a machine measured of a project, and what tells its present results from earlier ones."""
+    """The newest commits that a machine measured of a project, and what tells its present results from earlier ones.
+
+    That is its newest upload and, while an older database is projected, the notice of how many commits wait.
+    """
 
     project_id: ProjectId
     machine_id: MachineId
     commits: tuple[CommitFacts, ...]
     upload: Hashable
+    notice: str = ""
 
     @cached_property
     def key(self) -> Hashable:
         """Changes with every upload."""
-        return self.project_id, self.machine_id, self.upload, tuple(commit.id for commit in self.commits)
+        return self.project_id, self.machine_id, self.upload, self.notice, tuple(commit.id for commit in self.commits)
 
 
-async def present_of(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> Present:
-    """How far a machine is."""
+async def present_of(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
+) -> Present:
+    """How far a machine is, under the notice of commits that wait for their readings."""
     commits = await overviewing.measured_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
-    return Present(
-        project_id, machine_id, tuple(commits), await overviewing.newest_upload(session, project_id, machine_id)
-    )
+    upload = await overviewing.newest_upload(session, project_id, machine_id)
+    return Present(project_id, machine_id, tuple(commits), upload, notice)
 
 
 async def find(session: AsyncSession, present: Present, state: State) -> Found:

@@ -370,6 +370,7 @@ _NO_TICK = Tick()
 
 
 def _tick(reading: Reading) -> Tick:
-    value, log_ratio, low, high, _, outcome, _, _, failure, _, _, _ = reading
-    nothing = log_ratio is None and value is not None and value <= 0 and outcome is not None
-    return Tick(log_ratio, low, high, failure is not None, nothing)
+    nothing = (
+        reading.log_ratio is None and reading.value is not None and reading.value <= 0 and reading.outcome is not None
+    )
+    return Tick(reading.log_ratio, reading.low, reading.high, reading.failure is not None, nothing)

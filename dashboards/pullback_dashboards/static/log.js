@@ -1,13 +1,16 @@
-// Follows the log of a job by server-sent events: <pre data-stream="ADDRESS" data-after="ATTEMPT:BYTE">. The page has the
-// log up to that byte; the stream goes on behind it. Where no stream is to be had, live.js fetches the page again instead.
+// Follows the log of a job: <pre data-log="ADDRESS" data-attempt="1" data-offset="BYTE">. The page has the log up to that byte;
+// the service answers a request for what follows when more is written, or after half a minute.
 
-const log = document.querySelector("pre[data-stream]");
+const log = document.querySelector("pre[data-log]");
 const told = document.getElementById("log-live");
 const MOST_CHARACTERS = 2_000_000; // of a very long log the beginning is dropped: the whole one is a link away
-let source = null;
-let after = log?.dataset.after ?? "";
-let attempt = Number(after.split(":")[0]);
-let state = null;
+const WAIT_S = 30;
+const UNFINISHED = ["queued", "leased", "running"];
+const PAUSE_MS = 1000;
+let attempt = Number(log?.dataset.attempt);
+let offset = Number(log?.dataset.offset);
+let decoder = new TextDecoder(); // keeps the beginning of a character until its rest is written
+let under_way = null;
 
 // As wording/controls.py has it: what would move, hide or turn the text beside it is shown instead.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -33,60 +36,57 @@ function write(text) {
   if (atFoot) log.scrollTop = log.scrollHeight;
 }
 
-function onLog(event) {
-  const piece = JSON.parse(event.data);
-  after = event.lastEventId;
-  if (piece.attempt !== attempt) {
-    if (attempt) log.textContent = ""; // a new try begins, and its log with it
-    attempt = piece.attempt;
-    const name = document.getElementById("log-attempt");
-    if (name) name.textContent = `of attempt ${attempt}`;
+async function read() {
+  const address = new URL(log.dataset.log, location.href);
+  address.search = new URLSearchParams({ attempt, offset, wait_s: WAIT_S });
+  const answer = await fetch(address, { signal: under_way.signal });
+  if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
+  const piece = await answer.arrayBuffer();
+  if (piece.byteLength && !offset) begin();
+  write(visible(decoder.decode(piece, { stream: true })));
+  offset += piece.byteLength;
+  return answer.headers;
+}
+
+function begin() {
+  log.textContent = ""; // a new try begins, and its log with it
+  const name = document.getElementById("log-attempt");
+  if (name) name.textContent = `of attempt ${attempt}`;
+}
+
+const pause = () => new Promise((done) => { setTimeout(done, PAUSE_MS); });
+
+async function follow() {
+  under_way = new AbortController();
+  tell("live");
+  while (!document.hidden) {
+    const began = Date.now();
+    try {
+      const headers = await read();
+      tell("live");
+      if (headers.get("pullback-log-complete") === "true") {
+        document.dispatchEvent(new Event("stale"));
+        if (!UNFINISHED.includes(headers.get("pullback-job-state"))) return tell("ended");
+        attempt += 1;
+        offset = 0;
+        decoder = new TextDecoder();
+      } else if (Date.now() - began < PAUSE_MS) await pause();
+    } catch (error) {
+      if (error.name === "AbortError") break;
+      tell("reconnecting");
+      await pause();
+    }
   }
-  write(visible(piece.text));
+  under_way = null;
+  tell("paused");
 }
 
-// What the page says of the job is fetched anew with every piece of news, and rarely without.
-function onJob(event) {
-  if (state !== null && state !== event.data) document.dispatchEvent(new Event("stale"));
-  state = event.data;
-}
-
-function pace(seconds) {
-  for (const part of document.querySelectorAll("[data-live]")) part.dataset.live = seconds;
-}
-
-function close(words) {
-  source?.close();
-  source = null;
-  tell(words);
-}
-
-function open() {
-  const address = new URL(log.dataset.stream, location.href);
-  if (after) address.searchParams.set("after", after);
-  source = new EventSource(address);
-  source.addEventListener("open", () => { tell("live"); pace(30); });
-  source.addEventListener("log", onLog);
-  source.addEventListener("job", onJob);
-  source.addEventListener("end", () => {
-    close("ended");
-    pace(5);
-    document.dispatchEvent(new Event("stale"));
-  });
-  source.addEventListener("error", () => {
-    if (source?.readyState !== EventSource.CLOSED) return tell("reconnecting"); // it does so by itself
-    close("every few seconds");
-    pace(5);
-    log.dataset.live = 5;
-  });
-}
-
-if (log && log.dataset.stream) {
+if (log) {
   log.scrollTop = log.scrollHeight;
-  open();
+  follow();
   // A browser opens six connections to one host, over all its tabs: those that nobody sees give theirs back.
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden && source) close("paused");
-    else if (!document.hidden && !source && told.textContent === "paused") open();
+    if (document.hidden) under_way?.abort();
+    else if (told.textContent === "paused") follow();
   });
 }

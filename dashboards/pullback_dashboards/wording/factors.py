@@ -34,11 +34,12 @@ _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 @dataclass(frozen=True)
 class Spread:
-    """A log ratio with its interval."""
+    """A log ratio with its interval, and the hash of the program that was measured."""
 
     middle: float
     low: float
     high: float
+    program_hash: str | None = None
 
 
 def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
@@ -117,8 +118,13 @@ def apart(value: float, base: float, *, baseline: str) -> str:
 
 
 def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
-    """The outcome of two ratios measured at different times where they moved, `likely_faster` or `likely_slower`; else None."""
+    """The outcome of two ratios measured at different times where they moved, `likely_faster` or `likely_slower`; else None.
+
+    Of equal programs it is the machine that moved them.
+    """
     if before is None or now is None:
+        return None
+    if now.program_hash is not None and now.program_hash == before.program_hash:
         return None
     change, width = change_of_ratios((before.middle, before.low, before.high), (now.middle, now.low, now.high))
     return likely(change, width, "ratios", bigger_is_better=bigger_is_better)

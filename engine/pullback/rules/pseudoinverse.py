@@ -1,10 +1,13 @@
 """The pseudoinverse, least squares, and the rank, which moves in steps.
 
 y = a^+, of constant rank:  dy = -y da y + y y^H da^H (1 - a y) + (1 - y a) da^H y^H y.
+That holds also where a cutoff takes singular values for zero that are, up to rounding. Where it drops others, y is that of the rest
+of a, and directions between a kept singular value s and a dropped one t move it by more: in the bases of singular vectors,
+a = U S V^H, e = U^H da V, by V c^H U^H with c = w * e + z * e^H, w = t^2 / (s^2 (s^2 - t^2)) and z = t / (s (s^2 - t^2)).
 x = a^+ b, the least-squares solution:  dx = dy b + y db.
 The rank is that of the value: where it changes, neither is continuous.
 Reference: G. Golub, V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
-variables separate (1973).
+variables separate (1973); V. Noferini, A formula for the Frechet derivative of a generalized matrix function (2017).
 """
 
 from collections.abc import Sequence
@@ -35,6 +38,11 @@ def _push_pinv(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, rtol
     (a,) = operands
     da = hermitian_part(tangents[0]) if hermitian else tangents[0]
     moved = adjoint(da)
+    beyond = 0.0
+    if _drops(a, rtol):
+        u, w, z, v_h = _between_kept_and_dropped(a, rtol)
+        e = np.matmul(np.matmul(adjoint(u), da), adjoint(v_h))
+        beyond = np.matmul(np.matmul(adjoint(v_h), adjoint(w * e + z * adjoint(e))), adjoint(u))
     outer = np.matmul(np.matmul(y, adjoint(y)), moved)
     inner = np.matmul(np.matmul(moved, adjoint(y)), y)
     return (
@@ -43,7 +51,24 @@ def _push_pinv(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, rtol
         + inner
         - np.matmul(y, np.matmul(a, inner))
         - np.matmul(np.matmul(y, da), y)
+        + beyond
     )
+
+
+def _drops(a: Any, rtol: float | None) -> bool:
+    """The cutoff may drop singular values that are not zero up to rounding."""
+    return rtol is not None and rtol > 100 * float(np.finfo(type_of(a).dtype).eps)
+
+
+def _between_kept_and_dropped(a: Any, rtol: float | None) -> tuple[Any, Any, Any, Any]:
+    """U, w, z and V^H of the module's first lines; w and z are zero between two kept and between two dropped values."""
+    u, s, v_h = np.linalg.svd(a, full_matrices=False)
+    is_kept = s > rtol * np.max(s, axis=-1, keepdims=True)
+    is_between = is_kept[..., :, None] != is_kept[..., None, :]
+    kept = np.where(is_between, np.maximum(s[..., :, None], s[..., None, :]), 1.0)
+    dropped = np.where(is_between, np.minimum(s[..., :, None], s[..., None, :]), 0.0)
+    z = dropped / (kept * (kept - dropped) * (kept + dropped))
+    return u, z * (dropped / kept), z, v_h
 
 
 def _pull_pinv(
@@ -60,6 +85,10 @@ def _pull_pinv(
         - np.matmul(np.matmul(inner, y), a)
         - np.matmul(np.matmul(adjoint(y), adjoint(turned)), adjoint(y))
     )
+    if _drops(a, rtol):
+        u, w, z, v_h = _between_kept_and_dropped(a, rtol)
+        c_bar = np.matmul(np.matmul(adjoint(u), turned), adjoint(v_h))
+        a_bar = a_bar + np.matmul(np.matmul(u, w * c_bar + z * adjoint(c_bar)), v_h)
     return (conjugate(hermitian_part(a_bar) if hermitian else a_bar),)
 
 
@@ -125,5 +154,7 @@ matrix_rank.moves = False
 
 cases(pinv, normal(4, 3), rtol=None, hermitian=False)
 cases(pinv, normal(2, 2, 3), rtol=None, hermitian=False, because="a stack of wide matrices")
+cases(pinv, normal(4, 3), rtol=0.6, hermitian=False, because="a cutoff that drops singular values")
 cases(least_squares, normal(4, 3), normal(4, 2), rcond=None)
+cases(least_squares, normal(3, 5), normal(3, 2), rcond=0.5, because="a cutoff that drops singular values")
 cases(least_squares, normal(2, 3), normal(2, 1), rcond=None, because="the solution of least norm")

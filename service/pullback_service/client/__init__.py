@@ -10,7 +10,7 @@ else of the service, so that agents use it without FastAPI. `calls.py` and `mode
 """
 
 from pullback_service.client import models
-from pullback_service.client.answers import Answer, Content, Event, Page, every
+from pullback_service.client.answers import Answer, Content, Page, every
 from pullback_service.client.calls import Client
 from pullback_service.client.errors import ClientError, NoAnswerError, NotThisApiError, ProblemError
 
@@ -19,7 +19,6 @@ __all__ = [
     "Client",
     "ClientError",
     "Content",
-    "Event",
     "NoAnswerError",
     "NotThisApiError",
     "Page",

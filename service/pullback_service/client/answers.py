@@ -38,18 +38,6 @@ class Content:
     headers: Mapping[str, str]
 
 
-Data = TypeVar("Data")
-
-
-@dataclass(frozen=True, slots=True)
-class Event(Generic[Data]):
-    """One event of a stream. `id`, where it has one, is the place to go on behind."""
-
-    name: str
-    data: Data
-    id: str | None
-
-
 class Page(Protocol, Generic[Item]):
     """One page of a list."""
 

@@ -1,13 +1,12 @@
 """The calls of the API. Made by `make api` from the description of the API: change the service, not this file."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
 
 from pullback_service.client import models
-from pullback_service.client.answers import Content, Event
+from pullback_service.client.answers import Content
 from pullback_service.client.sending import Body, Call, Sender
 
 
@@ -594,40 +593,24 @@ class Client(Sender):
         """
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve", repeatable=True))
 
-    def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
+    def read_log(
+        self, job_id: int, *, offset: int | None = None, attempt: int | None = None, wait_s: float | None = None
+    ) -> Content:
         """The log from a byte offset on, as it was sent, at most a mebibyte at once.
 
-        `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow.
+        `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow. To
+        follow a log while it is written, ask again from there with `wait_s`: the answer comes with the next bytes, or
+        when the attempt has ended. Where `Pullback-Job-State` is then `queued`, `leased` or `running`, the attempt with
+        the next number follows.
         """
         return self._fetch(
-            Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
-        )
-
-    def follow_log(
-        self,
-        job_id: int,
-        *,
-        after: str | None = None,
-        attempt: int | None = None,
-        wait_s: float | None = None,
-        last_event_id: str | None = None,
-    ) -> Iterator[Event[models.LogEvent | models.JobEvent]]:
-        """The log while it is written, as server-sent events, until the job has ended.
-
-        `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning
-        and when that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON
-        (`LogEvent`, `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-
-        ID` or `after` and nothing is missed or sent twice; `EventSource` does that by itself.
-        """
-        return self._follow(
             Call(
                 "GET",
-                f"/api/v1/jobs/{job_id}/log/stream",
-                query={"after": after, "attempt": attempt, "wait_s": wait_s},
-                headers={"last-event-id": last_event_id},
+                f"/api/v1/jobs/{job_id}/log",
+                query={"offset": offset, "attempt": attempt, "wait_s": wait_s},
                 repeatable=True,
-            ),
-            {"log": models.LogEvent, "job": models.JobEvent, "end": models.JobEvent},
+                waits_s=wait_s or 0.0,
+            )
         )
 
     def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:

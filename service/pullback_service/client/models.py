@@ -1297,28 +1297,3 @@ class Whoami(Answer):
     scopes: list[str]
     projects: list[str] | None
     """Null is all of them."""
-
-
-class LogEvent(Answer):
-    """A piece of the log of an attempt, from byte `offset` on. Another attempt than before is a new try at the job."""
-
-    attempt: int
-    offset: int
-    text: str
-
-
-class JobEvent(Answer):
-    """How a job stands, and how far its newest attempt is."""
-
-    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
-    attempt: int | None
-    """The newest one."""
-    attempts: int
-    max_attempts: int
-    phase: str | None
-    progress: dict[str, Any] | None
-    cancel_requested: bool
-    awaits_approval: bool
-    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
-    failure_message: str | None
-    finished_at: datetime | None

@@ -5,8 +5,7 @@ A call that got no answer, or the answer to come back later, is repeated only wh
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -14,13 +13,11 @@ import httpx
 import stamina
 from pydantic import BaseModel, ValidationError
 
-from pullback_service.client.answers import Answer, Content, Event
+from pullback_service.client.answers import Answer, Content
 from pullback_service.client.errors import ClientError, NoAnswerError, NotThisApiError, ProblemError
 
 Body = bytes | str | Mapping[str, Any]
 AnswerModel = TypeVar("AnswerModel", bound=Answer)
-Kinds = Mapping[str, type[AnswerModel]]
-"""Models of the data of events, by the events' names."""
 
 TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 5.0
@@ -55,23 +52,6 @@ class Call:
         return http.build_request(
             self.method, self.path, params=query or None, headers=headers, content=content, timeout=timeout
         )
-
-
-class EventReader:
-    """Server-sent events out of bytes as they come; comments and events of unknown names are passed over."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, piece: bytes) -> Iterator[tuple[str, str | None, bytes]]:
-        """The events that this piece completes, as name, id and data."""
-        # By hand: httpx would end lines at characters that may be in a log, too.
-        *blocks, self._rest = (self._rest + piece).split(b"\n\n")
-        for block in blocks:
-            fields = dict(line.partition(b": ")[::2] for line in block.split(b"\n"))
-            if b"data" in fields and b"event" in fields:
-                place = fields.get(b"id")
-                yield fields[b"event"].decode(), place.decode() if place is not None else None, fields[b"data"]
 
 
 class Sender:
@@ -134,9 +114,9 @@ class Sender:
         wait = response.headers.get("Retry-After", "")
         raise ProblemError(response.status_code, document, retry_after_s=float(wait) if wait.isdigit() else None)
 
-    def _model(self, model: type[AnswerModel], response: httpx.Response, content: bytes | None = None) -> AnswerModel:
+    def _model(self, model: type[AnswerModel], response: httpx.Response) -> AnswerModel:
         try:
-            answer = model.model_validate_json(response.content if content is None else content)
+            answer = model.model_validate_json(response.content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(step) for step in first["loc"]) or "the answer"
@@ -146,13 +126,6 @@ class Sender:
             ) from error
         answer._status = response.status_code  # noqa: SLF001 - the model keeps it for us
         return answer
-
-    def _events(
-        self, reader: EventReader, piece: bytes, kinds: Kinds[AnswerModel], response: httpx.Response
-    ) -> Iterator[Event[AnswerModel]]:
-        for name, place, data in reader.feed(piece):
-            if name in kinds:  # a newer service may tell of more
-                yield Event(name, self._model(kinds[name], response, data), place)
 
     def _send(self, call: Call) -> httpx.Response:
         for attempt in stamina.retry_context(
@@ -174,19 +147,6 @@ class Sender:
 
     def _fetch(self, call: Call) -> Content:
         return _content_of(self._send(call))
-
-    def _follow(self, call: Call, kinds: Kinds[AnswerModel]) -> Iterator[Event[AnswerModel]]:
-        reader = EventReader()
-        try:
-            response = self._http.send(call.request(self._http), stream=True)
-            with closing(response):
-                if not response.is_success:
-                    response.read()
-                self._checked(response)
-                for piece in response.iter_bytes():
-                    yield from self._events(reader, piece, kinds, response)
-        except httpx.TransportError as error:
-            raise self._no_answer(call, error) from error
 
 
 def _object(response: httpx.Response) -> Mapping[str, Any]:

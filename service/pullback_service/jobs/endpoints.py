@@ -1,6 +1,5 @@
 """Making and watching jobs; what agents say about the attempts they hold."""
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import UUID
 
@@ -9,7 +8,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller, address_of
+from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
@@ -17,6 +16,7 @@ from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.errors import (
     ConflictError,
+    GoneError,
     InvalidInputError,
     NotFoundError,
     OffsetError,
@@ -25,7 +25,7 @@ from pullback_service.errors import (
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId, MachineId
-from pullback_service.jobs import leases, logs, queries, steering, streaming, watching
+from pullback_service.jobs import leases, logs, queries, steering
 from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
@@ -36,17 +36,14 @@ from pullback_service.jobs.schemas import (
     HeartbeatAnswer,
     JobChange,
     JobDetail,
-    JobEvent,
     JobKind,
     JobOrigin,
     JobReceipt,
     JobRequest,
     JobState,
     JobSummary,
-    LogEvent,
     LogReceipt,
 )
-from pullback_service.jobs.streaming import EventStream, Reader
 from pullback_service.jobs.tables import JOBS
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
@@ -57,8 +54,9 @@ from pullback_service.reports.preparing import prepare
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, read_limited
 from pullback_service.reports.rows import ForJob
 from pullback_service.reports.stated import Stated, refuse_contradictions
-from pullback_service.runtime import KnownSettings, KnownWatch
+from pullback_service.runtime import KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
+from pullback_service.tokens.queries import refuse_ended
 
 router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
 
@@ -209,21 +207,40 @@ async def change_job(change: JobChange, session: WriteSession, job_id: KnownId) 
     responses={200: {"content": {"text/plain": {}}}, **documented(NotFoundError, OffsetError)},
 )
 async def read_log(
-    session: ReadSession,
+    request: Request,
+    reading: OpenedReading,
+    caller: KnownCaller,
+    waits: KnownLogWaits,
     job_id: KnownId,
     offset: Offset = 0,
     attempt: Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Default: the newest.")] = None,
+    wait_s: Annotated[
+        float, Query(ge=0, le=30, description="How long to wait for more where nothing follows yet.")
+    ] = 0,
 ) -> Response:
     """The log from a byte offset on, as it was sent, at most a mebibyte at once.
 
-    `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow.
+    `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow. To follow a log while
+    it is written, ask again from there with `wait_s`: the answer comes with the next bytes, or when the attempt has ended. Where
+    `Pullback-Job-State` is then `queued`, `leased` or `running`, the attempt with the next number follows.
     """
-    piece = await logs.read(session, JobId(job_id), offset, number=attempt)
+    number = attempt
+
+    async def read() -> logs.LogPiece:
+        nonlocal number
+        async with reading() as session:
+            piece = await logs.read(session, JobId(job_id), offset, number=number)
+            await refuse_ended(session, caller)
+        number = piece.attempt or 1  # the same one with every look, also where two begin between them
+        return piece
+
+    piece = await waits.until(read, lambda found: bool(found.content) or found.complete, request, wait_s)
     return Response(
         piece.content,
         media_type="text/plain; charset=utf-8",
         headers={
             "Pullback-Attempt": str(piece.attempt),
+            "Pullback-Job-State": piece.job_state,
             "Pullback-Log-Size": str(piece.size),
             "Pullback-Next-Offset": str(piece.offset + len(piece.content)),
             "Pullback-Log-Complete": "true" if piece.complete else "false",
@@ -232,68 +249,12 @@ async def read_log(
     )
 
 
-async def _place(request: Request, caller: KnownCaller, watch: KnownWatch) -> AsyncIterator[None]:
-    """A place among the streams until the answer has been sent: what has begun cannot be refused any more."""
-    with watch.place(caller.name if caller.token_id is not None else address_of(request) or caller.name):
-        yield
-
-
-@router.get(
-    "/{job_id}/log/stream",
-    dependencies=[Depends(_place)],
-    response_class=Response,
-    responses={
-        200: {
-            "description": "Events `log`, `job` and `end`",
-            "content": {streaming.MEDIA_TYPE: {"schema": streaming.EVENT_SCHEMA}},
-        },
-        204: {"description": "The job has ended, and whoever asks was told so: nothing follows"},
-        **documented(NotFoundError, InvalidInputError, OffsetError),
-    },
-    openapi_extra={"x-events": {"log": LogEvent.__name__, "job": JobEvent.__name__, "end": JobEvent.__name__}},
-)
-async def follow_log(
-    caller: KnownCaller,
-    watch: KnownWatch,
-    reading: OpenedReading,
-    job_id: KnownId,
-    after: Annotated[
-        str | None, Query(max_length=40, description="The `id` of an event: what follows it is sent.", examples=["1:0"])
-    ] = None,
-    attempt: Annotated[
-        int | None, Query(ge=1, le=LARGEST_COUNT, description="This one only. Default: the newest and what follows it.")
-    ] = None,
-    wait_s: Annotated[
-        float, Query(ge=0, le=streaming.LONGEST_STREAM_S, description="The stream ends after so many seconds.")
-    ] = streaming.LONGEST_STREAM_S,
-    last_event_id: Annotated[
-        str | None, Header(max_length=40, description="The same as `after`, as browsers send it when they come back.")
-    ] = None,
-) -> Response:
-    """The log while it is written, as server-sent events, until the job has ended.
-
-    `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning and when
-    that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON (`LogEvent`,
-    `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-ID` or `after` and
-    nothing is missed or sent twice; `EventSource` does that by itself.
-    """
-    place = streaming.read_place(last_event_id, after, only=attempt)
-    async with reading() as session:
-        await queries.job_by_id(session, JobId(job_id))  # it exists for this caller
-        news = (await watching.news_of(session, [job_id])).get(job_id)
-        if place.attempt:
-            await logs.read(session, JobId(job_id), place.offset, number=place.attempt, most=0)  # the place exists
-    if news is None:
-        raise queries.unknown_job(job_id)
-    if place.ended and news.job_ended and place.attempt == news.attempt:
-        return Response(status_code=204)
-
-    async def events() -> AsyncIterator[bytes]:
-        with watch.watch(job_id, news, caller=caller) as watched:
-            async for event in Reader(watched, reading, place, only=attempt).follow(watch, wait_s=wait_s):
-                yield event
-
-    return EventStream(events())
+@router.get("/{job_id}/log/stream", deprecated=True, status_code=410, responses=documented(GoneError))
+async def follow_log(job_id: KnownId) -> None:
+    """The address of server-sent events, which releases before this one sent: logs are followed with `wait_s`."""
+    raise GoneError(
+        f"Logs are no longer sent as events: follow this one with GET {API}/jobs/{job_id}/log?offset=0&wait_s=30."
+    )
 
 
 @router.post(

@@ -2,27 +2,28 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.errors import Missing, NotFoundError, OffsetError, TooLargeError
 from pullback_service.ids import JobId
 from pullback_service.jobs.leases import HeldAttempt
 from pullback_service.jobs.models import Attempt, Job, JobLog
-from pullback_service.jobs.queries import ACTIVE, unknown_job
+from pullback_service.jobs.queries import ACTIVE, UNFINISHED, unknown_job
 
 LONGEST_READ = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Bytes of a log from `offset` on; `complete` when the attempt has ended and nothing follows."""
+    """Bytes of a log from `offset` on; `complete` when the attempt has ended, or never begins, and nothing follows."""
 
     content: bytes
     offset: int
     size: int
     attempt: int
     complete: bool
+    job_state: str
 
 
 async def append(session: AsyncSession, held: HeldAttempt, offset: int, content: bytes, *, most_bytes: int) -> int:
@@ -47,28 +48,32 @@ async def append(session: AsyncSession, held: HeldAttempt, offset: int, content:
     return attempt.log_bytes
 
 
-async def read(
-    session: AsyncSession, job_id: JobId, offset: int, *, number: int | None, most: int = LONGEST_READ
-) -> LogPiece:
-    """The log of an attempt, the newest by default, from an offset on, at most so many bytes. Index: pk_job_log."""
-    if await session.scalar(select(Job.id).where(Job.id == job_id)) is None:
+async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int | None) -> LogPiece:
+    """The log of an attempt, the newest by default, from an offset on. Index: pk_job, uq_attempt_job_id_number, pk_job_log.
+
+    The attempt after the newest has an empty log, so that a reader can wait for it.
+    """
+    its = and_(Attempt.job_id == Job.id, Attempt.number == (Job.attempts if number is None else number))
+    statement = select(Job.state, Job.attempts, Attempt).outerjoin(Attempt, its).where(Job.id == job_id)
+    found = (await session.execute(statement)).one_or_none()
+    if found is None:
         raise unknown_job(job_id)
-    statement = select(Attempt).where(Attempt.job_id == job_id).order_by(Attempt.number.desc()).limit(1)
-    attempt = await session.scalar(statement if number is None else statement.where(Attempt.number == number))
+    job_state, attempts, attempt = found
     if attempt is None:
-        if number is not None:
-            raise NotFoundError(f"Job {job_id} has no attempt {number}.", missing=Missing("attempt", str(number)))
+        wanted = attempts if number is None else number
+        if wanted > attempts + 1:
+            raise NotFoundError(f"Job {job_id} has no attempt {wanted}.", missing=Missing("attempt", str(wanted)))
         if offset > 0:
-            raise OffsetError(f"Job {job_id} has not begun: its log is empty.", expected_offset=0)
-        return LogPiece(b"", 0, 0, 0, complete=False)
+            raise OffsetError(f"Attempt {wanted} of job {job_id} has not begun: its log is empty.", expected_offset=0)
+        return LogPiece(b"", 0, 0, wanted, complete=job_state not in UNFINISHED, job_state=job_state)
     if offset > attempt.log_bytes:
         raise OffsetError(
             f"The log of attempt {attempt.number} of job {job_id} has {attempt.log_bytes} bytes, not {offset}.",
             expected_offset=attempt.log_bytes,
         )
-    content = await _read(session, attempt.id, offset, most)
+    content = await _read(session, attempt.id, offset, LONGEST_READ) if offset < attempt.log_bytes else b""
     complete = attempt.state not in ACTIVE and offset + len(content) == attempt.log_bytes
-    return LogPiece(content, offset, attempt.log_bytes, attempt.number, complete)
+    return LogPiece(content, offset, attempt.log_bytes, attempt.number, complete, job_state)
 
 
 async def _read(session: AsyncSession, attempt_id: int, offset: int, length: int) -> bytes:

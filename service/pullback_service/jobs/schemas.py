@@ -162,30 +162,6 @@ class HeartbeatAnswer(BaseModel):
     heartbeat_s: float
 
 
-class LogEvent(BaseModel):
-    """A piece of the log of an attempt, from byte `offset` on. Another attempt than before is a new try at the job."""
-
-    attempt: int
-    offset: int
-    text: str
-
-
-class JobEvent(BaseModel):
-    """How a job stands, and how far its newest attempt is."""
-
-    state: JobState
-    attempt: int | None = Field(description="The newest one.")
-    attempts: int
-    max_attempts: int
-    phase: str | None
-    progress: dict[str, Any] | None
-    cancel_requested: bool
-    awaits_approval: bool
-    failure_kind: FailureKind | None
-    failure_message: str | None
-    finished_at: datetime | None
-
-
 class LogReceipt(BaseModel):
     """How long the stored log is."""
 

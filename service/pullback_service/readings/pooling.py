@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 CLEAN = "clean"
 BUSY = "busy"
@@ -23,48 +23,13 @@ LEAST_SCATTER = 1e-3
 FEWEST_FOR_SCATTER = 3
 
 
-class Measured(Protocol):
-    """What pooling reads of a point; points come oldest first."""
-
-    @property
-    def value(self) -> float:
-        """Median over processes, or a count."""
-
-    @property
-    def process_values(self) -> Sequence[float] | None:
-        """One value per process; None for a count."""
-
-    @property
-    def process_count(self) -> int | None:
-        """How many processes there were, where their values were rolled up; with the four that follow."""
-
-    @property
-    def process_low(self) -> float | None:
-        """Smallest of the values that were rolled up."""
-
-    @property
-    def process_q25(self) -> float | None:
-        """Their lower quartile."""
-
-    @property
-    def process_q75(self) -> float | None:
-        """Their upper quartile."""
-
-    @property
-    def process_high(self) -> float | None:
-        """Largest of them."""
-
-    @property
-    def quality(self) -> str:
-        """`clean`, or of a busy machine `contaminated`, as reports of format 1 have it."""
-
-    @property
-    def n(self) -> int | None:
-        """Groups behind the paired ratio."""
-
-
 class MeasuredPoint(NamedTuple):
-    """A point in full: what pooling reads, and what is taken from the point that speaks for its commit."""
+    """A point as its report measured it; points of a commit come oldest first.
+
+    `value` is the median over processes, or a count. `process_values` are one for each process; where they were rolled up,
+    `process_count` to `process_high` stand for them. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
+    format 1 have it. `n` are the groups behind the paired ratio.
+    """
 
     value: float
     process_values: Sequence[float] | None = None
@@ -83,9 +48,6 @@ class MeasuredPoint(NamedTuple):
     dirty: bool = False
     method: str | None = None
     program_hash: str | None = None
-
-
-M = TypeVar("M", bound=Measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +85,13 @@ class Pooled(NamedTuple):
 
 def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     """One reading of all points of a series at a commit, oldest first."""
-    said = speaker(points)
+    said, spread = _speaker(points), _pooled_spread(points)
+    median = counting(points).value if spread is None else spread.median
     return Pooled(
         quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
         dirty=any(point.dirty for point in points),
-        value=pooled_value(points),
-        spread=pooled_spread(points),
+        value=points[0].value if len(points) == 1 else median,
+        spread=spread,
         baseline=said.baseline,
         log_ratio=said.log_ratio,
         low=said.low,
@@ -201,33 +164,33 @@ def weighted_spread(values: Sequence[float], weights: Sequence[float]) -> Spread
     return Spread(len(ordered), ordered[0][0], quantile(0.25), quantile(0.5), quantile(0.75), ordered[-1][0])
 
 
-def _speaking(points: Sequence[M]) -> Sequence[M]:
+def _speaking(points: Sequence[MeasuredPoint]) -> Sequence[MeasuredPoint]:
     """The clean points, or all of them where none is clean."""
     return [point for point in points if point.quality == CLEAN] or points
 
 
-def speaker(points: Sequence[M]) -> M:
+def _speaker(points: Sequence[MeasuredPoint]) -> MeasuredPoint:
     """The point whose paired ratio stands for all."""
     return max(enumerate(_speaking(points)), key=lambda item: (item[1].n or 0, item[0]))[1]
 
 
-def counting(points: Sequence[M]) -> M:
+def counting(points: Sequence[MeasuredPoint]) -> MeasuredPoint:
     """The point whose count stands for all."""
     return _speaking(points)[-1]
 
 
-def point_spread(point: Measured) -> Spread | None:
+def _point_spread(point: MeasuredPoint) -> Spread | None:
     """Spread over the process values of one point; None where there are none."""
     return spread_of(point.process_values) if point.process_values else _rolled_up(point)
 
 
-def pooled_spread(points: Sequence[Measured]) -> Spread | None:
+def _pooled_spread(points: Sequence[MeasuredPoint]) -> Spread | None:
     """Spread over the process values of all points, weighed by report; None where there are none.
 
     A busy report of too few processes to tell their scatter is left out where there are others.
     """
     if len(points) == 1:
-        return point_spread(points[0])
+        return _point_spread(points[0])
     known = [point for point in points if point.quality == CLEAN or _scatter(point)]
     measured = [(point, values) for point in known or points if (values := _values(point))]
     if not measured:
@@ -243,33 +206,25 @@ def pooled_spread(points: Sequence[Measured]) -> Spread | None:
     return weighted_spread(values, weights)
 
 
-def pooled_value(points: Sequence[Measured]) -> float:
-    """Median of the pooled process values, or what the newest report counted."""
-    if len(points) == 1:
-        return points[0].value
-    spread = pooled_spread(points)
-    return counting(points).value if spread is None else spread.median
-
-
-def _scatters(points: Iterable[Measured]) -> Sequence[float]:
+def _scatters(points: Iterable[MeasuredPoint]) -> Sequence[float]:
     """The scatter of each point's processes; of too few processes that of the point that scatters most, 1 if all are too few."""
     found = [_scatter(point) for point in points]
     unknown = max(found) or 1.0
     return [scatter or unknown for scatter in found]
 
 
-def _scatter(point: Measured) -> float:
+def _scatter(point: MeasuredPoint) -> float:
     """Quartile distance over 1.35: the standard deviation, were processes normal; 0 of too few of them.
 
     Never less than `LEAST_SCATTER` of the median.
     """
-    spread = point_spread(point)
+    spread = _point_spread(point)
     if spread is None or spread.n < FEWEST_FOR_SCATTER:
         return 0.0
     return max((spread.q75 - spread.q25) / 1.35, LEAST_SCATTER * abs(spread.median))
 
 
-def _rolled_up(point: Measured) -> Spread | None:
+def _rolled_up(point: MeasuredPoint) -> Spread | None:
     """What stands for the process values after the time for which they are kept."""
     low, q25, q75, high = point.process_low, point.process_q25, point.process_q75, point.process_high
     if point.process_count is None or low is None or q25 is None or q75 is None or high is None:
@@ -277,7 +232,7 @@ def _rolled_up(point: Measured) -> Spread | None:
     return Spread(point.process_count, low, q25, point.value, q75, high)
 
 
-def _values(point: Measured) -> Sequence[float]:
+def _values(point: MeasuredPoint) -> Sequence[float]:
     """Process values, or as many evenly spread ones in their place."""
     if point.process_values:
         return point.process_values

@@ -15,7 +15,6 @@ from sqlalchemy import Integer, Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.following import followed_in, places_followed
 from pullback_service.commits.models import Commit
@@ -194,12 +193,6 @@ def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
         .order_by(*history.newest_first(Failure), Failure.id.desc())
         .limit(bindparam("most", type_=Integer))
     )
-
-
-async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:
-    """Names of machines. Index: pk_machine."""
-    rows = await session.execute(select(Machine.id, Machine.name).where(among(Machine.id, machine_ids)))
-    return {row[0]: row[1] for row in rows}
 
 
 async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:

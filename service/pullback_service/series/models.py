@@ -103,7 +103,3 @@ class Point(Base):
     process_q25: Mapped[float | None] = mapped_column(Double)
     process_q75: Mapped[float | None] = mapped_column(Double)
     process_high: Mapped[float | None] = mapped_column(Double)
-
-
-ROLLED_UP = (Point.process_count, Point.process_low, Point.process_q25, Point.process_q75, Point.process_high)
-"""What stands for the process values after the time for which they are kept."""

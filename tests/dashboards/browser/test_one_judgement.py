@@ -66,7 +66,8 @@ def report_at(place, project, chance=None, **counts):
 
 def send(client, *reports):
     for report in reports:
-        client.post("/api/v1/reports", json=report).raise_for_status()
+        answer = client.post("/api/v1/reports", json=report)
+        assert answer.is_success, answer.text
 
 
 def ancestors(place):
@@ -257,6 +258,27 @@ def test_whatever_the_reports_every_page_says_of_a_step_what_compare_says(client
         assert on_the_case(client, project, place).items() <= judged.items()
     assert marks == told
     assert lane == told
+
+
+@pytest.mark.parametrize("programs", [("p", "p"), ("p", "q"), (None, None)], ids=["same", "other", "unknown"])
+def test_a_ratio_that_moved_is_news_where_compare_calls_it_likely(client, programs):
+    project = f"moved-{programs[1]}"
+    for place, (program, ratio) in enumerate(zip(programs, (0.3, 0.5), strict=True)):
+        report = report_at(place, project)
+        (case,) = report["cases"]
+        case["variants"][1]["program_hash"] = program
+        case["paired"][0] |= {"log_ratio": ratio, "low": ratio - 0.01, "high": ratio + 0.01, "outcome": "slower"}
+        send(client, report)
+    asked = {"project": project, "base": SHAS[0], "head": SHAS[1], "metric": "time", "variant": "fused"}
+    (row,) = client.get("/api/v1/comparisons", params=asked).json()["items"]
+    assert row["outcome"] == ("ambiguous" if programs == ("p", "p") else "likely_slower")
+    news = client.get("/overview.json", params={"project": project}).json()["news"]
+    assert ["likely slower" in item["text"] for item in news] == [True] * (row["outcome"] == "likely_slower")
+    view = client.get(f"/projects/{project}/workloads/dense_bias_act.json").raise_for_status().json()["view"]
+    tones = {mark["since_tone"] for plot in view["plots"] for track in plot["tracks"] for mark in track["marks"]}
+    assert tones - {""} == ({"likely-worse"} if news else set())
+    case = client.get(f"/projects/{project}/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
+    assert {block["since_tone"] for block in case["variants"]} - {""} == ({"likely-worse"} if news else set())
 
 
 @pytest.mark.parametrize("seed", range(3))

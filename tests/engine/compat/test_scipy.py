@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.signal
-import scipy.stats
+import scipy  # its parts load when a test uses them: every worker collects every test
 
 import pullback as pb
 from pullback.compat.autograd.scipy import integrate, linalg, signal, stats

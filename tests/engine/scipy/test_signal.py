@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.signal
+import scipy  # its parts load when a test uses them: every worker collects every test
 
 import pullback as pb
 from pullback.errors import NoRuleError, TracingError

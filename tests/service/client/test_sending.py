@@ -119,38 +119,6 @@ def test_members_of_a_newer_service_do_not_matter():
         assert client.list_machines().next is None
 
 
-STREAM = (
-    'retry: 2000\n\n: the stream is open\n\nevent: log\nid: 1:7\ndata: {"attempt": 1, "offset": 0, "text": "a\u2028ü\\r\\n"}\n\n'
-    'event: newer\ndata: 3\n\nevent: log\nid: 1:8\ndata: {"attempt": 1, "offset": 7, "text": "b"}\n\n'
-).encode()
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_events_are_read_however_the_stream_is_cut(size):
-    pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
-    with _client([httpx.Response(200, content=iter(pieces))]) as client:
-        events = list(client.follow_log(1))
-    assert [(event.name, event.id, event.data.text) for event in events] == [
-        ("log", "1:7", "a\u2028ü\r\n"),
-        ("log", "1:8", "b"),
-    ]
-
-
-def test_a_stream_that_breaks_is_an_error_that_may_be_tried_again():
-    def pieces():
-        yield STREAM
-        raise httpx.RemoteProtocolError("cut")
-
-    with _client([httpx.Response(200, content=pieces())]) as client:
-        stream = client.follow_log(1)
-        assert next(stream).id == "1:7"
-        with pytest.raises(NoAnswerError) as caught:
-            list(stream)
-    assert caught.value.is_transient
-    with _client([_problem(429, "Too many.")]) as client, pytest.raises(ProblemError, match="Too many"):
-        list(client.follow_log(1))
-
-
 def test_lists_are_read_page_after_page():
     pages = iter([SimpleNamespace(items=[1, 2], next="c"), SimpleNamespace(items=[3], next=None)])
     asked = []
@@ -183,9 +151,8 @@ def test_the_client_speaks_to_a_service(url, report):
         assert stored.size == 5
         log = client.read_log(job.id)
         assert (log.content, log.headers["pullback-next-offset"]) == (b"words", "5")
-        events = list(client.follow_log(job.id, wait_s=0))
-        assert [(event.name, event.id) for event in events] == [("log", "1:5"), ("job", None)]
-        assert (events[0].data.text, events[1].data.state) == ("words", "leased")
+        waited = client.read_log(job.id, offset=5, wait_s=0.1)
+        assert (waited.content, waited.headers["pullback-job-state"]) == (b"", "leased")
         assert client.claim_job(agent.agent_id, models.ClaimRequest(wait_s=0)) is not None  # the same lease again
         with pytest.raises(ProblemError) as caught:
             client.append_log(job.id, 1, b"x", offset=9, lease=claim.lease_token)

@@ -1,7 +1,5 @@
 """Several reports at one commit become one value."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,46 +8,30 @@ from hypothesis import strategies as st
 from pullback_service.readings.pooling import (
     MeasuredPoint,
     pool,
-    pooled_spread,
-    pooled_value,
-    speaker,
     spread_of,
     weighted_spread,
 )
 
 
-@dataclass
-class Measured:
-    value: float
-    process_values: list[float] | None = None
-    quality: str = "clean"
-    n: int | None = None
-    process_count: int | None = None
-    process_low: float | None = None
-    process_q25: float | None = None
-    process_q75: float | None = None
-    process_high: float | None = None
-
-
 def rolled_up(values):
     """A point of which only this is left of its process values."""
     spread = spread_of(values)
-    return Measured(spread.median, None, "clean", None, spread.n, spread.low, spread.q25, spread.q75, spread.high)
+    return MeasuredPoint(spread.median, None, spread.n, spread.low, spread.q25, spread.q75, spread.high)
 
 
 def test_process_values_of_reports_that_scatter_alike_are_pooled():
-    points = [Measured(2.0, [1.0, 2.0, 3.0]), Measured(9.0, [8.0, 9.0])]
-    assert pooled_value(points) == 3.0
-    assert pooled_spread(points).n == 5
+    points = [MeasuredPoint(2.0, [1.0, 2.0, 3.0]), MeasuredPoint(9.0, [8.0, 9.0])]
+    assert pool(points).value == 3.0
+    assert pool(points).spread.n == 5
 
 
 def test_a_report_that_scatters_widely_counts_for_little():
-    quiet = Measured(1.0, [0.99, 1.0, 1.0, 1.01, 1.02])
-    busy = Measured(1.6, [1.1, 1.4, 1.6, 1.9, 2.3], quality="contaminated")
-    assert pooled_value([quiet, busy]) == pytest.approx(1.0, abs=0.02)
-    assert pooled_value([busy, quiet]) == pooled_value([quiet, busy])
-    assert pooled_value([busy]) == 1.6
-    assert pooled_spread([quiet, busy]).n == 10
+    quiet = MeasuredPoint(1.0, [0.99, 1.0, 1.0, 1.01, 1.02])
+    busy = MeasuredPoint(1.6, [1.1, 1.4, 1.6, 1.9, 2.3], quality="contaminated")
+    assert pool([quiet, busy]).value == pytest.approx(1.0, abs=0.02)
+    assert pool([busy, quiet]).value == pool([quiet, busy]).value
+    assert pool([busy]).value == 1.6
+    assert pool([quiet, busy]).spread.n == 10
 
 
 def test_a_reading_is_busy_where_no_report_is_clean():
@@ -74,24 +56,24 @@ def test_equal_weights_weigh_nothing(values):
 
 
 def test_an_exact_metric_is_what_the_newest_report_counted():
-    points = [Measured(100.0), Measured(200.0)]
-    assert pooled_value(points) == 200.0
-    assert pooled_spread(points) is None
+    points = [MeasuredPoint(100.0), MeasuredPoint(200.0)]
+    assert pool(points).value == 200.0
+    assert pool(points).spread is None
 
 
 def test_the_ratio_with_the_most_groups_speaks_and_the_newest_among_equals():
-    few, many, newer = Measured(1, n=6), Measured(2, n=20), Measured(3, n=20)
-    assert speaker([few, many]) is many
-    assert speaker([many, newer, few]) is newer
-    assert speaker([Measured(4, n=40, quality="contaminated"), few]) is few
-    busy = Measured(4, n=40, quality="contaminated")
-    assert speaker([Measured(5, n=6, quality="contaminated"), busy]) is busy
+    few, many, newer = (MeasuredPoint(1, log_ratio=ratio, n=n) for ratio, n in ((0.1, 6), (0.2, 20), (0.3, 20)))
+    assert pool([few, many]).log_ratio == 0.2
+    assert pool([many, newer, few]).log_ratio == 0.3
+    busy = MeasuredPoint(4, log_ratio=0.4, n=40, quality="contaminated")
+    assert pool([busy, few]).log_ratio == 0.1
+    assert pool([MeasuredPoint(5, log_ratio=0.5, n=6, quality="contaminated"), busy]).log_ratio == 0.4
 
 
 def test_a_busy_report_of_too_few_processes_is_left_out_where_there_are_others():
-    clean, busy = Measured(1.0, [1.0]), Measured(9.0, [9.0], quality="contaminated")
-    assert pooled_value([clean, busy]) == 1.0
-    assert pooled_value([busy, busy]) == 9.0
+    clean, busy = MeasuredPoint(1.0, [1.0]), MeasuredPoint(9.0, [9.0], quality="contaminated")
+    assert pool([clean, busy]).value == 1.0
+    assert pool([busy, busy]).value == 9.0
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
@@ -106,15 +88,15 @@ def test_the_spread_is_numpys(values):
 def test_what_was_rolled_up_says_the_same_alone_and_nearly_the_same_in_company(values, others):
     spread = spread_of(values)
     rolled = rolled_up(values)
-    assert pooled_spread([rolled]) == spread
-    assert pooled_value([rolled]) == spread.median
+    assert pool([rolled]).spread == spread
+    assert pool([rolled]).value == spread.median
     if others:
-        company = Measured(0.0, others)
-        exact, pooled = spread_of([*values, *others]), pooled_spread([rolled, company])
+        company = MeasuredPoint(0.0, others)
+        exact, pooled = spread_of([*values, *others]), pool([rolled, company]).spread
         assert (pooled.n, pooled.low, pooled.high) == pytest.approx((exact.n, exact.low, exact.high))
-        assert pooled.low <= pooled_value([rolled, company]) <= pooled.high
+        assert pooled.low <= pool([rolled, company]).value <= pooled.high
 
 
 def test_a_rolled_up_point_keeps_its_weight_in_company():
     rolled = rolled_up([1.0, 2.0, 3.0])
-    assert pooled_value([rolled, Measured(9.0, [8.0, 9.0])]) == 3.0
+    assert pool([rolled, MeasuredPoint(9.0, [8.0, 9.0])]).value == 3.0

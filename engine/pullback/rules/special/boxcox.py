@@ -10,11 +10,11 @@ import scipy.special as sc
 
 from pullback.core.cases import cases, positive
 from pullback.core.kinds import Scalar
-from pullback.rules.special.hypergeometric import hyp1f1
+from pullback.rules.special.hypergeometric import exprel_slope
 
 
 def _by_lambda(log: Any, lambda_: Any) -> Any:
-    return np.square(log) * (0.5 * hyp1f1(2.0, 3.0, lambda_ * log))
+    return np.square(log) * exprel_slope(lambda_ * log)
 
 
 boxcox = Scalar(

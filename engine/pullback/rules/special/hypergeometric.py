@@ -7,7 +7,9 @@ Reference: NIST Digital Library of Mathematical Functions, 13.3.15, 15.5.1, 16.3
 """
 
 import math
+from typing import Any
 
+import numpy as np
 import scipy.special as sc
 
 from pullback.core.cases import cases, normal, tested_in
@@ -30,7 +32,20 @@ hyp2f1: Scalar = Scalar(
     Undefined("hyp2f1", "c"),
     lambda v, a, b, c, z, y: v * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)),
 )
-exprel = Scalar("exprel", sc.exprel, lambda v, x, y: v * (0.5 * hyp1f1(2.0, 3.0, x)))
+
+
+def exprel_slope(x: Any) -> Any:
+    """exprel'(x) = 1F1(2; 3; x) / 2 = ((x - 1) e^x + 1) / x^2, of which SciPy sums as many terms as x is large."""
+    is_near = np.abs(x) < _CLOSED_FROM
+    near = 0.5 * hyp1f1(2.0, 3.0, np.where(is_near, x, 0.0))
+    far = np.minimum(np.where(is_near, _CLOSED_FROM, x), 1e30)
+    return np.where(is_near, near, (1 - 1 / far) * (np.exp(far) / far) + (1 / far) * (1 / far))
+
+
+_CLOSED_FROM = 30.0
+"""From here on no digit of the closed form cancels."""
+
+exprel = Scalar("exprel", sc.exprel, lambda v, x, y: v * exprel_slope(x))
 ellipk = Scalar("ellipk", sc.ellipk, lambda v, m, y: v * (math.pi / 8 * hyp2f1(1.5, 1.5, 2.0, m)))
 ellipe = Scalar("ellipe", sc.ellipe, lambda v, m, y: v * (-math.pi / 8 * hyp2f1(0.5, 1.5, 2.0, m)))
 

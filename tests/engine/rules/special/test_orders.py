@@ -65,3 +65,15 @@ def test_every_rule_with_a_missing_derivative_is_tried_here():
         if isinstance(rule, Scalar) and any(isinstance(map_, Undefined) for map_ in rule.maps)
     }
     assert missing == set(POINTS)
+
+
+@pytest.mark.parametrize("x", [-1e300, -40.0, -29.0, 29.0, 40.0, 600.0])
+def test_the_slope_of_exprel_is_exact_on_both_sides_of_its_closed_form(x):
+    exact = 0.5 * sc.hyp1f1(2.0, 3.0, x) if abs(x) < 1e3 else x**-2.0
+    np.testing.assert_allclose(pb.grad(pb.scipy.special.exprel)(x), exact, rtol=1e-13)
+
+
+def test_the_slope_of_exprel_and_box_cox_at_huge_arguments_ends_at_once():
+    with np.errstate(over="ignore"):
+        assert pb.grad(pb.scipy.special.exprel)(1e20) == np.inf
+        assert pb.grad(lambda order: pb.scipy.special.boxcox(2.0, order))(1e20) == np.inf

@@ -6,9 +6,9 @@ A singular covariance (`allow_singular=True`) is taken on the subspace it spans,
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 from pullback.compat.autograd.tracer import getval, isbox
+from pullback.namespaces import the_rest_of
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -50,5 +50,4 @@ def _singular(deviation: Any, cov: Any) -> Any:
     return np.where(outside, -np.inf, inside)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(scipy.stats.multivariate_normal, name)
+__getattr__, __dir__ = the_rest_of("scipy.stats:multivariate_normal", __name__)
