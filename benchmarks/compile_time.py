@@ -31,19 +31,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import pullback as pb
-from pullback.backends.native import memory, running
+from pullback.backends.native import grouping, running
 from pullback.backends.native.linking import toolchain
 from pullback.compiling import program
+from pullback.passes import pipeline
 from pullback.passes.loops import rolling
 
 #: Functions whose time is a stage, by module; nested stages are part of what they stand in.
 STAGES: dict[str, tuple[ModuleType, str]] = {
     "record": (program, "recorded"),
     "roll loops": (rolling, "roll_loops"),
-    "differentiate": (program, "differentiate"),
+    "differentiate": (pipeline, "differentiate"),
     "passes": (program, "simplify"),
-    "fuse": (memory, "fuse"),
-    "merge": (memory, "merged"),
+    "fuse": (grouping, "fuse"),
+    "merge": (grouping, "merged"),
     "plan memory": (running, "plan_memory"),
     "key": (running, "program_key"),
     "IR text": (running, "emit_program"),
@@ -174,10 +175,10 @@ def compile_once(made: Callable[..., Made], count: int, tier: str, *, gradient: 
 def first_plan() -> float:
     """Median CPU seconds of importing and compiling in a fresh process whose modules Python has compiled before."""
     with tempfile.TemporaryDirectory() as compiled_modules:
-        surroundings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled_modules}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled_modules}
         command = [sys.executable, "-c", FIRST_PLAN]
         runs = [
-            subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)  # noqa: S603 - ours
+            subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
             for _ in range(10)
         ]
     return statistics.median(float(run.stdout) for run in runs[1:])

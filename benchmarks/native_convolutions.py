@@ -29,8 +29,8 @@ from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.linking import forced_width, host_target, load
 from pullback.backends.native.writing.module import Module
 from pullback.core.primitive import Primitive
+from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import type_of
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 
 Array = np.ndarray[Any, Any]

@@ -114,7 +114,7 @@ def compare(title: str, a: Array, b: Array, bits: int, most: float, budget_s: fl
     shown = "  ".join(f"{name} {rate / 1e9:6.1f}" for name, rate in rates.items())
     way = choose(product, bits)
     packed = ("b" if way.packs else "") + ("a" if way.packs_rows else "")
-    tile = f"{way.along}{' turned' if way.turned else ''} {way.rows}x{way.columns} of {way.width} {packed}"
+    tile = f"{way.along}{' transposed' if way.transposed else ''} {way.rows}x{way.columns} of {way.width} {packed}"
     took_us = flop / rates["own"] * 1e6
     print(f"{title:34} {took_us:9.2f} us  {shown:44} {rates['own'] / most:5.0%} of peak   {tile}", flush=True)
 

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from pullback.backends.native.threads import threads
     from pullback.blocks import Block
     from pullback.compiling.plan import compile  # noqa: A004 (the public name)
+    from pullback.compiling.tiered import grad, value_and_grad
     from pullback.compiling.tracing import trace
     from pullback.control.branching import cond, switch
+    from pullback.control.checkpointing import checkpoint
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
@@ -24,12 +26,10 @@ if TYPE_CHECKING:
     from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.transforms.batching import vmap
-    from pullback.transforms.checkpoints import checkpoint
     from pullback.transforms.constants import cut, stop_gradient, uncut
     from pullback.transforms.elementwise_maps import elementwise
     from pullback.transforms.jacobians import hessian, hvp, jacobian
     from pullback.transforms.linearizing import jvp, linearize, vjp
-    from pullback.transforms.tiered import grad, value_and_grad
     from pullback.trees import register_pytree_node, tree_map
 
 __all__ = [
@@ -80,7 +80,7 @@ __all__ = [
 _HOMES = {
     "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
-    "checkpoint": "pullback.transforms.checkpoints:checkpoint",
+    "checkpoint": "pullback.control.checkpointing:checkpoint",
     "compile": "pullback.compiling.plan:compile",
     "cond": "pullback.control.branching:cond",
     "contexts": "pullback.contexts",
@@ -91,7 +91,7 @@ _HOMES = {
     "errors": "pullback.errors",
     "fetch": "pullback.devices:fetch",
     "fori_loop": "pullback.control.looping:fori_loop",
-    "grad": "pullback.transforms.tiered:grad",
+    "grad": "pullback.compiling.tiered:grad",
     "hessian": "pullback.transforms.jacobians:hessian",
     "hvp": "pullback.transforms.jacobians:hvp",
     "inplace": "pullback.inplace",
@@ -116,7 +116,7 @@ _HOMES = {
     "trace": "pullback.compiling.tracing:trace",
     "tree_map": "pullback.trees:tree_map",
     "uncut": "pullback.transforms.constants:uncut",
-    "value_and_grad": "pullback.transforms.tiered:value_and_grad",
+    "value_and_grad": "pullback.compiling.tiered:value_and_grad",
     "vjp": "pullback.transforms.linearizing:vjp",
     "vmap": "pullback.transforms.batching:vmap",
     "while_loop": "pullback.control.looping:while_loop",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pullback import trees
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.layouts import Layout, Shapes, Slot
 
 Initialiser = Callable[[Shape], ArrayLike]

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.types import Shape
 from pullback.errors import StateError
-from pullback.ir.types import Shape
 
 #: Frames start on cache lines, so that vector loads of any width are aligned.
 ALIGNMENT = 64
@@ -105,7 +105,7 @@ class Stack:
         return frame
 
     def holds(self, frame: Frame, depth: int) -> bool:
-        """Whether a frame is open at that depth."""
+        """True if a frame is open at that depth."""
         return depth < len(self._open) and self._open[depth] is frame
 
     def release(self, frame: Frame, depth: int) -> None:
@@ -122,7 +122,7 @@ class Stack:
         self._open.clear()
 
     def _follows(self, slot: _Slot, block: int, start: int) -> bool:
-        """Whether a slot lies where `_place` would put one: behind the end of the frame before it."""
+        """True if a slot lies where `_place` would put one: behind the end of the frame before it."""
         return slot.start == start if slot.block == block else slot.start == 0 and slot.block == block + 1
 
     def _place(self, block: int, start: int, shape: Shape, dtype: np.dtype[Any]) -> _Slot:
@@ -189,7 +189,7 @@ class RunContext:
 
 
 class Run:
-    """What one differentiated call keeps for its pullback."""
+    """The memory that one differentiated call keeps for its pullback."""
 
     def __init__(self) -> None:
         self._context = current()

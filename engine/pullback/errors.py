@@ -23,6 +23,9 @@ PlanWarning (a UserWarning): a plan is slower than it could be, since it runs on
 DifferentiationError
 """
 
+from collections.abc import Callable
+from typing import Any
+
 
 class PullbackError(Exception):
     """Any error the engine raises on purpose."""
@@ -57,7 +60,7 @@ class ChangedError(PullbackError, RuntimeError):
 
 
 class StateError(PullbackError, RuntimeError):
-    """What a rule kept for its pullback was asked for twice, out of order, or from another thread."""
+    """The state that a rule kept for its pullback was asked for twice, out of order, or from another thread."""
 
 
 class TierError(PullbackError, ValueError):
@@ -78,3 +81,8 @@ class GraphError(PullbackError, AssertionError):
 
 class PlanWarning(UserWarning):
     """A plan runs on the tape, or is recorded again and again; the message says why, and what to do."""
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function in errors; a partial has none."""
+    return getattr(function, "__name__", "the function")

@@ -31,8 +31,8 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, Traced, innermost_trace
+from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
-from pullback.ir.types import type_of
 from pullback.numpy_api.memory import assign
 from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS
@@ -114,7 +114,7 @@ def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
 
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:
-    """What the target holds, as the trace can keep it until the pullback."""
+    """The contents of the target, as the trace can keep them until the pullback."""
     if not isinstance(trace, Tape) or not issubclass(type(memory), np.ndarray):
         return copy(target)  # a value like any other: part of the graph, or followed by outer traces
     return np.array(memory) if current_tier() == "unfused" else trace.run.save(memory)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias, Union
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 Shapes: TypeAlias = Mapping[str, Union[Shape, "Shapes"]]
 """Names and shapes; a mapping in the place of a shape is a block inside the block."""

@@ -33,8 +33,8 @@ import numpy as np
 from pullback.contexts import Frame, Run
 from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import Effect, Primitive, Trace, Traced
+from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
 from pullback.errors import DifferentiationError, NeedsValueError
-from pullback.ir.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
 from pullback.traces.tape import Tape
 from pullback.transforms.linearizing import vjp
 
@@ -52,7 +52,7 @@ class Signature:
 
 
 class Rule(Protocol):
-    """What a builder returns."""
+    """The result of a builder."""
 
     def forward(self, visit: "Visit", /, *operands: Any) -> Any:
         """The value; what the pullback will need is saved in the visit."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
-from pullback.ir.types import dtype_of, is_array_like
+from pullback.core.types import dtype_of, is_array_like
 from pullback.transforms.linearizing import jvp, vjp
 
 Leaves = list[Any]
@@ -212,7 +212,7 @@ class _Gap:
 
     @property
     def is_small(self) -> bool:
-        """Whether they are close; a number that is not finite is close to nothing."""
+        """True if they are close; a number that is not finite is close to nothing."""
         return abs(self.found - self.expected) <= self.allowed
 
 
@@ -284,5 +284,5 @@ def _size(cotangents: Leaves, tangents: Leaves) -> float:
 
 
 def _names(args: tuple[Any, ...]) -> list[str]:
-    """What to call every leaf of the arguments: "argument 1['w'][0]"."""
+    """The name of every leaf of the arguments: "argument 1['w'][0]"."""
     return [f"argument {number}{path}" for number, arg in enumerate(args) for path in trees.paths(arg)]

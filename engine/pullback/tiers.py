@@ -23,7 +23,7 @@ def current_tier() -> str:
 
 
 def gradients_are_planned() -> bool:
-    """Whether gradients run as plans here; where a plan has fallen back to the tape they do not, in any tier."""
+    """True if gradients run as plans here; where a plan has fallen back to the tape they do not, in any tier."""
     return _current.get()[1]
 
 

@@ -180,7 +180,7 @@ def paths(tree: Any) -> list[str]:
 
 
 def structure(tree: Any) -> Any:
-    """What a tree is besides its leaves, as a hashable value."""
+    """The structure of a tree without its leaves, as a hashable value."""
     if tree is None or is_constant(tree):
         return (type(tree), tree)
     if isinstance(tree, tuple | list):

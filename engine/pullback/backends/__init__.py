@@ -1,1 +1,1 @@
-"""What runs a schedule."""
+"""Backends: ways to run a schedule."""

@@ -32,8 +32,8 @@ from pullback.backends.poison import check_own, poison
 from pullback.backends.state import State
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Effect, Primitive
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import type_of
 from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.rules import shapes
@@ -216,7 +216,7 @@ class _Writer:
         return f"{', '.join(results)}{',' if is_tuple_of_one else ''} = {self.call(node, operands)}"
 
     def returned(self, atom: Atom, *, copied: bool, buffer: int | None) -> str:
-        """What is returned for an output; a number is never an array that somebody else may hold."""
+        """The returned form of an output; a number is never an array that somebody else may hold."""
         if copied and buffer is not None:
             self.namespace["copyto"] = np.copyto
             self.lines.append(f"copyto(b{buffer}, {self.operand(atom)})")
@@ -258,7 +258,7 @@ class _Writer:
         return slot
 
     def may_be_number(self, var: Var) -> bool:
-        """Whether the name of a value of shape () may stand for a number, and not for a kept array."""
+        """True if the name of a value of shape () may stand for a number, and not for a kept array."""
         return not self.names[var].startswith("b")
 
     def operand(self, atom: Atom) -> str:
@@ -318,7 +318,7 @@ class _Writer:
         return self.bound(name, node.primitive.compiled(programs, dict(node.params)))
 
     def body(self, graph: Graph, title: str, primitive: Primitive) -> Callable[[], Program]:
-        """What gives, at the start of a loop or branch, the program of a body.
+        """An expression that gives, at the start of a loop or branch, the program of a body.
 
         The steps of a loop share their memory; it is kept from call to call where the plan keeps its own.
         """
@@ -395,7 +395,7 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a program returns instead of its results when a guard sees something else: the guard's number, what it saw."""
+    """The result of a program whose guard sees something else: the guard's number, what it saw."""
 
     guard: int
     seen: bool | int

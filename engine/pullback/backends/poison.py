@@ -35,7 +35,7 @@ def poisoning() -> Iterator[None]:
 
 
 def is_poisoning() -> bool:
-    """Whether plans are to be compiled so."""
+    """True if plans are to be compiled so."""
     return _poisoning.get()
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.planning.arena import ALIGNMENT, Arena
 
 Array = np.ndarray[Any, Any]

@@ -1,4 +1,4 @@
-"""What can be read off the code of a function before it runs: the names it loads, assigns and imports."""
+"""Facts about the code of a function that are known before it runs: the names it loads, assigns and imports."""
 
 import dis
 import types
@@ -47,7 +47,7 @@ def globals_assigned(code: types.CodeType) -> set[str]:
 
 
 def catches_errors(code: types.CodeType) -> bool:
-    """Whether an error that is raised inside may be the function's own affair (`try`, `with`)."""
+    """True if an error that is raised inside may be the function's own affair (`try`, `with`)."""
     return _CATCH in _steps(code)
 
 
@@ -62,22 +62,22 @@ def attributes_read(code: types.CodeType) -> set[str]:
 
 
 def reads_any_attribute(code: types.CodeType) -> bool:
-    """Whether attributes may be read whose names are not in the code (`getattr`)."""
+    """True if attributes may be read whose names are not in the code (`getattr`)."""
     return bool(_names(code, *_ATTRIBUTES, *_GLOBALS) & _BY_ANY_NAME)
 
 
 def asks_for_types(code: types.CodeType) -> bool:
-    """Whether the type of a value is asked for as `type(x)`."""
+    """True if the type of a value is asked for as `type(x)`."""
     return "type" in _names(code, *_GLOBALS)
 
 
 def draws_random_numbers(code: types.CodeType) -> bool:
-    """Whether an attribute is read that leads to random numbers."""
+    """True if an attribute is read that leads to random numbers."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & _RANDOM)
 
 
 def reads_files(code: types.CodeType) -> bool:
-    """Whether an attribute is read that leads to the contents of a file."""
+    """True if an attribute is read that leads to the contents of a file."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & READING_FILES)
 
 

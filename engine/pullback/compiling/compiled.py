@@ -13,12 +13,10 @@ from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
-from pullback.ir.types import ArrayType
-from pullback.passes.factoring import take_numbers_out_of_sums
-from pullback.passes.powers import share_powers
-from pullback.passes.sums import sum_factors
+from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
@@ -81,7 +79,7 @@ class Compiled:
     overwritten: tuple[int, ...]
     """Inputs that the program overwrites and restores."""
     counts: dict[str, Any]
-    """What `plan.summary()` says, but for the hashes."""
+    """The fields of `plan.summary()` without the hashes."""
     poisoned: bool
     native: NativeProgram | None = None
     """The program as machine code, where nothing of it is left to the interpreter."""
@@ -89,10 +87,12 @@ class Compiled:
     """Names and kernels of the native programs that an interpreted one calls."""
     interpreted: int = 0
     """Steps that the interpreter does between them."""
+    kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
+    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `plan.summary()` says of the program."""
+        """The summary of the program, as in `plan.summary()`."""
         return {**self.counts, "hash": self.page.hash, "program": self.page.program}
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
@@ -108,7 +108,9 @@ class Compiled:
             self.state.give_back(frame)
 
 
-def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = (), values: Sequence[Any] = ()) -> Compiled:
+def compile_graph(
+    graph: Graph, stages: Stages, *, tier: str, owned: Collection[int] = (), values: Sequence[Any] = ()
+) -> Compiled:
     """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use.
 
     Where `values`, with which the program will be called first, have one on a device, it runs there.
@@ -122,7 +124,7 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = (), value
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(share_powers(graph), owned)
+    return _native(stages.run(NATIVE, graph), stages, owned)
 
 
 def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
@@ -176,14 +178,15 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
     )
 
 
-def _native(graph: Graph, owned: Collection[int]) -> Compiled:
+def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     """One native program, or an interpreted one with native regions."""
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     whole = with_guards_returned(graph)
     if not any(map(support.why_not, whole.nodes)):
-        return _whole(graph, take_numbers_out_of_sums(sum_factors(whole)))
+        return _whole(graph, stages.run(WHOLLY_NATIVE, whole))
     split = regions.split(whole)
+    stages.add("native regions", split.graph)
     compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
     counts = dict(compiled.counts)
     counts["kernels"] += sum(region.kernels - 1 for region in split.regions)
@@ -196,7 +199,16 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
         listings=[listing for _, listing in listings],
         machine_code=[region.native.text_hash for region in split.regions],
     )
-    return replace(compiled, page=page, counts=counts, regions=listings, interpreted=split.interpreted)
+    return replace(
+        compiled,
+        page=page,
+        counts=counts,
+        regions=listings,
+        interpreted=split.interpreted,
+        kernel_stages=lambda: [
+            (f"{region.name}: {name}", kernels) for region in split.regions for name, kernels in region.kernel_stages
+        ],
+    )
 
 
 def _whole(graph: Graph, whole: Graph) -> Compiled:
@@ -227,7 +239,18 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
 
     program = native.runner(lambda *values: interpreted()(*values))  # noqa: PLW0108 - made when needed
     page = Page(graph, lambda: listing.format_kernels(memory), machine_code=[native.text_hash])
-    return Compiled(program, page, tuple(pieces), None, (), (), counts, poisoned=False, native=native.program)
+    return Compiled(
+        program,
+        page,
+        tuple(pieces),
+        None,
+        (),
+        (),
+        counts,
+        poisoned=False,
+        native=native.program,
+        kernel_stages=lambda: listing.stages_of_kernels(whole, native.vector_bits),
+    )
 
 
 def _constants(graph: Graph) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from pullback.compiling.code_facts import READING_FILES
 from pullback.compiling.noticing import is_generator, is_repeatable
 from pullback.compiling.places import UNASSIGNED
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 #: Types whose values cannot change, and are compared by what they are.
 FIXED: tuple[Any, ...] = (
@@ -99,7 +99,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, or as if
 
 
 def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
-    """Whether a value, as long as it is the same object, always does the same."""
+    """True if a value, as long as it is the same object, always does the same."""
     if isinstance(value, types.ModuleType):
         return package(value.__name__) in CONSTANT_PACKAGES
     if isinstance(value, EnumMeta):
@@ -122,7 +122,7 @@ def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
 
 
 def is_suspicious(value: Any) -> bool:
-    """Whether a constant value may do more than compute from its arguments, so that recording has to be watched."""
+    """True if a constant value may do more than compute from its arguments, so that recording has to be watched."""
     if isinstance(value, types.BuiltinFunctionType):
         return not is_repeatable(value)
     if isinstance(value, types.FunctionType) or type(value).__name__ == "_ArrayFunctionDispatcher":
@@ -137,13 +137,13 @@ def is_suspicious(value: Any) -> bool:
 
 
 def of_constant_package(function: types.FunctionType) -> bool:
-    """Whether a function is written in a constant package."""
+    """True if a function is written in a constant package."""
     # By its globals: __module__ can be copied from elsewhere (functools.wraps).
     return package(str(function.__globals__.get("__name__"))) in CONSTANT_PACKAGES
 
 
 def is_plain_class(class_: type) -> bool:
-    """Whether reading an attribute of a class or an instance runs nothing that its members do not show."""
+    """True if reading an attribute of a class or an instance runs nothing that its members do not show."""
     hooks = ("__getattr__", "__getattribute__", "__setattr__")
     plain_meta = type(class_) is type or type(class_).__module__ in ("abc", "typing")
     return plain_meta and not any(
@@ -170,7 +170,7 @@ def package(name: str | None) -> str:
 
 
 def functions_of(member: Any) -> tuple[Any, ...]:
-    """What a member of a class runs or holds."""
+    """The function that a member of a class runs, or the value that it holds."""
     if isinstance(member, staticmethod | classmethod):
         return (member.__func__,)
     if isinstance(member, property):
@@ -189,7 +189,7 @@ def slots_of(class_: type) -> list[str]:
 
 
 def holds_what_cannot_be_seen(class_: type) -> bool:
-    """Whether instances are more than their attributes: they are dicts, say, or what a module written in C makes."""
+    """True if instances are more than their attributes: they are dicts, say, or what a module written in C makes."""
     return class_ is not types.SimpleNamespace and any(
         isinstance(member, _WRITTEN_IN_C) and member.__objclass__ is base
         for base in class_.__mro__
@@ -204,7 +204,7 @@ def _is_frozen_dataclass(class_: type, hook: str) -> bool:
 
 
 def is_same(now: Any, then: Any) -> bool:
-    """Whether two values are one object, or equal ones of a type whose values cannot change."""
+    """True if two values are one object, or equal ones of a type whose values cannot change."""
     if now is then:
         return True
     if type(now) is not type(then) or not isinstance(now, (*FIXED, ArrayType, tuple)):

@@ -1,7 +1,7 @@
 """Frames of plans: how calls of a plan with arguments of one kind are entered natively.
 
 The native entry fetches the arguments and the arrays around the function, and looks whether everything else around it is as
-it was, step by step. A plan with surroundings that it cannot look at is called through Python.
+it was, step by step. A plan whose environment it cannot look at is called through Python.
 """
 
 import gc
@@ -23,6 +23,7 @@ from pullback.backends.native.entry import (
     makings,
     plain_form,
 )
+from pullback.compiling.environment import Environment
 from pullback.compiling.places import (
     CLASS_LABELS,
     UNASSIGNED,
@@ -44,20 +45,19 @@ from pullback.compiling.places import (
     TypeOfInput,
 )
 from pullback.compiling.program import Program
-from pullback.compiling.surroundings import Surroundings
 
 
-def template_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Template:
-    """What frames begin with for calls with arguments like these, as long as the surroundings are what they are now."""
+def template_of(program: Program, args: tuple[Any, ...], environment: Environment) -> Template:
+    """The template of frames for calls with arguments like these, as long as the environment is what it is now."""
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
-    if surroundings.compares_contents:
+    if environment.compares_contents:
         raise NotNativeError("an array of a class is compared by what it holds")
     steps = _Steps(argument_steps(args))
-    for place, _ in surroundings.watched:
+    for place, _ in environment.watched:
         steps.watch(place)
-    for number, place in enumerate(surroundings.inputs, len(trees.flatten(args)[0])):
+    for number, place in enumerate(environment.inputs, len(trees.flatten(args)[0])):
         leaf = leaf_like(number, place())
         steps.add(place, leaf.check, leaf.expected, number)
     outs = plain_form(native.results)
@@ -191,7 +191,7 @@ class _Steps:
 
 
 def _has_none(place: Place) -> bool:
-    """Whether a function has no defaults at all, where the place gives empty ones."""
+    """True if a function has no defaults at all, where the place gives empty ones."""
     match place:
         case Defaults(function):
             return function.__defaults__ is None

@@ -4,20 +4,20 @@ Sections begin with `# ` and their name, and are parted by an empty line.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from pullback import trees
 from pullback.compiling.compiled import Compiled
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.printer import format_graph, input_names
-from pullback.ir.types import ArrayType
 from pullback.passes.pipeline import Stages
 
 
 def names_of_leaves(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """What the caller calls each leaf of the arguments: `params['w'][0]`."""
+    """The caller's name of each leaf of the arguments: `params['w'][0]`."""
     parameters = _parameters(function)
     called = (parameters[place] if place < len(parameters) else f"argument {place}" for place in range(len(args)))
     return [f"{name}{path}" for name, arg in zip(called, args, strict=True) for path in trees.paths(arg)]
@@ -37,12 +37,28 @@ def arguments(graph: Graph, names: Sequence[str], *, in_program: bool = False) -
 
 
 def passes(stages: Stages) -> Iterator[str]:
-    """The graph as it was recorded and after each pass; of a pass that changed nothing only its name."""
-    before = None
-    for name, graph in stages.graphs:
-        text = format_graph(graph)
-        yield _section(name, "nothing changed" if text == before else text)
-        before = text
+    """The graph as it was recorded and after each pass."""
+    return _stages((name, format_graph(graph)) for name, graph in stages.graphs)
+
+
+def kernel_passes(compiled: Compiled, prefix: str = "") -> Iterator[str]:
+    """The kernels of native programs after each pass over kernels."""
+    return _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
+
+
+def _stages(stages: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A section for each pass, and one for the names of those in succession that changed nothing."""
+    before, unchanged = None, list[str]()
+    for name, text in stages:
+        if text == before:
+            unchanged.append(name)
+            continue
+        if unchanged:
+            yield _section(", ".join(unchanged), "nothing changed")
+        yield _section(name, text)
+        before, unchanged = text, []
+    if unchanged:
+        yield _section(", ".join(unchanged), "nothing changed")
 
 
 def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
@@ -54,7 +70,7 @@ def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
 
 
 def why_through_python(compiled: Compiled) -> str:
-    """What keeps the calls of a program from being native, and what to do; of a program that is not native throughout."""
+    """The reason why the calls of a program are not native, and what to do; of a program that is not native throughout."""
     reasons, programs = "; ".join(compiled.counts["fallbacks"]), len(compiled.regions)
     if not programs:  # nothing of it is native, and the reason says all there is to do
         return reasons
@@ -71,7 +87,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:
-    """What `plan.summary()` holds, in words."""
+    """The counts of `plan.summary()` in words."""
     transient = f"; on the way {', '.join(summary['transient'])} allocate" if summary["transient"] else ""
     return (
         f"{summary['kernels']} kernels, {summary['flops']} flops, {summary['copies']} copies\n"
@@ -83,8 +99,8 @@ def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:
 def _guarded(guards: int) -> str:
     if not guards:
         return ""
-    values = "1 value that the function looked at" if guards == 1 else f"{guards} values that the function looked at"
-    return f"\nright as long as {values} (guard, in the graph) would be the same; otherwise recorded anew"
+    hold = "1 guard holds" if guards == 1 else f"{guards} guards hold"
+    return f"\nvalid while {hold} (`guard` in the graph: a value that the function looked at); otherwise recorded again"
 
 
 def bytes_of(nbytes: int) -> str:

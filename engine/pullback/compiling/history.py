@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from types import CodeType  # noqa: TC003 - imports are plain everywhere
 from typing import Any
 
+from pullback.compiling.environment import NUMBERS
 from pullback.compiling.places import Place, PlaceKey, key_of
-from pullback.compiling.surroundings import NUMBERS
 
 #: Recordings in succession that served one call each; after so many the function stays on the tape, which costs less.
 RECORDINGS_IN_VAIN = 8
@@ -16,7 +16,7 @@ RECORDINGS_UNTOLD = 3
 
 
 class History:
-    """What is known of one signature whatever is around the function."""
+    """The history of one signature, whatever is around the function."""
 
     def __init__(self) -> None:
         self.causes: Counter[str] = Counter({"the first call": 1})
@@ -35,17 +35,17 @@ class History:
 
     @property
     def recordings(self) -> int:
-        """How often the function was recorded."""
+        """The number of times that the function was recorded."""
         return self.causes.total()
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether recording does not pay."""
+        """True if recording does not pay."""
         return self._in_vain >= RECORDINGS_IN_VAIN
 
     @property
     def is_due(self) -> bool:
-        """Whether the latest cause is one to tell."""
+        """True if the latest cause is one to tell."""
         return self.latest != "the first call" and self.causes[self.latest] == RECORDINGS_UNTOLD
 
     def note(self, changes: Sequence[tuple[str, Place, Any]], *, in_vain: bool) -> None:

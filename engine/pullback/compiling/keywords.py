@@ -11,7 +11,7 @@ from pullback.transforms.gradients import Gradient
 def by_position(
     function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What has a position by position, and the rest by keyword."""
+    """Arguments by position where they have one, and the rest by keyword."""
     if isinstance(function, Gradient):
         return function.selection.bind(args, keywords)
     try:

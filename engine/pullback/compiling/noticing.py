@@ -1,4 +1,4 @@
-"""What a function does while it is recorded that a plan would not do again: print, read a clock or a file, draw, log.
+"""Side effects of a function while it is recorded, which a plan would not repeat: print, read a clock or a file, draw, log.
 
 The code tells only what a function may do: a class whose `__init__` draws its first weights may never be made, and a
 message below the level of its logger is not written. So where the code makes one suspicious, recording is watched through
@@ -89,7 +89,7 @@ Generator: TypeAlias = "np.random.Generator | np.random.RandomState | np.random.
 
 
 def is_generator(value: object) -> TypeGuard[Generator]:
-    """Whether a value draws random numbers; `numpy.random` is not imported to know."""
+    """True if a value draws random numbers; `numpy.random` is not imported to know."""
     if isinstance(value, random.Random):
         return True
     known = "numpy.random" in sys.modules
@@ -97,12 +97,12 @@ def is_generator(value: object) -> TypeGuard[Generator]:
 
 
 def is_repeatable(function: types.BuiltinFunctionType) -> bool:
-    """Whether a built-in function gives the same for the same arguments, and does nothing else."""
+    """True if a built-in function gives the same for the same arguments, and does nothing else."""
     return _why_not(function) is None
 
 
 def is_logger(value: Any) -> "TypeGuard[Logger]":
-    """Whether a value is a logger; `logging`, 4 ms, is not imported to know."""
+    """True if a value is a logger; `logging`, 4 ms, is not imported to know."""
     return "logging" in sys.modules and isinstance(value, _loggers())
 
 
@@ -115,7 +115,7 @@ def _loggers() -> Any:
 
 
 class Noticed(Watch):
-    """What was noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
+    """The side effects that were noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
 
     `obstacles` says why a function cannot be compiled if it runs; `left_out` is the code that has not been looked into.
     """
@@ -194,7 +194,7 @@ def noticing(
 
 
 def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind of effect
-    """What a built-in function does that is more than to compute from its arguments."""
+    """The side effect of a built-in function, if it has one."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if isinstance(owner, types.ModuleType) or owner is None:
         module = str(getattr(function, "__module__", None) or getattr(owner, "__name__", "builtins"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 Place: TypeAlias = Callable[[], Any]
 
@@ -50,7 +50,7 @@ class Fixed:
     value: Any
 
     def __call__(self) -> Any:
-        """What is there now."""
+        """The current value."""
         return self.value
 
 
@@ -62,7 +62,7 @@ class Named:
     name: str
 
     def __call__(self) -> Any:
-        """What is there now."""
+        """The current value."""
         return self.namespace.get(self.name, UNASSIGNED)
 
 
@@ -73,7 +73,7 @@ class Captured:
     cell: types.CellType
 
     def __call__(self) -> Any:
-        """What is there now."""
+        """The current value."""
         try:
             return self.cell.cell_contents
         except ValueError:
@@ -87,29 +87,29 @@ class Code:
     function: types.FunctionType
 
     def __call__(self) -> types.CodeType:
-        """What is there now."""
+        """The current value."""
         return self.function.__code__
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defaults:
-    """What a function takes where an argument by position is missing."""
+    """The default of an argument by position."""
 
     function: types.FunctionType
 
     def __call__(self) -> tuple[Any, ...]:
-        """What is there now."""
+        """The current value."""
         return self.function.__defaults__ or ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeywordDefaults:
-    """What a function takes where an argument by keyword is missing."""
+    """The default of an argument by keyword."""
 
     function: types.FunctionType
 
     def __call__(self) -> dict[str, Any]:
-        """What is there now."""
+        """The current value."""
         return self.function.__kwdefaults__ or {}
 
 
@@ -121,7 +121,7 @@ class Item:
     key: Any
 
     def __call__(self) -> Any:
-        """What is there now."""
+        """The current value."""
         try:
             return self.container()[self.key]
         except (LookupError, TypeError):
@@ -135,7 +135,7 @@ class Keys:
     container: Place
 
     def __call__(self) -> tuple[Any, ...] | None:
-        """What is there now."""
+        """The current value."""
         container = self.container()
         if isinstance(container, dict):
             return (type(container).__name__, *container)
@@ -144,12 +144,12 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Itself:
-    """What is in another place, to be the same object."""
+    """The object in another place, to be the same one."""
 
     place: Place
 
     def __call__(self) -> tuple[Any]:
-        """What is there now."""
+        """The current value."""
         return (self.place(),)
 
 
@@ -160,7 +160,7 @@ class Attributes:
     instance: Any
 
     def __call__(self) -> tuple[Any, ...]:
-        """What is there now."""
+        """The current value."""
         return type(self.instance), self.instance.__dict__
 
 
@@ -172,7 +172,7 @@ class Slot:
     name: str
 
     def __call__(self) -> Any:
-        """What is there now."""
+        """The current value."""
         try:
             return object.__getattribute__(self.instance, self.name)
         except AttributeError:
@@ -186,7 +186,7 @@ class Kind:
     instance: Any
 
     def __call__(self) -> tuple[type]:
-        """What it is now."""
+        """The current value."""
         return (type(self.instance),)
 
 
@@ -197,18 +197,18 @@ class Names:
     namespace: Mapping[str, Any]
 
     def __call__(self) -> tuple[str, ...]:
-        """What is there now."""
+        """The current value."""
         return tuple(self.namespace)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """What a class has itself."""
+    """An attribute of the class itself."""
 
     class_: type
 
     def __call__(self) -> tuple[Any, ...]:
-        """What is there now."""
+        """The current value."""
         return tuple(member for key, member in vars(self.class_).items() if key not in CLASS_LABELS)
 
 
@@ -220,7 +220,7 @@ class TypeOfInput:
     type: type
 
     def __call__(self) -> ArrayType | None:
-        """What is there now."""
+        """The current value."""
         value = self.place()
         return type_of(value) if type(value) is self.type else None
 
@@ -229,7 +229,7 @@ PlaceKey: TypeAlias = tuple[Any, ...]
 
 
 def key_of(place: Place) -> PlaceKey:
-    """What tells a place from others, and is the same when the place is come upon again."""
+    """The key of a place, which is the same when the place is come upon again."""
     match place:
         case Named(namespace, name):
             return ("named", id(namespace), name)

@@ -1,7 +1,7 @@
 """Compiled functions: record once per signature, plan, and run the plan from then on.
 
 Where the function looks at values (`if`, `while`, `range`), what it saw is guarded: a call that would see something else
-is recorded again and gets a program of its own. What cannot be compiled (surroundings that cannot be watched, functions
+is recorded again and gets a program of its own. What cannot be compiled (an environment that cannot be watched, functions
 without a rule) runs on the tape, and the summary says why.
 """
 
@@ -37,17 +37,16 @@ from pullback.backends.native.entry import (
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
+from pullback.compiling.environment import Environment
 from pullback.compiling.history import History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
-from pullback.compiling.surroundings import Surroundings
 from pullback.core.primitive import innermost_recorder
 from pullback.devices import Carried, carried
-from pullback.errors import DifferentiationError, PlanWarning, TierError
-from pullback.transforms.arguments import name_of
+from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
 
@@ -59,7 +58,7 @@ INSTANCES_KEPT = 16
 #: as often as it is exchanged for its like. From then on calls that fit none go through Python.
 FRAMES_TRIED = 8
 
-#: Surroundings for which programs are kept for one signature; the oldest go first.
+#: Environments for which programs are kept for one signature; the oldest go first.
 FAMILIES_KEPT = 8
 
 #: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
@@ -68,9 +67,9 @@ WAYS_KEPT = 8
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """What is known of one signature in some surroundings: a program for each way through the function so far."""
+    """The programs of one signature in one environment: a program for each way through the function so far."""
 
-    surroundings: Surroundings
+    environment: Environment
     programs: tuple[Program, ...] = ()
     fallback: Fallback | None = None
     is_final: bool = False
@@ -80,8 +79,8 @@ class Family:
     calls: int = 0
 
     def serves(self) -> bool:
-        """Whether a call can be served now."""
-        return self.is_final or (not self.is_spent and self.surroundings.unchanged())
+        """True if a call can be served now."""
+        return self.is_final or (not self.is_spent and self.environment.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
@@ -190,12 +189,12 @@ class Plan:
         history = self._history(key)
         if families:
             latest = families[0]
-            history.note(latest.surroundings.changes(), in_vain=latest.calls < 2 and not entered)
+            history.note(latest.environment.changes(), in_vain=latest.calls < 2 and not entered)
             if history.is_in_vain:
                 reason = f"{history.latest} changes on each call; pass it as an argument"
-                return self._keep(key, Family(latest.surroundings, fallback=Fallback(reason), is_final=True))
+                return self._keep(key, Family(latest.environment, fallback=Fallback(reason), is_final=True))
         function = inner_function(self.function)
-        family = self._compile(key, args, Family(Surroundings(function, history.varying, history.looked_into)))
+        family = self._compile(key, args, Family(Environment(function, history.varying, history.looked_into)))
         if history.is_due:
             self._warn(
                 f"has been recorded {history.recordings} times, the latest time because {history.latest} changes; "
@@ -221,7 +220,7 @@ class Plan:
 
     def _run(self, key: Any, family: Family, args: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         """Run the program whose guards hold, compiling one if there is none."""
-        values = [*leaves, *family.surroundings.read()]
+        values = [*leaves, *family.environment.read()]
         program: Program | None = None
         recorded = False
         while family.fallback is None:
@@ -239,7 +238,7 @@ class Plan:
             if not isinstance(outputs, Changed):
                 self._last = program
                 if program.compiled.native is not None and is_native(self) and not recorded:
-                    self._enter(program, args, family.surroundings, outputs)
+                    self._enter(program, args, family.environment, outputs)
                 return program.finish(outputs, values)
             program = family.following(program, outputs)
             if program is None and recorded:
@@ -250,7 +249,7 @@ class Plan:
                 family = self._compile(key, args, family)
                 if family.fallback is not None:
                     return self._first_on_the_tape(key, args, before, family.fallback)
-                values = [*leaves, *family.surroundings.read()]
+                values = [*leaves, *family.environment.read()]
         return self._on_the_tape(args, {}, family.fallback.reason)
 
     @staticmethod
@@ -260,12 +259,10 @@ class Plan:
         with np.errstate(**dict.fromkeys(program.quiet, "ignore")):  # type: ignore[arg-type]  # the names are NumPy's
             return program.compiled.run(values)
 
-    def _enter(
-        self, program: Program, args: tuple[Any, ...], surroundings: Surroundings, outputs: Sequence[Any]
-    ) -> None:
+    def _enter(self, program: Program, args: tuple[Any, ...], environment: Environment, outputs: Sequence[Any]) -> None:
         """Let calls like this one be native from now on."""
         native = program.compiled.native
-        if not surroundings.unchanged():
+        if not environment.unchanged():
             return  # recording changed it: a frame would expect what is there now
         with _lock:
             tried = self._entered.get(native, 0)
@@ -277,7 +274,7 @@ class Plan:
             self._entered = {known: count for known, count in self._entered.items() if known in alive}
             self._entered[native] = tried + 1
             try:
-                template = template_of(program, args, surroundings)
+                template = template_of(program, args, environment)
             except NotNativeError as reason:
                 self._entered[native] = FRAMES_TRIED
                 self._through_python[native] = str(reason)
@@ -329,7 +326,7 @@ class Plan:
         return Plan(partial(jvp, self.function), self.tier)
 
     def summary(self) -> dict[str, Any]:
-        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and hashes.
+        """Counts of the latest call: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and hashes.
 
         And why the plan was recorded, how often for each reason.
         """
@@ -352,8 +349,10 @@ class Plan:
         parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.counts, last.guards)}{self._calls(last)}"]
         parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
         parts.extend(explaining.passes(last.stages))
+        parts.extend(explaining.kernel_passes(last.compiled))
         parts.extend(explaining.program(last.compiled))
         if last.backward is not None:
+            parts.extend(explaining.kernel_passes(last.backward, "backward: "))
             parts.extend(explaining.program(last.backward, "backward program"))
         return "\n\n".join(parts)
 
@@ -425,17 +424,17 @@ class Plan:
             self.function.selection.bind(args, {})
         if len(family.programs) == WAYS_KEPT:
             reason = f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
-            return self._keep(key, Family(family.surroundings, fallback=Fallback(reason)), family)
+            return self._keep(key, Family(family.environment, fallback=Fallback(reason)), family)
         with tiers.tier(self.tier):
-            program, surroundings = self._built(key, args, family.surroundings)
-        changed = surroundings.before.changed() or next((name for name, _, _ in surroundings.changes()), None)
-        surroundings.forget()
+            program, environment = self._built(key, args, family.environment)
+        changed = environment.before.changed() or next((name for name, _, _ in environment.changes()), None)
+        environment.forget()
         if isinstance(program, Fallback):
-            return self._keep(key, Family(surroundings, fallback=program), family)
+            return self._keep(key, Family(environment, fallback=program), family)
         names = explaining.names_of_leaves(inner_function(self.function), args)
-        program.stages.names = [*names, *surroundings.input_names]
-        programs = family.programs if surroundings is family.surroundings else ()
-        made = Family(surroundings, (program, *programs))
+        program.stages.names = [*names, *environment.input_names]
+        programs = family.programs if environment is family.environment else ()
+        made = Family(environment, (program, *programs))
         if changed is None:
             return self._keep(key, made, family)
         history = self._history(key)
@@ -443,36 +442,36 @@ class Plan:
         made.is_spent = True
         if history.changed_by_itself > 1:  # once is how tables are filled and modules imported
             fallback = Fallback(f"the function changes {_itself(changed)}; return the new value instead")
-            self._keep(key, Family(surroundings, fallback=fallback, is_final=True), family)
+            self._keep(key, Family(environment, fallback=fallback, is_final=True), family)
             self._warn(f"runs on the tape from now on: {fallback.reason}")
         else:
             self._keep(key, made, family)
         return made
 
     def _built(
-        self, key: Any, args: tuple[Any, ...], surroundings: Surroundings
-    ) -> tuple[Program | Fallback, Surroundings]:
-        """A program, and the surroundings it is right in: with more looked into, and fewer numbers as inputs, if need be."""
+        self, key: Any, args: tuple[Any, ...], environment: Environment
+    ) -> tuple[Program | Fallback, Environment]:
+        """A program, and the environment it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
         while True:
-            numbers = surroundings.numbers()
-            needed: Collection[int] = numbers if surroundings.asks_for_types else ()
+            numbers = environment.numbers()
+            needed: Collection[int] = numbers if environment.asks_for_types else ()
             try:
-                program = None if needed else self._build(args, surroundings)
+                program = None if needed else self._build(args, environment)
             except LooksFurtherError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
-            if isinstance(program, Fallback) or (program is not None and surroundings.numbers_matter):
+            if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:
                 needed = numbers.keys() & _looked_at(program, len(trees.flatten(args)[0]))
             if program is not None and not needed:
-                return program, surroundings
-            surroundings.before.put_back()
+                return program, environment
+            environment.before.put_back()
             history.constant |= {numbers[number] for number in needed}
-            surroundings = Surroundings(surroundings.function, history.varying, history.looked_into)
+            environment = Environment(environment.function, history.varying, history.looked_into)
 
-    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build(self.function, args, surroundings, tier=self.tier)
+    def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
+        return build(self.function, args, environment, tier=self.tier)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.function(*args, **keywords)
@@ -498,8 +497,8 @@ class PullbackPlan(Plan):
         super().__init__(function, tier)
         self.once = once
 
-    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build_pullback(self.function, args, surroundings, tier=self.tier, once=self.once)
+    def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
+        return build_pullback(self.function, args, environment, tier=self.tier, once=self.once)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)
@@ -523,7 +522,7 @@ def compile(function: Callable[..., Any] | None = None, *, tier: str | None = No
     at. `tier` is one of `pb.TIERS`; without it the one in force, or the last (`native`) where that is `unfused`.
     `plan.summary()` counts what a call does and says what is not native; `plan.explain()` gives the page of how it came to be.
 
-    The function must depend on its arguments and its surroundings only; what it draws from a random generator or a
+    The function must depend on its arguments and its environment only; what it draws from a random generator or a
     clock while being recorded would be drawn once.
 
     >>> plan = pb.compile(pb.value_and_grad(lambda x: np.sum(np.tanh(x))), tier="stateful")
@@ -546,7 +545,7 @@ def _why_the_tape_may_not_fail(error: Exception, values: Sequence[Any], family: 
     """Why a call that failed in a plan is done again on the tape; None where it would fail there as well."""
     if isinstance(error, OverflowError) and any(type(v) is int and not -(2**63) <= v < 2**63 for v in values):
         return "a whole number has more than 64 bits"
-    return "an error was raised, and the function may catch it" if family.surroundings.catches_errors else None
+    return "an error was raised, and the function may catch it" if family.environment.catches_errors else None
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:

@@ -13,19 +13,14 @@ from pullback.backends.native import availability
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
 from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
+from pullback.compiling.environment import Environment
 from pullback.compiling.noticing import noticing
-from pullback.compiling.surroundings import Surroundings
 from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.types import is_array, is_array_like, type_of
 from pullback.errors import PullbackError, TracingError
-from pullback.ir.graph import Graph, Guard
-from pullback.ir.types import is_array, is_array_like, type_of
-from pullback.passes.dead_code import drop_dead
-from pullback.passes.differentiate import differentiate
-from pullback.passes.loops import FEWEST_NODES_SAVED
-from pullback.passes.patterns import find_patterns
-from pullback.passes.pipeline import Stages, simplify
-from pullback.passes.shifts import hold_shifts
-from pullback.passes.stores import forward_stores
+from pullback.ir.graph import Graph, Guard, Node
+from pullback.passes import pipeline
+from pullback.passes.pipeline import LoopCompiler, Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
 from pullback.transforms.arguments import differentiable_leaves, like
@@ -45,13 +40,13 @@ class Finish:
     """The same of what stands for the outputs; NotNativeError where Python has to make what the caller gets."""
 
     def __call__(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        """What the caller gets."""
+        """The result for the caller."""
         return self.run(outputs, values)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs for one signature and one way through the function, and how it came to be."""
+    """The program of one signature and one way through the function, and how it came to be."""
 
     compiled: Compiled
     finish: Finish
@@ -60,7 +55,7 @@ class Program:
     overwritten: tuple[int, ...] = ()
     """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
     backward: Compiled | None = None
-    """What runs when the pullback is called, where the caller gets one."""
+    """The program of the pullback, where the caller gets one."""
     quiet: frozenset[str] = frozenset()
     """Floating-point warnings (`divide`, `over`, ...) that the function ignores somewhere, and the interpreter all over."""
 
@@ -81,20 +76,20 @@ class LooksFurtherError(Exception):
 
 
 def build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str
 ) -> Program | Fallback:
     """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
 
     In a tier that keeps its memory it is allocated once.
     """
-    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier))
+    return attempted(environment, lambda: _build(function, args, environment, tier=tier))
 
 
-def attempted(surroundings: Surroundings, compiling: Callable[[], Program]) -> Program | Fallback:
-    """What compiling gives, or why it did not; then everything around the function is as it was."""
-    if surroundings.obstacle is not None:
-        return Fallback(surroundings.obstacle)
-    before = surroundings.before
+def attempted(environment: Environment, compiling: Callable[[], Program]) -> Program | Fallback:
+    """The program, or why there is none; then everything around the function is as it was."""
+    if environment.obstacle is not None:
+        return Fallback(environment.obstacle)
+    before = environment.before
     try:
         return compiling()
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
@@ -106,58 +101,57 @@ def attempted(surroundings: Surroundings, compiling: Callable[[], Program]) -> P
 
 
 def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is recorded: of a gradient, the function it differentiates."""
+    """The function that is recorded: of a gradient, the one it differentiates."""
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str) -> Program:
+def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
         require_plain(leaf)
     stages = Stages()
     gradient = function if isinstance(function, Gradient) else None
-    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild, gradient)
-    values = [*leaves, *surroundings.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
+    graph, rebuild_output, quiet = recorded(environment, leaves, rebuild, gradient)
+    values = [*leaves, *environment.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
-        graph = named(graph, stages, tier)
+        graph = pipeline.match(graph, stages, loop_compiler(tier))
         if wanted is not None and gradient is not None:
             graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
         else:
             finish = _finish_values(rebuild_output)
         overwritten = overwritten_inputs(graph)
         simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier))
-        compiled = compile_graph(simple, tier=tier, values=values)
+        compiled = compile_graph(simple, stages, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 
 
-def named(graph: Graph, stages: Stages, tier: str) -> Graph:
-    """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
-    found = drop_dead(find_patterns(graph))
-    graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
-    forwarded = forward_stores(graph)
-    graph = graph if forwarded is graph else stages.add("stores", forwarded)
-    if not compiles_loops(tier):
-        return graph
-    if len(graph.nodes) > FEWEST_NODES_SAVED or any(node.bodies() for node in graph.nodes):
-        from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
-        from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
+def compiles_loops(tier: str) -> bool:
+    """True if the loops of a plan become machine code."""
+    return tier == "native" and availability.why_not() is None
 
-        rolled = roll_loops(graph, becomes_native)
-        graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
-    if not any(type(node.primitive).__module__.startswith("pullback.nn.recurrent.") for node in graph.nodes):
-        return graph
+
+def loop_compiler(tier: str) -> LoopCompiler | None:
+    """The backend of a tier, if it compiles loops."""
+    return LoopCompiler(_becomes_native, _write_loops, _has_recurrent_layers) if compiles_loops(tier) else None
+
+
+def _becomes_native(node: Node) -> bool:
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    return becomes_native(node)
+
+
+def _write_loops(graph: Graph) -> Graph:
     from pullback.nn.recurrent.loops import write_loops  # noqa: PLC0415 - 10 ms that recurrent layers alone pay
 
-    looped = write_loops(graph)
-    return graph if looped is graph else stages.add("recurrent layers as loops", looped)
+    return write_loops(graph)
 
 
-def compiles_loops(tier: str) -> bool:
-    """Whether the loops of a plan become machine code."""
-    return tier == "native" and availability.why_not() is None
+def _has_recurrent_layers(graph: Graph) -> bool:
+    return any(type(node.primitive).__module__.startswith("pullback.nn.recurrent.") for node in graph.nodes)
 
 
 def require_plain(leaf: Any) -> None:
@@ -181,7 +175,7 @@ def require_plain(leaf: Any) -> None:
 
 
 def recorded(
-    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
+    environment: Environment, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
 ) -> tuple[Graph, trees.Rebuild, frozenset[str]]:
     """The graph of the function, the tree of what it returns, and the floating-point warnings that it ignores.
 
@@ -190,17 +184,17 @@ def recorded(
     """
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
-        function, substitution = surroundings.substituted(traced[len(leaves) :])
-        with _watched(surroundings):
+        function, substitution = environment.substituted(traced[len(leaves) :])
+        with _watched(environment):
             result = function(*rebuild(iter(traced[: len(leaves)])))
-        if surroundings.before.has_traced():
+        if environment.before.has_traced():
             raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
         quiet: frozenset[str] = frozenset()
         if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
-            surroundings.numbers_matter = recorder.numbers_matter
+            environment.numbers_matter = recorder.numbers_matter
             quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
@@ -211,11 +205,11 @@ def recorded(
         beside, rebuild_aux = trees.flatten(aux)
         return [value, *beside], (rebuild_aux, quiet)
 
-    values = [*leaves, *surroundings.read()]
-    input_types = [*map(type_of, leaves), *surroundings.input_types]
+    values = [*leaves, *environment.read()]
+    input_types = [*map(type_of, leaves), *environment.input_types]
     try:
         graph, (rebuild_output, quiet) = record(
-            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+            forward, input_types, values, [len(leaves) + number for number in environment.numbers()]
         )
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
@@ -225,12 +219,12 @@ def recorded(
 
 
 @contextmanager
-def _watched(surroundings: Surroundings) -> Iterator[None]:
+def _watched(environment: Environment) -> Iterator[None]:
     """Run the function so that nothing is missed that it does beside computing, where it may do such a thing."""
-    if not surroundings.is_suspicious:
+    if not environment.is_suspicious:
         yield
         return
-    with noticing(surroundings.obstacles, surroundings.left_out, surroundings.generators) as noticed:
+    with noticing(environment.obstacles, environment.left_out, environment.generators) as noticed:
         try:
             yield
         except Exception as error:
@@ -239,7 +233,7 @@ def _watched(surroundings: Surroundings) -> Iterator[None]:
             raise
         finally:
             for logger in noticed.loggers:
-                surroundings.watch_logger(logger)
+                environment.watch_logger(logger)
     if noticed.obstacle is not None:
         raise CannotCompileError(noticed.obstacle)
     if noticed.ran:
@@ -253,7 +247,7 @@ class _Wanted:
     leaves: list[int]
     rebuilds: list[trees.Rebuild]
     flat: bool
-    """Whether every wanted argument is a leaf itself."""
+    """True if every wanted argument is a leaf itself."""
 
 
 def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _Wanted:
@@ -279,10 +273,7 @@ def _differentiated(
     scalar(
         np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
     )
-    held = hold_shifts(graph, 1)
-    graph = graph if held is graph else stages.add("shifts", held)
-    joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
-    stages.add("differentiated", joint)
+    joint, mask = pipeline.gradient(graph, stages, wanted.leaves, with_value=gradient.with_value)
     if (
         not result.weak
         and not gradient.has_aux

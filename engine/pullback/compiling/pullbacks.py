@@ -28,6 +28,7 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.compiling.environment import Environment
 from pullback.compiling.program import (
     CannotCompileError,
     Fallback,
@@ -36,20 +37,17 @@ from pullback.compiling.program import (
     attempted,
     compiles_loops,
     form_like,
-    named,
+    loop_compiler,
     recorded,
     require_plain,
 )
-from pullback.compiling.surroundings import Surroundings
-from pullback.errors import DifferentiationError, PullbackReuseError
+from pullback.core.types import ArrayType, is_array_like, shape_of, type_of
+from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.ir.graph import Graph, Literal
-from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
-from pullback.passes.differentiate import with_pullback
-from pullback.passes.parting import part
+from pullback.passes import pipeline
 from pullback.passes.pipeline import Stages, simplify
-from pullback.passes.shifts import hold_shifts
 from pullback.tiers import KEEPING
-from pullback.transforms.arguments import differentiable, like, name_of
+from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch, samples
 
 #: Frames of pullbacks that are gone which one program keeps for others.
@@ -57,34 +55,29 @@ FRAMES_IDLE = 16
 
 
 def build_pullback(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str, once: bool
 ) -> Program | Fallback:
     """Compile the value of a function and its pullback, for arguments like these."""
-    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier, once=once))
+    return attempted(environment, lambda: _build(function, args, environment, tier=tier, once=once))
 
 
 def _build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str, once: bool
 ) -> Program:
     leaves, rebuild = trees.flatten(args)
     for leaf in leaves:
         require_plain(differentiable(leaf, function))
     stages = Stages()
-    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild)
+    graph, rebuild_output, quiet = recorded(environment, leaves, rebuild)
     with collecting_later():
         stages.add("recorded", graph)
-        graph = named(graph, stages, tier)
+        graph = pipeline.match(graph, stages, loop_compiler(tier))
         _require_values(graph)
-        held = hold_shifts(graph, len(graph.outputs))
-        graph = graph if held is graph else stages.add("shifts", held)
-        joint, mask = with_pullback(graph, range(len(leaves)))
-        stages.add("differentiated", joint)
+        joint, mask = pipeline.value_and_pullback(graph, stages, len(leaves))
         joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
-        parts = part(joint, len(graph.inputs), len(graph.outputs))
-        stages.add("forward", parts.forward)
-        stages.add("backward", parts.backward)
+        parts = pipeline.partition(joint, stages, len(graph.inputs), len(graph.outputs))
         arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
-        backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
+        backward = compile_graph(parts.backward, stages.of("backward"), tier=tier, owned=arrays if once else ())
         kinds = [type(leaf) for leaf in leaves]
         derivative = Derivative(
             function,
@@ -99,9 +92,8 @@ def _build(
             once=once,
         )
         finish = Finish(derivative.finish, _no_form)
-        return Program(
-            compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward, quiet=quiet
-        )
+        forward = compile_graph(parts.forward, stages.of("forward"), tier=tier)
+        return Program(forward, finish, graph.guards, stages, backward=backward, quiet=quiet)
 
 
 def _no_form(_: Sequence[Any]) -> Any:
@@ -116,7 +108,7 @@ def _require_values(graph: Graph) -> None:
 
 
 class Derivative:
-    """What all pullbacks of one program share."""
+    """The common part of all pullbacks of one program."""
 
     def __init__(
         self,
@@ -162,7 +154,7 @@ class Derivative:
 
     @cached_property
     def template(self) -> Template | None:
-        """What the frames of its pullbacks begin with, where they are called natively."""
+        """The template of the frames of its pullbacks, where they are called natively."""
         native = self.backward.native
         if native is None:
             return None

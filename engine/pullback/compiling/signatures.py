@@ -1,11 +1,11 @@
-"""What tells one call of a compiled function from another: the structure of the arguments and the type of every leaf."""
+"""Signatures of calls of a compiled function: the structure of the arguments and the type of every leaf."""
 
 from typing import Any
 
 import numpy as np
 
 from pullback import trees
-from pullback.ir.types import is_array
+from pullback.core.types import is_array
 
 _NUMBERS = frozenset({bool, int, float, complex})
 

@@ -61,7 +61,7 @@ class Part:
         self.obstacle = obstacle
         """Why a function that reads this cannot be compiled."""
         self.moves = False
-        """Whether it leads to a hidden input; what does not is shared and not copied."""
+        """True if it leads to a hidden input; what does not is shared and not copied."""
 
     def parts(self) -> Iterable["Part"]:
         """What it leads to."""
@@ -243,7 +243,7 @@ class FunctionPart(Part):
         ]
 
     def build(self, substitution: Substitution) -> Any:
-        """The same code in other surroundings. It is there before they are: it may be among them."""
+        """The same code in another environment. It is there before that environment is: it may be part of it."""
         function: types.FunctionType = self.original
         copied = any(part.moves for part in self.globals_.values())
         namespace = substitution.module(function.__globals__).__dict__ if copied else function.__globals__
@@ -322,7 +322,7 @@ class WrappedPart(Part):
 
 
 class Contents:
-    """What is held around a function before it is recorded: to see what it changes, and to put it back."""
+    """A snapshot of the environment before a function is recorded: to see what it changes, and to put it back."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         parts = list(parts)
@@ -338,7 +338,7 @@ class Contents:
         ]
 
     def has_traced(self) -> bool:
-        """Whether a traced value is among it now: the function stored one, and others would meet it."""
+        """True if a traced value is among it now: the function stored one, and others would meet it."""
         held = [value for _, place, _ in self._before for value in _items(place)]
         held += [cell.cell_contents for _, cell, _ in self._cells if _is_assigned(cell)]
         held += [namespace.get(name) for namespace, name, _ in self._globals]

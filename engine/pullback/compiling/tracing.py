@@ -6,9 +6,9 @@ from typing import Any
 from pullback import trees
 from pullback.compiling import explaining
 from pullback.compiling.program import inner_function
+from pullback.core.types import type_of
 from pullback.ir.graph import Graph
 from pullback.ir.printer import format_graph
-from pullback.ir.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import current_tier, tier
 from pullback.traces.recorder import record
@@ -20,7 +20,7 @@ class TracedFunction:
     def __init__(self, graph: Graph, names: list[str]) -> None:
         self.graph = graph
         self.names = names
-        """What the caller calls the inputs."""
+        """The caller's names of the inputs."""
 
     def __str__(self) -> str:
         return f"{format_graph(self.graph)}\n\n{explaining.arguments(self.graph, self.names)}"

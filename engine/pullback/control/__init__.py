@@ -8,7 +8,7 @@
 | scanning, looping, branching | the functions users call                                |
 | scan_rule, while_rule, switch_rule, checkpoint_rule | the primitives they become while a function is compiled |
 | transformed | a body made into that of tangents, of cotangents, of a batch              |
-| parting   | what of a body runs forward, what runs back, and what is saved in between   |
+| body_partition | what of a body runs forward, what runs back, and what is saved in between   |
 
 On plain values and on a tape the functions run Python's own loops, a step at a time. While a function is being compiled they
 become one node with the body as a graph of its own.

@@ -12,9 +12,9 @@ import numpy as np
 
 from pullback.control.leaves import traced_type
 from pullback.core.primitive import Trace, Traced, current, innermost_recorder, tracing, watching
+from pullback.core.types import ArrayType
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
-from pullback.ir.types import ArrayType
 from pullback.numpy_api.memory import given
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.batching import BatchTrace
@@ -30,7 +30,7 @@ class Body:
     graph: Graph
     consts: tuple[Any, ...]
     rest: Any
-    """What the function returned beside its values."""
+    """The rest of the function's result beside its values."""
 
 
 class BodyRecorder(Recorder):
@@ -74,7 +74,7 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
 
 
 def keeps_form() -> bool:
-    """Whether loops and branches are to stay what they are: while a function is recorded, or run for a whole batch."""
+    """True if loops and branches are to stay what they are: while a function is recorded, or run for a whole batch."""
     return any(trace.records_types or isinstance(trace, BatchTrace) for trace in watching())
 
 

@@ -1,4 +1,4 @@
-"""What a loop hands from step to step: structure, shapes and dtypes stay as they were.
+"""The carry of a loop: structure, shapes and dtypes stay as they were.
 
 A Python number in the carry has no dtype of its own. It takes the one that the first step gives it, if its kind can
 become that: `0.0` may become a float32, `0` a float64, but `0.0` never an integer.
@@ -12,8 +12,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.control.leaves import as_type, in_words, joined, leaf_type
+from pullback.core.types import ArrayType
 from pullback.errors import ControlFlowError
-from pullback.ir.types import ArrayType
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Carry:
         return [as_type(leaf, type_) for leaf, type_ in zip(leaves, self.types, strict=True)]
 
     def settled(self, record: Callable[[], T]) -> T:
-        """What `record` gives once the types of the carry do not change while it runs."""
+        """The recording once the types of the carry do not change while it runs."""
         while True:
             before = list(self.types)
             recorded = record()

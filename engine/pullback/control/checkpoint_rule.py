@@ -14,13 +14,13 @@ import numpy as np
 
 from pullback import trees
 from pullback.control.body import Program, Pull, handed_over, record_body, walking, write_results
+from pullback.control.body_partition import partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
-from pullback.control.parting import part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive, Traced
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var
-from pullback.ir.types import ArrayType
 
 
 class _Checkpointed(Primitive):
@@ -72,7 +72,7 @@ class _Checkpointed(Primitive):
         active = [need and is_differentiable(var.type) for need, var in zip(needed, body.inputs, strict=True)]
         nothing = [False] * len(active)
         whole = pulled(body, active, nothing, active)
-        parts = part(whole, constant=(), given=whole.inputs, recompute=True)
+        parts = partition_body(whole, constant=(), given=whole.inputs, recompute=True)
         bars = parts.graph.outputs[len(body.outputs) :]
         seeded = {key[1]: var for key, var in whole.extra_inputs.items()}
         seeds = [
@@ -115,7 +115,7 @@ class _Checkpointed(Primitive):
 
 
 def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """What the function returns, computed by one node from the traced ones of its arguments and what it closes over."""
+    """The result of the function, computed by one node from the traced ones of its arguments and what it closes over."""
     leaves, rebuild = trees.flatten((tuple(args), keywords))
     traced = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Traced)]
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import ControlFlowError
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.rules import shapes
 
 _KINDS = "bifc"
@@ -43,13 +43,13 @@ def joined(one: ArrayType, other: ArrayType) -> ArrayType | None:
 
 
 def _becomes(number: ArrayType, type_: ArrayType) -> bool:
-    """Whether a Python number can take a type without losing what kind of number it is."""
+    """True if a Python number can take a type without losing what kind of number it is."""
     kinds = [_KINDS.find("i" if dtype.kind == "u" else dtype.kind) for dtype in (number.dtype, type_.dtype)]
     return 0 <= kinds[0] <= kinds[1]
 
 
 def in_words(type_: ArrayType) -> str:
-    """What an error calls a type."""
+    """The name of a type in errors."""
     if type_.weak:
         return f"a Python {({'b': 'bool', 'i': 'int', 'f': 'float'}).get(type_.dtype.kind, 'complex')}"
     return f"{type_.dtype} of shape {type_.shape}"
@@ -82,7 +82,7 @@ def zeros(type_: ArrayType) -> Any:
 
 
 def is_differentiable(type_: ArrayType) -> bool:
-    """Whether values of a type can move."""
+    """True if values of a type can move."""
     return type_.dtype.kind in "fc"
 
 

@@ -3,7 +3,7 @@
 `scan(*consts, *carry, *xs; body, carries, consts, length, reverse)` gives the last carry and, stacked along a new first
 axis, what else the body gives in each step. `body` is a closed graph (*consts, *carry, *x) -> (*carry, *y).
 
-Reverse: the forward loop saves, stacked, what the reverse body reads (see `parting`), and a loop in the other direction
+Reverse: the forward loop saves, stacked, what the reverse body reads (see `body_partition`), and a loop in the other direction
 carries the cotangents of the carry and the sums of those of the constants. Forward: one loop over values and tangents.
 Orders and modes: any; what is made here are scans again.
 """
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
+from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, zeros
-from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Var
-from pullback.ir.types import ArrayType
 
 
 class Layout:
-    """How operands and results of a scan are grouped."""
+    """The layout of a scan: how its operands and results are grouped."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.body: Graph = params["body"]
@@ -165,7 +165,7 @@ class _Scan(Primitive):
             if grown == active:
                 break
             active = grown
-        parts = part(
+        parts = partition_body(
             whole,
             constant=[whole.inputs[number] for number in layout.const_inputs],
             given=[whole.inputs[number] for number in layout.x_inputs],
@@ -180,7 +180,7 @@ class _Scan(Primitive):
 
         return y[:count], pull
 
-    def _forward(self, layout: Layout, parts: Parts, operands: Sequence[Any]) -> tuple[Any, ...]:
+    def _forward(self, layout: Layout, parts: BodyPartition, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The loop, which also gives what is saved."""
         whole = parts.whole
         outputs = parts.graph.outputs[: len(layout.outputs)]
@@ -201,7 +201,7 @@ class _Scan(Primitive):
     def _backward(
         self,
         layout: Layout,
-        parts: Parts,
+        parts: BodyPartition,
         active: Sequence[bool],
         operands: Sequence[Any],
         y_bar: Any,

@@ -10,11 +10,11 @@ from pullback import trees
 from pullback.control import scan_rule
 from pullback.control.body import record_body
 from pullback.control.carry import Carry, common_length, places, stacked
+from pullback.control.checkpointing import checkpoint
 from pullback.control.leaves import leaf_type
 from pullback.core.primitive import innermost_recorder
+from pullback.core.types import ArrayType
 from pullback.errors import ControlFlowError, TracingError
-from pullback.ir.types import ArrayType
-from pullback.transforms.checkpoints import checkpoint
 
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -140,7 +140,7 @@ def _step_by_step(
 
 
 def carry_and_result(returned: Any) -> tuple[Any, Any]:
-    """What a step returned, if it is a pair."""
+    """The result of a step, if it is a pair."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ControlFlowError(
             f"scan: a step returns (carry, y), got {type(returned).__name__}; return (carry, None) where there is no y"

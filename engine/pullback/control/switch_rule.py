@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
+from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
-from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, type_of
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType, type_of
 from pullback.rules import reductions, shapes
 
 
@@ -124,7 +124,7 @@ class _Switch(Primitive):
             need and is_differentiable(var.type) for need, var in zip(needed[1:], branches[0].inputs, strict=True)
         ]
         nothing = [False] * len(active)
-        parts = [_parted(pulled(branch, active, nothing, active)) for branch in branches]
+        parts = [_partitioned(pulled(branch, active, nothing, active)) for branch in branches]
         slots, filled = _shared_slots(parts)
         y = self._by_branch(
             operands[0],
@@ -261,11 +261,11 @@ def _unread(type_: ArrayType) -> Var:
     return Var(-1, type_)
 
 
-def _parted(whole: Transformed) -> Parts:
-    return part(whole, constant=(), given=whole.inputs)
+def _partitioned(whole: Transformed) -> BodyPartition:
+    return partition_body(whole, constant=(), given=whole.inputs)
 
 
-def _shared_slots(parts: Sequence[Parts]) -> tuple[list[ArrayType], list[list[int]]]:
+def _shared_slots(parts: Sequence[BodyPartition]) -> tuple[list[ArrayType], list[list[int]]]:
     """Types of the slots, and for each branch the slots of what it saves."""
     slots: list[ArrayType] = []
     filled: list[list[int]] = []
@@ -281,12 +281,12 @@ def _shared_slots(parts: Sequence[Parts]) -> tuple[list[ArrayType], list[list[in
     return slots, filled
 
 
-def _saved_by_branch(one: Parts) -> list[Var]:
+def _saved_by_branch(one: BodyPartition) -> list[Var]:
     """A branch runs once: what no operand is needed for is saved with the rest."""
     return [*one.saved, *one.invariant]
 
 
-def _with_slots(one: Parts, count: int, slots: Sequence[ArrayType], places: Sequence[int]) -> Graph:
+def _with_slots(one: BodyPartition, count: int, slots: Sequence[ArrayType], places: Sequence[int]) -> Graph:
     """The forward branch with its slots filled; zeros in those of the others."""
     outputs: list[Atom] = list(one.graph.outputs[:count])
     nodes = one.forward()
@@ -310,7 +310,7 @@ def _with_slots(one: Parts, count: int, slots: Sequence[ArrayType], places: Sequ
 
 
 def _backward(
-    one: Parts, count: int, slots: Sequence[ArrayType], places: Sequence[int]
+    one: BodyPartition, count: int, slots: Sequence[ArrayType], places: Sequence[int]
 ) -> tuple[Sequence[Var], Sequence[tuple[Var, Any]], Graph]:
     values = dict(zip(places, _saved_by_branch(one), strict=True))
     bars = list(one.graph.outputs[count:])

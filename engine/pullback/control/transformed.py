@@ -12,12 +12,12 @@ import numpy as np
 from pullback.control.body import record_body, run
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.core.primitive import innermost_recorder, tracing
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.differentiate import SourceKeepingTape
 from pullback.rules.constants import stop
 from pullback.rules.reductions import max_
 from pullback.traces.recorder import Recorder
+from pullback.traces.sources import SourceKeepingTape
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape, TapeTracer
 from pullback.transforms.batching import BatchTrace, BatchTracer

@@ -19,9 +19,9 @@ from pullback.control.leaves import as_type, is_differentiable, moving_type, zer
 from pullback.control.transformed import along_examples, batched, on_examples, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, type_of
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Graph, Var
-from pullback.ir.types import ArrayType, type_of
 from pullback.rules.reductions import sum_
 
 

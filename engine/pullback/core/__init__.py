@@ -1,1 +1,1 @@
-"""What every rule is made of: primitives, their kinds, and the cases they are tried on."""
+"""Parts of every rule: primitives, their kinds, and the cases they are tried on."""

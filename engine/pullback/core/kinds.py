@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of, shape_of
+from pullback.core.types import ArrayType, Shape, dtype_of, shape_of
 
 ScalarMap = Callable[..., Any] | None
 
@@ -293,7 +293,7 @@ def _ufunc_into(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def promotable(type_: ArrayType) -> Any:
-    """What `ufunc.resolve_dtypes` wants: a Python type for a weak operand, else the dtype."""
+    """The operand for `ufunc.resolve_dtypes`: a Python type for a weak operand, else the dtype."""
     if not type_.weak:
         return type_.dtype
     # A Python bool is an ordinary bool to NumPy's promotion.

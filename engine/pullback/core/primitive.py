@@ -19,15 +19,15 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 
 from pullback.core import counters
+from pullback.core.types import ArrayType, type_of
 from pullback.errors import NeedsValueError, TracingError
-from pullback.ir.types import ArrayType, type_of
 
 #: So many examples a plan takes one by one: each is some steps, and a program of some ten thousand takes minutes to compile.
 MOST_APPLICATIONS = 256
 
 
 class Effect(Enum):
-    """What a primitive does besides giving its result."""
+    """The effect of a primitive besides its result."""
 
     NONE = "none"
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
@@ -37,12 +37,12 @@ class Effect(Enum):
 
     @property
     def is_undone(self) -> bool:
-        """Whether the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        """True if the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
         return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
     def writes(self) -> bool:
-        """Whether memory that others can see is written to."""
+        """True if memory that others can see is written to."""
         return self in (Effect.OVERWRITES, Effect.RESTORES)
 
 
@@ -70,8 +70,10 @@ class Traced:
     """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
 
     __slots__ = ("memory", "trace")
-    #: Whether it is an array in the memory of a device: a value, which nothing but the lowest trace follows.
+    #: True if it is an array in the memory of a device: a value, which nothing but the lowest trace follows.
     on_device: ClassVar[bool] = False
+    #: True where its value is at hand, as on a tape.
+    has_value: ClassVar[bool] = False
     trace: Trace
     #: What its object shows where it is an argument, a view, or has been stored into (`pullback.numpy_api.memory`); else None.
     memory: Any
@@ -90,7 +92,7 @@ class Traced:
         return False
 
     def holding(self, result: Any) -> Any:
-        """What is computed of this array while it holds a plain one."""
+        """The result of an operation on this array while it holds a plain one."""
         return result
 
     def on(self, device: Any) -> Any:
@@ -125,17 +127,17 @@ GIVEN = _Given()
 
 
 def is_followed(x: Any) -> bool:
-    """Whether a transformation follows a value; an array on a device is plain to all of them."""
+    """True if a transformation follows a value; an array on a device is plain to all of them."""
     return isinstance(x, Traced) and not x.on_device
 
 
 def current(x: Any) -> Any:
-    """What a traced value stands for now; anything else is itself."""
+    """The current value of a traced value; anything else is itself."""
     return x.current() if isinstance(x, Traced) else x
 
 
 def as_value(x: Any) -> Any:
-    """What a traced value stands for now, under a name that later stores do not change; anything else is itself."""
+    """The current value of a traced value, under a name that later stores do not change; anything else is itself."""
     now = current(x)
     return now.twin() if isinstance(now, Traced) and now.memory is not None else now
 
@@ -199,27 +201,27 @@ class Primitive(ABC):
     name: str
     effect: Effect = Effect.NONE
     results: int = 1
-    # Whether the result is, or may be, memory of the first operand.
+    # True if the result is, or may be, memory of the first operand.
     aliases_operand: bool = False
     # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
     into: Callable[..., Any] | None = None
-    # Whether the rule makes arrays on the way, also when it is given one to write into.
+    # True if the rule makes arrays on the way, also when it is given one to write into.
     needs_scratch: bool = False
     # Positions of operands that `into` reads as one line of memory; of those that are none it makes copies.
     in_lines: Sequence[int] = ()
-    # Whether `out` may be one of the operands, element for element.
+    # True if `out` may be one of the operands, element for element.
     in_place: bool = False
-    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    # True if `pull_once` writes over the result; it is then called where the result is nobody else's.
     overwrites_result: bool = False
-    # Whether bodies among the parameters are run many times in one application.
+    # True if bodies among the parameters are run many times in one application.
     repeats: bool = False
-    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    # True if value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
     joint: bool = False
-    # Whether derivatives read the type of the first operand alone, never its values.
+    # True if derivatives read the type of the first operand alone, never its values.
     reads_types: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
-    # Whether a Python number among the operands is read in its own dtype, not in that of the result.
+    # True if a Python number among the operands is read in its own dtype, not in that of the result.
     keeps_dtypes: bool = False
     # Values it reads besides its operands.
     held: Sequence[Any] = ()
@@ -269,7 +271,7 @@ class Primitive(ABC):
         return trace.apply(self, operands, params)
 
     def writes_over(self, *types: ArrayType, **params: Any) -> bool:
-        """Whether `out` may be an operand of its type; `in_place`, where neither types nor parameters matter."""
+        """True if `out` may be an operand of its type; `in_place`, where neither types nor parameters matter."""
         del types, params
         return self.in_place
 
@@ -345,7 +347,7 @@ class Primitive(ABC):
         return ()
 
     def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
-        """Whether `into` makes arrays of its own for operands of these types."""
+        """True if `into` makes arrays of its own for operands of these types."""
         del types, params
         return self.needs_scratch
 

@@ -21,5 +21,5 @@ def ignoring(warning: str) -> Iterator[None]:
 
 
 def is_ours() -> bool:
-    """Whether the engine has changed how floating-point errors are handled."""
+    """True if the engine has changed how floating-point errors are handled."""
     return _ours.get()

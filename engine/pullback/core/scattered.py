@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.kinds import Declared
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 class Selection(Declared):

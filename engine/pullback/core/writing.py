@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 
 def by_writing(

@@ -8,9 +8,9 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.custom.derivative import Derivative, fitted, transposed
 from pullback.errors import DifferentiationError, NeedsValueError, TracingError
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.linearizing import zero_like
 
@@ -195,7 +195,7 @@ class Applied(Primitive):
 
 
 def _shares(x: Any, operands: Sequence[Any]) -> bool:
-    """Whether a result lies in the memory of an operand; of the first one that is declared."""
+    """True if a result lies in the memory of an operand; of the first one that is declared."""
     return issubclass(type(x), np.ndarray) and any(
         issubclass(type(operand), np.ndarray) and np.may_share_memory(x, operand) for operand in operands
     )

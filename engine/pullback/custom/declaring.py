@@ -18,10 +18,10 @@ from typing import Any, TypeVar, overload
 
 from pullback import trees
 from pullback.core.primitive import Trace, Traced
+from pullback.core.types import is_array_like
 from pullback.custom.applying import Applied, Call
 from pullback.custom.derivative import Derivative
 from pullback.errors import NoRuleError, TracingError
-from pullback.ir.types import is_array_like
 from pullback.traces.recorder import Recorder
 from pullback.traces.tangents import ForwardTrace
 from pullback.traces.tape import Tape

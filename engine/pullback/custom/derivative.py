@@ -13,15 +13,15 @@ import numpy as np
 
 from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import Traced
+from pullback.core.types import dtype_of, shape_of
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
-from pullback.ir.types import dtype_of, shape_of
 from pullback.transforms.linearizing import vjp, zero_like
 
 Maps = dict[int, Callable[..., Any] | None]
 
 
 class Derivative:
-    """What is registered for one function."""
+    """The derivatives that are registered for one function."""
 
     def __init__(self, name: str, operands: Sequence[str]) -> None:
         self.name = name
@@ -39,12 +39,12 @@ class Derivative:
 
     @property
     def has_pull(self) -> bool:
-        """Whether reverse mode is given."""
+        """True if reverse mode is given."""
         return self.joint_pull is not None or bool(self.pulls)
 
     @property
     def has_push(self) -> bool:
-        """Whether forward mode is given."""
+        """True if forward mode is given."""
         return self.joint_push is not None or bool(self.pushes)
 
     def set_maps(
@@ -82,12 +82,12 @@ class Derivative:
             )
 
     def covers(self, place: int) -> bool:
-        """Whether there is anything to differentiate by an operand with."""
+        """True if there is anything to differentiate by an operand with."""
         joint = self.joint_pull is not None or self.joint_push is not None
         return joint or place in self.pulls or place in self.pushes
 
     def missing(self, place: int) -> str:
-        """What to say where there is not."""
+        """The message where there is none."""
         operand = self.operands[place] if place < len(self.operands) else f"operand {place}"
         return (
             f"{self.name} has no derivative by {operand}; give it one, {self.name}.pulls({operand}=lambda y_bar, y, …: …), "
@@ -175,7 +175,7 @@ def transposed(
 
 
 def _is_transpose(linear: Callable[..., tuple[Any, ...]], result: Sequence[Any], arguments: Sequence[Any]) -> bool:
-    """Whether <linear(u), v> equals <u, transpose(v)> for a u that is neither small nor smooth."""
+    """True if <linear(u), v> equals <u, transpose(v)> for a u that is neither small nor smooth."""
     probes = [_probe(np.asarray(x)) for x in result]
     left = _pairing(linear(*probes), arguments)
     right = _pairing(probes, result)

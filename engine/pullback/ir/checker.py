@@ -1,10 +1,19 @@
-"""The type check that runs before and after every pass."""
+"""The type check that runs behind every pass where `PULLBACK_CHECK=1` is set, as in all tests.
 
+It takes up to a tenth of the time of a compilation (`benchmarks/compile_time.py`), which a released compiler need not spend.
+"""
+
+import os
 from collections.abc import Sequence
 
 from pullback.errors import GraphError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.printer import format_graph
+
+
+def is_checking() -> bool:
+    """True where graphs and kernels are checked behind every pass."""
+    return os.environ.get("PULLBACK_CHECK", "").strip() not in ("", "0")
 
 
 def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:

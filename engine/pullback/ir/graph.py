@@ -16,7 +16,7 @@ from operator import is_
 from typing import Any, TypeAlias
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,13 +87,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """What the function saw when it looked at a value: the graph is right only where it would see the same."""
+    """A guard, the value that the function saw when it looked at one: the graph is right only where it would see the same."""
 
     atom: Atom
     seen: bool | int
 
     def holds(self, value: Any) -> bool:
-        """Whether a value looks the same; truth is asked for where truth was seen."""
+        """True if a value looks the same; truth is asked for where truth was seen."""
         return type(self.seen)(value) == self.seen
 
 

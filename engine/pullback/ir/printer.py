@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Graph, Literal, Var
-from pullback.ir.types import type_of
 
 #: Least and greatest widths of the columns of a graph.
 _STATEMENT_WIDTHS = (48, 72)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: An array of places: its strides count elements.
 PlaceArray: TypeAlias = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ def offset(view: PlaceArray, array: PlaceArray) -> int:
 
 
 def is_in_order(array: PlaceArray) -> bool:
-    """Whether elements follow each other in C order."""
+    """True if elements follow each other in C order."""
     in_order = contiguous_strides(array.shape)
     same = (size == 1 or own == other for size, own, other in zip(array.shape, array.strides, in_order, strict=True))
     return array.size == 0 or all(same)

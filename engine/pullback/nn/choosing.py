@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.kinds import Scalar
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Var
-from pullback.ir.types import ArrayType
 from pullback.nn import activations
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.rules import activations as rules
@@ -91,7 +91,7 @@ def _with_constants(act: Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
 
 @cache
 def reads_output_only(chosen: Chosen) -> bool:
-    """Whether the derivative can be had from the output, found by tracing it. Such a rule may overwrite its operand."""
+    """True if the derivative can be had from the output, found by tracing it. Such a rule may overwrite its operand."""
     probe = ArrayType((2,), np.dtype(np.float64))
     map_ = chosen.rule.maps[0]
     if map_ is None:

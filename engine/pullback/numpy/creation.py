@@ -87,7 +87,7 @@ empty, empty_like = zeros, zeros_like
 
 
 def holds_traced(value: Any) -> bool:
-    """Whether a value is traced, or a nest of lists with a traced value in it."""
+    """True if a value is traced, or a nest of lists with a traced value in it."""
     return isinstance(value, Traced) or any(isinstance(leaf, Traced) for leaf in _leaves(value))
 
 

@@ -77,7 +77,7 @@ class CallSite:
     expression: str = ""
     instruction: str = ""
     called: Any = None
-    """What is called, where that could be looked up."""
+    """The function that is called, where that could be looked up."""
 
     def __str__(self) -> str:
         place = f"{self.file}, line {self.line}, in {self.function}"
@@ -139,7 +139,7 @@ def _parsed(expression: str) -> ast.expr | None:
 
 
 def _called(expression: str, frame: FrameType) -> Any:
-    """What a call calls, by looking names and attributes up; nothing is evaluated."""
+    """The function of a call, by looking names and attributes up; nothing is evaluated."""
     node = _parsed(expression)
     if not isinstance(node, ast.Call):
         return None
@@ -160,7 +160,7 @@ def _called(expression: str, frame: FrameType) -> Any:
 
 
 def _remedy_for(site: CallSite) -> str:
-    """What to write instead of a call."""
+    """The advice for a call: what to write instead."""
     node = _parsed(site.expression)
     if isinstance(node, ast.Subscript):
         return _READ_REMEDY

@@ -1,4 +1,4 @@
-"""What of NumPy is translated, counted and listed: `python -m pullback.numpy_api.coverage > docs/numpy-coverage.md`.
+"""The functions of NumPy that are translated, counted and listed: `python -m pullback.numpy_api.coverage > docs/numpy-coverage.md`.
 
 A test holds the page against the tables, and NumPy's dispatching functions against both.
 """
@@ -30,7 +30,7 @@ def dispatching() -> dict[str, Any]:
 
 
 def translation(function: Any) -> Any:
-    """What stands for a function, None where nothing does."""
+    """The translation of a function, None where there is none."""
     return UFUNCS.get(function) if isinstance(function, np.ufunc) else FUNCTIONS.get(function)
 
 

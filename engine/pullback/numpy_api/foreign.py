@@ -17,12 +17,12 @@ OPERANDS: set[type] = {bool, int, float, complex, np.ndarray}
 
 
 def is_operand(value: Any) -> bool:
-    """Whether to compute with a value; otherwise its type does, or Python says that nobody can."""
+    """True to compute with a value; otherwise its type does, or Python says that nobody can."""
     return takes_type(type(value))
 
 
 def takes_type(kind: type) -> bool:
-    """Whether to compute with values of a type."""
+    """True to compute with values of a type."""
     if kind in OPERANDS:
         return True
     if issubclass(kind, np.ndarray) and issubclass(kind, np.matrix | np.ma.MaskedArray):  # numpy.ma takes 25 ms to load

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced, current, innermost_trace
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.numpy_api.call_sites import located
 
 
@@ -68,7 +68,7 @@ class View:
 
 
 def version_of(array: Any) -> int:
-    """How often an array has been stored into, by whatever name."""
+    """The number of times that an array has been stored into, by whatever name."""
     while isinstance(array.memory, View):
         array = array.memory.base
     return array.memory.version if isinstance(array.memory, Contents) else 0

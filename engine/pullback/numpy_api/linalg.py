@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.types import type_of
 from pullback.errors import NeedsValueError, TracingError
-from pullback.ir.types import type_of
 from pullback.numpy_api import contractions
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.table import implements, refuse
@@ -14,21 +14,21 @@ from pullback.rules.matrices import adjoint, conjugate, matrix_dtype, real, real
 
 
 class EigResult(NamedTuple):
-    """What numpy.linalg.eig gives."""
+    """The result of numpy.linalg.eig."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EighResult(NamedTuple):
-    """What numpy.linalg.eigh gives."""
+    """The result of numpy.linalg.eigh."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class SVDResult(NamedTuple):
-    """What numpy.linalg.svd gives."""
+    """The result of numpy.linalg.svd."""
 
     U: Any
     S: Any
@@ -36,14 +36,14 @@ class SVDResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """What numpy.linalg.qr gives."""
+    """The result of numpy.linalg.qr."""
 
     Q: Any
     R: Any
 
 
 class SlogdetResult(NamedTuple):
-    """What numpy.linalg.slogdet gives."""
+    """The result of numpy.linalg.slogdet."""
 
     sign: Any
     logabsdet: Any
@@ -193,7 +193,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _is_full(rank: Any, columns: int) -> bool:
-    """Whether the columns are independent, on which the shape of the residuals depends."""
+    """True if the columns are independent, on which the shape of the residuals depends."""
     try:
         return int(rank) == columns
     except NeedsValueError:

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pullback.core.ownership import is_held_once
 from pullback.core.primitive import GIVEN, Traced, innermost_trace
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.layouts import Contents, View, layout_of, single, version_of
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
 from pullback.numpy_api.storing import fitting, in_dtype, updated
 from pullback.rules.gathering import ARRAY
 from pullback.rules.storing import set_at, writing_over
-from pullback.traces.ownership import is_held_once
 
 _Array = TypeVar("_Array", bound=Traced)
 
@@ -186,7 +186,7 @@ def _part(show: Callable[[Any], Any], number: int) -> Callable[[Any], Any]:
 
 
 def read_key(base: Any, key: Any, result: Any) -> Any:
-    """What `base[key]` gives: a view where the key is of slices, as NumPy does; a number or a copy else."""
+    """The result of `base[key]`: a view where the key is of slices, as NumPy does; a number or a copy else."""
     if not _is_basic(key) or not (np.shape(result) or _has_ellipsis(key)):
         return result
     own = (*(key if isinstance(key, tuple) else (key,)), *([] if _has_ellipsis(key) else [...]))
@@ -194,6 +194,6 @@ def read_key(base: Any, key: Any, result: Any) -> Any:
 
 
 def is_itself(array: Any, key: Any, value: Any) -> bool:
-    """Whether what is stored is what `array[key]` shows: what Python stores at the end of `array[key] += …`."""
+    """True if what is stored is what `array[key]` shows: what Python stores at the end of `array[key] += …`."""
     memory = getattr(value, "memory", None)
     return isinstance(memory, View) and memory.base is array and memory.key is key

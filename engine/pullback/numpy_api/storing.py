@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
 from pullback.numpy_api.operands import as_operand
@@ -109,7 +109,7 @@ def _mask_alone(key: Any) -> Any:
 
 
 def _is_for_all(value: Any, mask: Any, x: Any) -> bool:
-    """Whether each selected element gets what is there for its place, however many are selected."""
+    """True if each selected element gets what is there for its place, however many are selected."""
     covered = np.ndim(mask)
     if np.shape(mask) != np.shape(x)[:covered]:
         return False  # NumPy's error is raised when the mask is read
@@ -123,7 +123,7 @@ def _over(mask: Any, x: Any) -> Any:
 
 # --- positions -------------------------------------------------------------------------------------------------------
 def _are_distinct(positions: Sequence[Any], x: Any, parts: Sequence[Any]) -> bool:
-    """Whether it is known that arrays of positions name no element twice."""
+    """True if it is known that arrays of positions name no element twice."""
     if not positions:
         return True
     together = np.broadcast_shapes(*(np.shape(one) for one in positions))

@@ -1,13 +1,13 @@
 """Traced values that have their value at hand: what the tape and the forward sweep have in common."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pullback.core.primitive import Primitive, current
+from pullback.core.types import dtype_of
 from pullback.errors import TracingError
-from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
 
 
@@ -15,6 +15,7 @@ class ValuedTracer(Tracer):
     """A value under a trace. Python's control flow may look at it: the trace follows the branch that is taken."""
 
     __slots__ = ("value",)
+    has_value: ClassVar[bool] = True
     value: Any
 
     @property  # type: ignore[misc]  # as in Tracer

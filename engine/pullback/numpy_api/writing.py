@@ -122,7 +122,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @implements(np.shares_memory, np.may_share_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether a store into one may show in the other."""
+    """True if a store into one may show in the other."""
     del max_work
     roots = [layout_of(array)[0] for array in (a, b) if isinstance(array, Traced)]
     return len(roots) > 1 and roots[0] is roots[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.compiling.plan import compile  # noqa: A004 (the public name)
-from pullback.transforms.tiered import value_and_grad
+from pullback.compiling.tiered import value_and_grad
 
 #: Methods of `scipy.optimize.minimize` that need a value and a gradient and nothing else.
 METHODS = ("L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP")
@@ -17,7 +17,7 @@ METHODS = ("L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP")
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a minimizer found."""
+    """The result of a minimizer."""
 
     params: Any
     """Nested like those it began with."""

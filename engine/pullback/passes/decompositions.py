@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import dtype_of, type_of
 from pullback.ir.graph import Graph, Node
-from pullback.ir.types import dtype_of, type_of
 from pullback.passes.lowering import Form, inside, written_out
 from pullback.rules.eigen import eigh, eigvalsh
 from pullback.rules.factorizations import cholesky, qr
@@ -83,7 +83,7 @@ def _singular_values(a: Any) -> Any:
 
 
 def _large(magnitudes: Any, cutoff: float) -> Any:
-    """Whether numbers are more than `cutoff` times the largest."""
+    """True if numbers are more than `cutoff` times the largest."""
     return magnitudes > magnitudes.dtype.type(cutoff) * np.max(magnitudes, axis=-1, keepdims=True)
 
 

@@ -3,14 +3,14 @@
 from functools import lru_cache
 from typing import Any
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: A place along an axis: a number, which takes the axis away, or a range.
 Place = int | range
 
 
 def places_of(key: Any, shape: Shape) -> tuple[Place, ...] | None:
-    """What a basic key takes along each axis; None of one with new axes, or with an ellipsis."""
+    """The selection of a basic key along each axis; None of one with new axes, or with an ellipsis."""
     parts = key if isinstance(key, tuple) else (key,)
     if not all(isinstance(part, slice) or type(part) is int for part in parts) or len(parts) > len(shape):
         return None
@@ -32,7 +32,7 @@ def as_range(place: Place) -> range:
 
 
 def are_apart(own: tuple[Place, ...], theirs: tuple[Place, ...]) -> bool:
-    """Whether no element is in both."""
+    """True if no element is in both."""
     for one, other in zip(own, theirs, strict=True):
         if isinstance(one, int) and isinstance(other, int):
             if one != other:
@@ -49,7 +49,7 @@ def are_apart(own: tuple[Place, ...], theirs: tuple[Place, ...]) -> bool:
 
 
 def covers(own: tuple[Place, ...], theirs: tuple[Place, ...]) -> bool:
-    """Whether all elements of theirs are in one's own."""
+    """True if all elements of theirs are in one's own."""
     return all(_is_in(as_range(other), as_range(one)) for one, other in zip(own, theirs, strict=True))
 
 

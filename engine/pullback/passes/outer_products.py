@@ -16,14 +16,14 @@ from functools import reduce
 from typing import Any
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.elementwise import add, mul, neg, sub
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape, transpose
+from pullback.simplification.dead_code import drop_dead
 
 #: Fewer terms are computed in registers, in one nest.
 _FEWEST_TERMS = 4
@@ -58,7 +58,7 @@ def _is_matrix(type_: ArrayType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """A factor of an outer product, which as rows is taken as it is or turned."""
+    """A factor of an outer product, which as rows is taken as it is or transposed."""
 
     atom: Atom
     turns: bool
@@ -95,15 +95,15 @@ class _Sum:
 
     def take(self, maker: Node | None) -> bool:
         """Take a term in if it is an outer product, or the negative or the transpose of one."""
-        positive, turned = True, False
+        positive, transposed = True, False
         while maker is not None and maker.primitive in (neg, transpose):
             operand = maker.inputs[0]
-            positive, turned = positive != (maker.primitive is neg), turned != (maker.primitive is transpose)
+            positive, transposed = positive != (maker.primitive is neg), transposed != (maker.primitive is transpose)
             maker = self.makers.get(operand) if isinstance(operand, Var) else None
         outer = None if maker is None else _outer(maker)
         if outer is None:
             return False
-        self.terms[positive].append(outer[::-1] if turned else outer)
+        self.terms[positive].append(outer[::-1] if transposed else outer)
         return True
 
     def written(self) -> list[Node]:

@@ -14,15 +14,15 @@ The values are the same but for the sign of a zero: 0 + -0.0 is 0.0, and what is
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
-from pullback.passes.rewriting import rewrite
 from pullback.rules.indexing import index, scatter
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 from pullback.rules.storing import add_at
+from pullback.simplification.dead_code import drop_dead
+from pullback.simplification.rewriting import rewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _reshaped(node: Node, makers: dict[Var, Node]) -> Node | Atom:
 
 
 def _part(key: object, shape: Shape) -> _Part | None:
-    """What a key selects, if that is a range of one axis."""
+    """The selection of a key, if that is a range of one axis."""
     keys = key if isinstance(key, tuple) else (key,)
     if not keys or len(keys) > len(shape) or not all(isinstance(one, slice) for one in keys):
         return None

@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.rewriting import rewrite
 from pullback.rules.activations import sigmoid, softplus
 from pullback.rules.elementwise import add, div, neg
 from pullback.rules.exponential import exp, log, log1p
+from pullback.simplification.rewriting import rewrite
 
 
 def find_patterns(graph: Graph) -> Graph:
@@ -92,6 +92,6 @@ def _is_one(atom: Atom) -> bool:
 
 
 def _is_like(z: Atom, node: Node) -> bool:
-    """Whether the rule gives what the pattern gives: a real array of the same type."""
+    """True if the rule gives what the pattern gives: a real array of the same type."""
     result = node.outputs[0].type
     return isinstance(z, Var) and z.type == result and bool(result.shape) and result.dtype.kind == "f"

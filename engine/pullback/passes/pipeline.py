@@ -1,15 +1,21 @@
-"""The order of the passes, with the type check before and after each."""
+"""The order of all passes, from the graph that was recorded to the kernels of a native program.
 
-from collections.abc import Callable
+    recorded -> match -> differentiate -> simplify -> partition (of a pullback) -> for_native -> KERNEL_PASSES
+
+`plan.explain()` shows the graph after each pass, and where `PULLBACK_CHECK=1` is set, as in all tests, it is checked there.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import NamedTuple
 
-from pullback.ir.checker import check_graph
+from pullback.ir.checker import check_graph, is_checking
 from pullback.ir.graph import Graph, Node
-from pullback.passes.algebra import simplify_algebra
-from pullback.passes.common import merge_common
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.decompositions import drop_vectors, share_decompositions
+from pullback.passes.differentiate import differentiate, with_pullback
 from pullback.passes.layouts import copy_for_layouts
+from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.packing import pack_before_loops
@@ -22,56 +28,50 @@ from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
 from pullback.passes.outer_products import join_outer_products
+from pullback.passes.partition import Partition, partition_joint
 from pullback.passes.parts import join_parts
+from pullback.passes.patterns import find_patterns
+from pullback.passes.powers import share_powers
+from pullback.passes.scalar_hoisting import hoist_scalars
+from pullback.passes.shifts import hold_shifts
 from pullback.passes.slices import slice_operands
 from pullback.passes.stacked_products import sum_within_products
 from pullback.passes.store_order import order_stores
 from pullback.passes.stores import forward_stores
+from pullback.passes.sums import sum_factors
 from pullback.passes.systems import factor_systems
-from pullback.passes.turning import turn_products
+from pullback.passes.transposed_products import transpose_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.passes.wholes import reshape_wholes
 from pullback.rules.pooling import max_spread
+from pullback.simplification.algebra import simplify_algebra
+from pullback.simplification.common_subexpressions import merge_common
+from pullback.simplification.dead_code import drop_dead
 
-Pass = tuple[str, Callable[[Graph], Graph]]
-
-
-def simplify_bodies(graph: Graph) -> Graph:
-    """The same passes inside loops and branches, innermost first."""
-
-    def simplified(body: Graph) -> Graph:
-        for _, run_pass in _passes_for(body):
-            body = check_graph(run_pass(body))
-        return body
-
-    return replace(graph, nodes=tuple(node.with_bodies(simplified) for node in graph.nodes))
-
-
-SIMPLIFYING: tuple[Pass, ...] = (
-    ("algebra", simplify_algebra),
-    ("common subexpressions", merge_common),
-    ("dead code", drop_dead),
-)
-MASKS: tuple[Pass, ...] = (("masks", mask_before_spreading), ("masks: dead code", drop_dead))
-LOOPS: tuple[Pass, ...] = (
-    ("bodies", simplify_bodies),
-    ("loops: carries", drop_dead_carries),
-    ("loops: hoisting", hoist_invariants),
-    ("loops: sums", sum_after_loops),
-    ("loops: products", split_products),
-    ("loops: common subexpressions", merge_common),
-    ("loops: dead code", drop_dead),
-    ("loops: dead carries", drop_dead_carries),
+#: Passes over the kernels of a native program, in order; `backends.native.grouping` has them by these names.
+KERNEL_PASSES = (
+    "fused nests",
+    "merged nests",
+    "sunk nodes",
+    "order of axes",
+    "joins in place",
+    "matmul epilogues",
 )
 
 
-def _passes_for(graph: Graph) -> tuple[Pass, ...]:
-    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
-    if any(node.primitive.effect.writes for node in graph.nodes):
-        return SIMPLIFYING[-1:]
-    masks = MASKS if any(node.primitive is max_spread for node in graph.nodes) else ()
-    loops = LOOPS if any(node.bodies() for node in graph.nodes) else ()
-    return (*SIMPLIFYING, *masks, *loops)
+class Pass(NamedTuple):
+    """A function of graphs, and the graphs that it is for."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+    is_for: Callable[[Graph], bool] = lambda _: True
+
+
+class Group(NamedTuple):
+    """Passes that run one after the other for the graphs that they are for at the beginning."""
+
+    passes: "Sequence[Pass | Group]"
+    is_for: Callable[[Graph], bool]
 
 
 @dataclass
@@ -80,56 +80,196 @@ class Stages:
 
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """What the caller calls the inputs of the first graph."""
+    """The caller's names of the inputs of the first graph."""
+    prefix: str = ""
+    _checks: bool = field(default_factory=is_checking)
     _typed: set[Node] = field(default_factory=set)
     """Nodes that were checked: most passes change a few."""
 
     def add(self, name: str, graph: Graph) -> Graph:
-        """Note a checked graph."""
-        self.graphs.append((name, check_graph(graph, self._typed)))
+        """Note a graph, checked if it is new."""
+        if self._checks and not (self.graphs and self.graphs[-1][1] is graph):
+            check_graph(graph, self._typed)
+        self.graphs.append((self.prefix + name, graph))
+        return graph
+
+    def of(self, part: str) -> "Stages":
+        """Further stages of one part of the graph, noted among the others."""
+        return replace(self, prefix=f"{part}: ")
+
+    def run(self, passes: Sequence[Pass | Group], graph: Graph) -> Graph:
+        """Run the passes that are for this graph, one after the other."""
+        for one in passes:
+            if one.is_for(graph):
+                graph = self.run(one.passes, graph) if isinstance(one, Group) else self.add(one.name, one.run(graph))
         return graph
 
 
+@dataclass(frozen=True, slots=True)
+class LoopCompiler:
+    """A backend whose loops are machine code, and what the passes need of it."""
+
+    becomes_native: Callable[[Node], bool]
+    """True of a node that may stand in such a loop."""
+    write_loops: Callable[[Graph], Graph]
+    """Layers that are rules written as loops."""
+    has_layers: Callable[[Graph], bool]
+    """True of a graph that has such layers."""
+
+
+def _has_no_writes(graph: Graph) -> bool:
+    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
+    return not any(node.primitive.effect.writes for node in graph.nodes)
+
+
+def _writes(graph: Graph) -> bool:
+    return not _has_no_writes(graph)
+
+
+def _has_loops(graph: Graph) -> bool:
+    return any(node.bodies() for node in graph.nodes)
+
+
+def _has_pure_loops(graph: Graph) -> bool:
+    return _has_loops(graph) and _has_no_writes(graph)
+
+
+def _spreads_maxima(graph: Graph) -> bool:
+    return any(node.primitive is max_spread for node in graph.nodes) and _has_no_writes(graph)
+
+
+def _may_repeat(graph: Graph) -> bool:
+    return len(graph.nodes) > FEWEST_NODES_SAVED or _has_loops(graph)
+
+
+# --- before a function is differentiated ---------------------------------------------------------------------------------
+def match(graph: Graph, stages: Stages, compiler: LoopCompiler | None) -> Graph:
+    """Put in the rules that the graph spells out; for a compiler of loops, write repeated steps and layers as loops."""
+    passes: list[Pass | Group] = [Pass("patterns", _with_patterns), Pass("stores", forward_stores)]
+    if compiler is not None:
+        passes.append(Pass("repeated steps as loops", partial(_rolled, compiler=compiler), _may_repeat))
+        passes.append(Pass("recurrent layers as loops", compiler.write_loops, compiler.has_layers))
+    return stages.run(passes, graph)
+
+
+def _with_patterns(graph: Graph) -> Graph:
+    found = drop_dead(find_patterns(graph))
+    return found if len(found.nodes) < len(graph.nodes) else graph
+
+
+def _rolled(graph: Graph, compiler: LoopCompiler) -> Graph:
+    from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
+
+    return roll_loops(graph, compiler.becomes_native)
+
+
+# --- differentiation -----------------------------------------------------------------------------------------------------
+def gradient(graph: Graph, stages: Stages, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
+    """The joint graph of value and gradients, and which inputs of `wrt` have one."""
+    graph = stages.run([Pass("shifts", partial(hold_shifts, values_count=1))], graph)
+    joint, mask = differentiate(graph, wrt, with_value=with_value)
+    return stages.add("differentiated", joint), mask
+
+
+def value_and_pullback(graph: Graph, stages: Stages, leaves: int) -> tuple[Graph, tuple[bool, ...]]:
+    """The joint graph of values and cotangents, and which of the first inputs, the leaves, have one."""
+    graph = stages.run([Pass("shifts", partial(hold_shifts, values_count=len(graph.outputs)))], graph)
+    joint, mask = with_pullback(graph, range(leaves))
+    return stages.add("differentiated", joint), mask
+
+
+def partition(joint: Graph, stages: Stages, inputs_count: int, values_count: int) -> Partition:
+    """The joint graph of values and cotangents as two, of which the backward one runs later."""
+    parts = partition_joint(joint, inputs_count, values_count)
+    stages.add("forward", parts.forward)
+    stages.add("backward", parts.backward)
+    return parts
+
+
+# --- simplification ------------------------------------------------------------------------------------------------------
 def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False) -> Graph:
     """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory.
 
     `looping`: for a backend that compiles loops, and for which how operands of products lie is worth a copy before them.
     """
-    if any(node.primitive.effect.writes for node in graph.nodes):
-        graph = stages.add("undone writes", drop_undone_writes(graph))
-    if not any(node.primitive.effect.writes for node in graph.nodes):
-        decomposed = share_decompositions(graph, native=lowered and looping)
-        graph = graph if decomposed is graph else stages.add("decompositions", decomposed)
-        graph = stages.add("systems", factor_systems(graph, native=lowered and looping))
+    return stages.run(_simplifying(lowered=lowered, looping=looping), graph)
+
+
+def simplify_bodies(graph: Graph) -> Graph:
+    """The passes of every graph inside loops and branches, innermost first."""
+
+    def simplified(body: Graph) -> Graph:
+        return Stages().run(EVERYWHERE, body)
+
+    return replace(graph, nodes=tuple(node.with_bodies(simplified) for node in graph.nodes))
+
+
+#: What is worth doing to every graph, bodies of loops and branches included.
+EVERYWHERE = (
+    Group((Pass("algebra", simplify_algebra), Pass("common subexpressions", merge_common)), _has_no_writes),
+    Pass("dead code", drop_dead),
+    Group((Pass("masks", mask_before_spreading), Pass("masks: dead code", drop_dead)), _spreads_maxima),
+    Group(
+        (
+            Pass("bodies", simplify_bodies),
+            Pass("loops: carries", drop_dead_carries),
+            Pass("loops: hoisting", hoist_invariants),
+            Pass("loops: sums", sum_after_loops),
+            Pass("loops: products", split_products),
+            Pass("loops: common subexpressions", merge_common),
+            Pass("loops: dead code", drop_dead),
+            Pass("loops: dead carries", drop_dead_carries),
+        ),
+        _has_pure_loops,
+    ),
+)
+
+
+@lru_cache
+def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
+    native = lowered and looping
+    passes: list[Pass | Group] = [
+        Pass("undone writes", drop_undone_writes, _writes),
+        Pass("decompositions", partial(share_decompositions, native=native), _has_no_writes),
+        Pass("systems", partial(factor_systems, native=native), _has_no_writes),
+    ]
     if lowered:
-        graph = stages.add("lowered", lower(graph))
-        if not any(node.primitive.effect.writes for node in graph.nodes):
-            graph = stages.add("parts", join_parts(graph))
-            whole = reshape_wholes(graph)
-            graph = graph if whole is graph else stages.add("wholes", whole)
-            forwarded = forward_stores(graph)
-            graph = graph if forwarded is graph else stages.add("stores", forwarded)
-    for name, run_pass in _passes_for(graph):
-        graph = stages.add(name, run_pass(graph))
-    valued = drop_vectors(graph)
-    graph = graph if valued is graph else stages.add("decompositions: values alone", valued)
-    if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
-        if looping:
-            graph = stages.add("outer products", join_outer_products(graph))
-        stacked = sum_within_products(graph)
-        graph = graph if stacked is graph else stages.add("stacked products", stacked)
-        graph = stages.add("products", turn_products(graph))
-    if lowered and looping and any(node.bodies() for node in graph.nodes):
-        graph = stages.add("loops: recomputing", recompute_saved(graph))
-        graph = stages.add("loops: shifting", shift_carries(graph))
-        graph = stages.add("loops: taking in", slice_operands(take_in(graph)))
-        graph = stages.add("loops: panels", lay_in_panels(graph))
-    if lowered and any(node.bodies() for node in graph.nodes):
-        graph = stages.add("loops: packing", pack_before_loops(graph))
-    return _arranged(graph, stages) if lowered else graph
+        passes += [
+            Pass("lowered", lower),
+            Pass("parts", join_parts, _has_no_writes),
+            Pass("wholes", reshape_wholes, _has_no_writes),
+            Pass("stores", forward_stores, _has_no_writes),
+        ]
+    passes += EVERYWHERE
+    passes += [Pass("decompositions: values alone", drop_vectors)]
+    if native:
+        passes += [Pass("outer products", join_outer_products, _has_no_writes)]
+    if lowered:
+        passes += [
+            Pass("stacked products", sum_within_products, _has_no_writes),
+            Pass("transposed products", transpose_products, _has_no_writes),
+        ]
+    if native:
+        loops = (
+            Pass("loops: recomputing", recompute_saved),
+            Pass("loops: shifting", shift_carries),
+            Pass("loops: taking in", take_in),
+            Pass("loops: slices", slice_operands),
+            Pass("loops: panels", lay_in_panels),
+        )
+        passes += [Group(loops, _has_loops)]
+    if lowered:
+        passes += [
+            Pass("loops: packing", pack_before_loops, _has_loops),
+            Pass("layouts", copy_for_layouts),
+            Pass("order of stores", order_stores),
+        ]
+    return tuple(passes)
 
 
-def _arranged(graph: Graph, stages: Stages) -> Graph:
-    graph = stages.add("layouts", copy_for_layouts(graph))
-    ordered = order_stores(graph)
-    return graph if ordered is graph else stages.add("order of stores", ordered)
+# --- native programs -----------------------------------------------------------------------------------------------------
+#: Of a graph that becomes one or several native programs.
+NATIVE = (Pass("powers", share_powers),)
+
+#: Of one that is a native program as a whole.
+WHOLLY_NATIVE = (Pass("sums of products", sum_factors), Pass("scalar hoisting", hoist_scalars))

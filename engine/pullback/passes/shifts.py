@@ -28,9 +28,9 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import PlaceArray, offset, places, selected
-from pullback.ir.types import Shape
 from pullback.passes.loops.form import applied
 from pullback.rules.constants import stop
 from pullback.rules.contractions import matmul
@@ -97,13 +97,13 @@ class _Moved:
         return replace(self, groups=np.broadcast_to(self.groups, shape))
 
     def goes_with(self, other: "_Moved") -> bool:
-        """Whether the elements of both depend on the same elements of the shift; both have one shape."""
+        """True if the elements of both depend on the same elements of the shift; both have one shape."""
         mine, others = self.groups, other.groups
         steps = zip(mine.shape, mine.strides, others.strides, strict=True)
         return offset(mine, others) == 0 and all(size == 1 or own == its for size, own, its in steps)
 
     def is_one_along(self, axes: Sequence[int]) -> bool:
-        """Whether elements along axes depend on the same element of the shift."""
+        """True if elements along axes depend on the same element of the shift."""
         return all(self.groups.shape[axis] == 1 or self.groups.strides[axis] == 0 for axis in axes)
 
 
@@ -112,7 +112,7 @@ class _UnprovedError(Exception):
 
 
 def _cancels(extremum: Node, rest: Sequence[Node], leading: set[Node], graph: Graph, values_count: int) -> bool:
-    """Whether what is differentiated does not depend on an extremum that is subtracted from what it is the extremum of."""
+    """True if what is differentiated does not depend on an extremum that is subtracted from what it is the extremum of."""
     shift, operand = extremum.outputs[0], extremum.inputs[0]
     if shift.type.dtype.kind != "f" or shift.type.size == 0:
         return False

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from pullback.core.kinds import Scalar
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.rules.indexing import index
+from pullback.simplification.dead_code import drop_dead
 
 #: How deep below a slice elementwise nodes are looked for.
 _ROUNDS = 4
@@ -65,7 +65,7 @@ def _are_slices(readers: Sequence[Node], value: Var) -> bool:
 
 
 def _keys(node: Node) -> tuple[slice, ...] | None:
-    """What a node selects, if that is a slice of each axis."""
+    """The selection of a node, if that is a slice of each axis."""
     key: Any = dict(node.params)["key"]
     keys = key if isinstance(key, tuple) else (key,)
     if not all(isinstance(one, slice) for one in keys):

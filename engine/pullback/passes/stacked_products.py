@@ -19,12 +19,12 @@ import numpy as np
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import PlaceArray
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.layouts import places_of
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
 from pullback.rules.shapes import reshape, transpose
+from pullback.simplification.dead_code import drop_dead
 
 
 def sum_within_products(graph: Graph) -> Graph:
@@ -48,7 +48,7 @@ def sum_within_products(graph: Graph) -> Graph:
 
 
 def _is_over_stack(node: Node, product: Node, lying: dict[Atom, PlaceArray]) -> bool:
-    """Whether a sum is over axes of the stack, which both factors have, and factors need not be copied."""
+    """True if a sum is over axes of the stack, which both factors have, and factors need not be copied."""
     axes, (a, b), result = dict(node.params)["axes"], product.inputs, product.outputs[0]
     stack = result.type.shape[:-2]
     if not axes or len(a.type.shape) < 3 or a.type.shape[:-2] != stack or b.type.shape[:-2] != stack:

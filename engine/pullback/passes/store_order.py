@@ -125,7 +125,7 @@ class _Order:
             self._copied_for.update((reading.node, part) for reading in readings)
 
     def _reads_what_it_writes(self, store: Node, reading: _Reading) -> bool:
-        """Whether a store reads the array beside storing into it, but not by a key that is apart from its own."""
+        """True if a store reads the array beside storing into it, but not by a key that is apart from its own."""
         array = store.inputs[0]
         if reading.value is array:
             return store.inputs.count(array) > 1

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.keys import Place, are_apart, as_range, covers, places_of, within
 from pullback.passes.loops.form import applied
 from pullback.passes.loops.repetition import FEWEST_STEPS
@@ -29,12 +28,13 @@ from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, add_at, selected_shape, set_at
+from pullback.simplification.dead_code import drop_dead
 
 #: Of an axis, the part that stores have to fill at least for the array to be joined instead of stored into.
 _FILLED = 0.5
 
 _Stored: TypeAlias = tuple[tuple[Place, ...], Node]
-"""What a store replaces, and the store."""
+"""The elements that a store replaces, and the store."""
 
 _Kind: TypeAlias = tuple[Shape, tuple[range | None, ...]]
 
@@ -179,7 +179,7 @@ class _Rows:
 
 
 def _kind(places: Sequence[Place], node: Node) -> _Kind:
-    """What stores of a loop have in common: the shape of the array, and the ranges."""
+    """The common part of the stores of a loop: the shape of the array, and the ranges."""
     return (node.outputs[0].type.shape, tuple(place if isinstance(place, range) else None for place in places))
 
 

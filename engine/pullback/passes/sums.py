@@ -26,10 +26,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pullback.core.primitive import Primitive
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import Shape
-from pullback.passes.common import merge_common
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.passes.trusting import taken_or_written
 from pullback.rules.contractions import matmul
@@ -37,6 +35,8 @@ from pullback.rules.elementwise import absolute, add, div, mul, neg, sub
 from pullback.rules.logic import isfinite
 from pullback.rules.reductions import sum_
 from pullback.rules.shapes import reshape, transpose
+from pullback.simplification.common_subexpressions import merge_common
+from pullback.simplification.dead_code import drop_dead
 
 #: Elements of a product from which on it is worth a branch.
 FEWEST_ELEMENTS: Final = 4096
@@ -217,6 +217,6 @@ def _own_axes(atom: Atom, result: Shape, axes: _Axes) -> _Axes | None:
 
 
 def _is_same_along(atom: Atom, result: Shape, axes: _Axes) -> bool:
-    """Whether an operand is the same all along some axes of the result."""
+    """True if an operand is the same all along some axes of the result."""
     missing = len(result) - len(atom.type.shape)
     return all(axis < missing or atom.type.shape[axis - missing] == 1 for axis in axes)

@@ -22,8 +22,8 @@ import numpy as np
 
 from pullback.control.scan_rule import scan
 from pullback.core.primitive import Primitive
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import type_of
 from pullback.passes.loops.form import applied
 from pullback.rules import elementwise, shapes
 from pullback.rules.constants import stop
@@ -83,11 +83,11 @@ class _Walk:
         return replace(self.graph, nodes=tuple(self.nodes), outputs=outputs, guards=guards)
 
     def current(self, atom: Atom) -> Atom:
-        """What stands for a value now."""
+        """The current replacement of a value."""
         return self.replaced.get(atom, atom) if isinstance(atom, Var) else atom
 
     def is_known(self, node: Node) -> bool:
-        """Whether factors of this dtype are there, and worth it."""
+        """True if factors of this dtype are there, and worth it."""
         if node.outputs[0].type.dtype not in _DTYPES or not all(atom.type.size for atom in node.inputs):
             return False
         if self.native:
@@ -128,7 +128,7 @@ class _Walk:
         for number in range(params["consts"]):
             atom = node.inputs[number]
             maker = self.makers.get(atom) if isinstance(atom, Var) else None
-            if names[number] in solved and maker is not None and _is_turned(maker):
+            if names[number] in solved and maker is not None and _is_transposed(maker):
                 inputs[number] = self.current(maker.inputs[0])
                 given = Var(-1, inputs[number].type)
                 transpose = Node(shapes.transpose, (given,), maker.params, (names[number],), node.source)
@@ -140,25 +140,25 @@ class _Walk:
     # --- what the program shows of a matrix -----------------------------------------------------------------------------
     def seen_through(self, atom: Atom) -> tuple[Atom, bool]:
         """What a matrix is the transpose of, and whether it is."""
-        turned = False
-        while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None and _is_turned(maker):
-            atom, turned = maker.inputs[0], not turned
-        return self.current(atom), turned
+        transposed = False
+        while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None and _is_transposed(maker):
+            atom, transposed = maker.inputs[0], not transposed
+        return self.current(atom), transposed
 
     def triangle(self, atom: Atom) -> bool | None:
-        """Whether a matrix is a lower triangle, or an upper one; None where that is not known."""
-        turned = False
+        """True if a matrix is a lower triangle, or an upper one; None where that is not known."""
+        transposed = False
         while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None:
             if maker.primitive is cholesky:
-                return not turned
+                return not transposed
             if maker.primitive is qr and atom is maker.outputs[1]:
-                return turned
+                return transposed
             k = dict(maker.params).get("k", 0)
             if (maker.primitive is lower and k <= 0) or (maker.primitive is upper and k >= 0):
-                return (maker.primitive is lower) != turned
-            if maker.primitive not in (copy, stop) and not _is_turned(maker):
+                return (maker.primitive is lower) != transposed
+            if maker.primitive not in (copy, stop) and not _is_transposed(maker):
                 return None
-            atom, turned = maker.inputs[0], turned != _is_turned(maker)
+            atom, transposed = maker.inputs[0], transposed != _is_transposed(maker)
         return None
 
     # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -194,8 +194,8 @@ class _Walk:
         return sign, self.add(sum_, logarithms, axes=(rank - 2,), keepdims=False)
 
 
-def _is_turned(node: Node) -> bool:
-    """Whether a node transposes matrices, each by itself."""
+def _is_transposed(node: Node) -> bool:
+    """True if a node transposes matrices, each by itself."""
     if node.primitive is not shapes.transpose:
         return False
     *stack, row, column = dict(node.params)["axes"]

@@ -21,7 +21,7 @@ def taken_or_written(node: Node, written: Sequence[Node], trusted: Atom, value: 
 
 
 def read_by(nodes: Sequence[Node]) -> list[Var]:
-    """What nodes read and do not make, each once."""
+    """The values that nodes read and do not make, each once."""
     made = {var for node in nodes for var in node.outputs}
     return list(dict.fromkeys(a for node in nodes for a in node.inputs if isinstance(a, Var) and a not in made))
 

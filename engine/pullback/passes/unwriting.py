@@ -56,7 +56,7 @@ def _written_elsewhere(node: Node, values: dict[Atom, Any], recorder: Recorder) 
 
 
 def _all_undone(graph: Graph) -> bool:
-    """Whether every array that is overwritten is an input, whole, and holds in the end what it held before."""
+    """True if every array that is overwritten is an input, whole, and holds in the end what it held before."""
     written: dict[Var, list[Var]] = {}
     targets: dict[Var, Var] = {}  # results that are memory of an input
     for node in graph.nodes:

@@ -9,9 +9,9 @@ to the last bit.
 
 from dataclasses import replace
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Graph, Node
 from pullback.ir.strides import is_in_order, places, selected
-from pullback.ir.types import Shape
 from pullback.passes.loops.form import applied
 from pullback.rules.elementwise import add
 from pullback.rules.indexing import scatter

@@ -1,4 +1,4 @@
-"""How long the memory of every value is needed.
+"""Lifetimes: how long the memory of every value is needed.
 
 A view lives in the memory of what it is a view of, its *root*. The memory of a root is needed until the last use of the
 root or of any view of it; what is returned is needed for ever.
@@ -21,7 +21,7 @@ class Liveness:
         return self.roots.get(var, var)
 
     def dies_at(self, var: Var, position: int) -> bool:
-        """Whether nothing after this position uses the memory of a value."""
+        """True if nothing after this position uses the memory of a value."""
         return self.last_use.get(self.root(var), -1) <= position
 
 

@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
@@ -233,7 +233,7 @@ def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
 
 
 def _is_element(atom: Atom, memory: _Memory) -> bool:
-    """Whether an atom is one element of an array: a number, which is in kept memory only for as long as a call takes."""
+    """True if an atom is one element of an array: a number, which is in kept memory only for as long as a call takes."""
     return memory.keeps and isinstance(atom, Var) and not atom.type.shape and memory.liveness.root(atom) is not atom
 
 
@@ -272,14 +272,14 @@ def flops_of(node: Node) -> int:
 
 
 def _copies(step: Step) -> bool:
-    """Whether a step moves an array to other memory: stores do where they cannot write into what they are given."""
+    """True if a step moves an array to other memory: stores do where they cannot write into what they are given."""
     if step.node.primitive in STORES:
         return step.placement is not Placement.IN_PLACE
     return step.node.primitive in (copy, astype, concatenate)
 
 
 def summarise(schedule: Schedule) -> dict[str, int]:
-    """What one call of the plan does, counted. A reshape is counted as a view; of some layouts NumPy makes a copy."""
+    """Counts of one call of the plan. A reshape is counted as a view; of some layouts NumPy makes a copy."""
     nodes = [step.node for step in schedule.steps]
     copies = [
         atom.type.nbytes for atom, copied in zip(schedule.graph.outputs, schedule.copied_outputs, strict=True) if copied

@@ -7,7 +7,7 @@ Reference: `act(product(operands) + b)` in primitives; every test runs on both. 
 the output, nothing else, so it is for activations whose derivative can be written from the output; `pullback.nn`
 composes the others and keeps the one array they need beside it. Overwritten: the product, which is the rule's own
 temporary; in a pullback that is called once also the output, by the cotangent of the product, where the tape proves that
-nobody else holds it (`pullback.traces.ownership`). Orders and modes: any; push and pull are written in differentiable
+nobody else holds it (`pullback.core.ownership`). Orders and modes: any; push and pull are written in differentiable
 operations.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.kinds import Scalar, behind_batch, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 from pullback.rules import activations, trigonometric
 from pullback.rules.activations import identity, in_pieces
 

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import cast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, dtype_of
+from pullback.core.types import ArrayType, dtype_of
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

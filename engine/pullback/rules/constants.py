@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 class _Stop(Primitive):

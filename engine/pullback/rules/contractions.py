@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, behind_batch, unbroadcast
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 
 
 def _matmul_type(a: ArrayType, b: ArrayType) -> ArrayType:

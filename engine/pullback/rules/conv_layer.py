@@ -8,7 +8,7 @@ import numpy as np
 from pullback.core.buffering import rows_in_place
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.kinds import Scalar
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 from pullback.rules import activations
 from pullback.rules.bias_act import ActivatedLayer, Params, activating
 from pullback.rules.convolution import conv, convolve

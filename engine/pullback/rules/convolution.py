@@ -19,8 +19,8 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
+from pullback.core.types import ArrayType, Shape, type_of
 from pullback.core.writing import by_writing
-from pullback.ir.types import ArrayType, Shape, type_of
 from pullback.rules.example_order import is_lined, make
 from pullback.rules.sliding import Pads, Sliding
 from pullback.rules.window_products import Finish, WindowProducts

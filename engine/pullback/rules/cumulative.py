@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 from pullback.rules.indexing import scatter
 from pullback.rules.joining import along
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import away_from, cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules import activations, trigonometric
 from pullback.rules.bias_act import ActivatedLayer, Params
 from pullback.rules.contractions import matmul

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_type, real, real_dtype, stack_shape, trace, transposed
 from pullback.rules.systems import inv
 

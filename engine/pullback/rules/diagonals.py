@@ -8,7 +8,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear
 from pullback.core.numbers import number
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 
 
 def _diagonal_type(type_: ArrayType, offset: int, axis1: int, axis2: int) -> ArrayType:

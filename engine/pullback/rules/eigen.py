@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError, NeedsValueError
-from pullback.ir.types import ArrayType
 from pullback.rules.matrices import (
     MatrixFunction,
     adjoint,

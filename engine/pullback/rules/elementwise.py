@@ -14,8 +14,8 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal, positive, tested_in
 from pullback.core.kinds import Scalar
 from pullback.core.masking import write_masked
+from pullback.core.types import dtype_of
 from pullback.errors import DifferentiationError
-from pullback.ir.types import dtype_of
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)
@@ -95,7 +95,7 @@ heaviside = Scalar("heaviside", np.heaviside, None, lambda v, x, half, y: np.whe
 
 
 def _masks(c: Any, a: Any, b: Any) -> bool:
-    """Whether what is chosen are real numbers by a mask, and zero, without a sign, elsewhere."""
+    """True if what is chosen are real numbers by a mask, and zero, without a sign, elsewhere."""
     if not (type(c) is type(a) is np.ndarray and c.dtype == bool and a.dtype.kind == "f"):
         return False
     if type(b) is np.ndarray and b.shape == () and b.dtype.kind in "biuf":

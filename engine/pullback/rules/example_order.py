@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 
 def examples_last(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -24,7 +24,7 @@ def examples_first(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def is_lined(a: Any) -> bool:
-    """Whether an array lies so, without gaps."""
+    """True if an array lies so, without gaps."""
     return a.ndim > 2 and not a.flags.c_contiguous and bool(examples_last(a).flags.c_contiguous)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal, tested_in
 from pullback.core.kinds import Linear, cast
-from pullback.ir.types import ArrayType, dtype_of
+from pullback.core.types import ArrayType, dtype_of
 
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 

@@ -16,7 +16,7 @@ from pullback.core.kinds import behind_batch
 from pullback.core.numbers import number
 from pullback.core.scattered import Scattered
 from pullback.core.selection import Selection
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 
 ARRAY = "array"
 
@@ -45,7 +45,7 @@ def places_of(key: Any) -> list[int]:
 
 
 def are_adjacent(places: Sequence[int]) -> bool:
-    """Whether arrays and numbers of a key follow each other: what they select has its axes in their place then."""
+    """True if arrays and numbers of a key follow each other: what they select has its axes in their place then."""
     return places[-1] - places[0] == len(places) - 1
 
 
@@ -88,7 +88,7 @@ _POSITION = np.dtype(np.intp)
 
 
 def _is_taken(type_: ArrayType, key: Any, count: int) -> bool:
-    """Whether a key is arrays next to each other among whole axes, which is what `np.take` reads without a copy."""
+    """True if a key is arrays next to each other among whole axes, which is what `np.take` reads without a copy."""
     places = [place for place, part in enumerate(key) if isinstance(part, str)]
     others = [part for part in key if not isinstance(part, str)]
     return len(places) == count and are_adjacent(places) and all(_is_whole(part) for part in others)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.cases import tested_in
 from pullback.core.kinds import cast, unbroadcast
-from pullback.ir.types import ArrayType, dtype_of
+from pullback.core.types import ArrayType, dtype_of
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import Overwriting
 
@@ -40,7 +40,7 @@ def _plain(number: Any) -> Any:
 
 
 def _is_zero(number: Any) -> bool:
-    """Whether a factor is a plain 0, known before it is traced."""
+    """True if a factor is a plain 0, known before it is traced."""
     return issubclass(type(number), float | int) and number == 0
 
 
@@ -155,7 +155,7 @@ def _as_factor(type_: ArrayType) -> Any:
 
 
 def _suits_blas(c: Any, a: Any, b: Any, alpha: Any, beta: Any, trans_a: str, trans_b: str) -> bool:
-    """Whether one BLAS call, in the precision NumPy would use, can write the result straight into c."""
+    """True if one BLAS call, in the precision NumPy would use, can write the result straight into c."""
     dtype = c.dtype
     if dtype.char not in _BLAS_PREFIXES or not (_is_exact(alpha, dtype) and _is_exact(beta, dtype)) or alpha == 0:
         return False
@@ -170,7 +170,7 @@ def _suits_blas(c: Any, a: Any, b: Any, alpha: Any, beta: Any, trans_a: str, tra
 
 
 def _is_exact(number: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy too would use this number in the precision of the matrices."""
+    """True if NumPy too would use this number in the precision of the matrices."""
     own = getattr(number, "dtype", None)
     return own == dtype if own is not None else dtype.kind == "c" or not issubclass(type(number), complex)
 

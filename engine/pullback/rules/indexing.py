@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear
 from pullback.core.scattered import Scattered
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 
 
 def _indexed_type(type_: ArrayType, key: Any) -> ArrayType:

@@ -19,9 +19,8 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.core.cases import tested_in
 from pullback.core.kinds import Linear, Scalar
-from pullback.core.primitive import Effect, Primitive
-from pullback.ir.types import ArrayType, type_of
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.types import ArrayType, type_of
 from pullback.rules.contractions import matmul
 
 copy = Linear(
@@ -35,7 +34,7 @@ copy.effect = Effect.READS
 
 
 def may_overlap(x: Any, y: Any) -> bool:
-    """Whether two arrays have an element in common; where that is hard to tell, whether their ranges meet."""
+    """True if two arrays have an element in common; where that is hard to tell, whether their ranges meet."""
     if not (issubclass(type(x), np.ndarray) and issubclass(type(y), np.ndarray) and np.may_share_memory(x, y)):
         return False
     try:
@@ -96,7 +95,7 @@ class Overwriting(Writing):
         saved = kept.array if isinstance(kept, Frame) else kept
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
-        if isinstance(y_bar, ValuedTracer):  # whoever follows it may read our operands later
+        if isinstance(y_bar, Traced) and y_bar.has_value:  # whoever follows it may read our operands later
             y, saved = np.array(y), np.array(saved)
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:
@@ -114,7 +113,7 @@ class Overwriting(Writing):
         return self.push_result(tangents[:-1], y, (kept, *others), params)
 
     def shown(self, params: dict[str, Any]) -> str:
-        """How a call is written, for messages."""
+        """The text of a call, for messages."""
         del params
         return self.does
 
@@ -124,7 +123,7 @@ class Overwriting(Writing):
 
     @abstractmethod
     def computed(self, *operands: Any, **params: Any) -> Any:
-        """What is written into the target, in primitives that write nowhere."""
+        """The new contents of the target, in primitives that write nowhere."""
 
     @abstractmethod
     def write(self, *operands: Any, **params: Any) -> Any:
@@ -228,7 +227,7 @@ class _Restore(Writing):
         return (None, None)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What is written back is constant."""
+        """None: values written back are constant."""
         del tangents, y, operands, params
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:

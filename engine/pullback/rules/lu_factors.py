@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.core.cases import tested_in
+from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError
-from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_type, stack_shape
 from pullback.rules.systems import solve
 

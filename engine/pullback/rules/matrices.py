@@ -1,4 +1,4 @@
-"""What the rules of linear algebra have in common: functions of stacks of matrices, and expressions on them.
+"""Common parts of the rules of linear algebra: functions of stacks of matrices, and expressions on them.
 
 A stack of matrices has any number of leading axes, and every matrix in it is on its own; so a batch of stacks is a
 stack. Cotangents follow the engine's convention for complex numbers (no conjugation), while the literature's formulas
@@ -17,7 +17,7 @@ import numpy as np
 from pullback.core.cases import tested_in
 from pullback.core.kinds import behind_batch, cast, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.core.types import ArrayType, Shape, dtype_of
 
 
 class MatrixFunction(Primitive):
@@ -117,7 +117,7 @@ def stack_shape(type_: ArrayType) -> Shape:
 
 # --- expressions ----------------------------------------------------------------------------------------------------
 def is_complex(a: Any) -> bool:
-    """Whether a value is of a complex dtype."""
+    """True if a value is of a complex dtype."""
     return dtype_of(a).kind == "c"
 
 

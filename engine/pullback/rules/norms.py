@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import conjugate, is_complex, matrix_dtype, real, real_dtype
 from pullback.rules.quotients import direction
 from pullback.rules.reductions import reduced_shape

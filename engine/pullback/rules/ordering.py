@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.flat import Flat
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 _POSITION = np.dtype(np.intp)
 

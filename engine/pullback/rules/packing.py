@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.joining import concatenate
 
 

@@ -20,7 +20,7 @@ from pullback.core.kinds import Linear
 from pullback.core.masking import write_masked
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import following, is_lined, laid
 from pullback.rules.sliding import Pads, Sliding
 
@@ -184,7 +184,7 @@ class _Maxima:
             yield key, self._marks[position % len(self._marks)]
 
     def write_ties(self, share: Any) -> None:
-        """How often the maximum of every window is met, counted as whole numbers and written as numbers."""
+        """The number of times that the maximum of every window is met, counted as whole numbers and written as numbers."""
         self._count.fill(0)
         for _, mark in self.marked():
             np.add(self._count, mark.view(np.uint8), out=self._count)
@@ -222,7 +222,7 @@ def _choosing_scratch(v: ArrayType, x: ArrayType, y: ArrayType, **params: Any) -
 
 
 def _apart(window: Shape, stride: Shape, **_: Any) -> bool:
-    """Whether no two windows share an element."""
+    """True if no two windows share an element."""
     return all(step >= length for step, length in zip(stride, window, strict=True))
 
 
@@ -247,7 +247,7 @@ def _write_select(
 
 
 def _tiles(size: Shape, window: Shape, stride: Shape, pad: Pads) -> bool:
-    """Whether every element is in one window."""
+    """True if every element is in one window."""
     return stride == window and not any(map(any, pad)) and not any(n % w for n, w in zip(size, window, strict=True))
 
 

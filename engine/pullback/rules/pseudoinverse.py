@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 from pullback.rules.matrices import (
     MatrixFunction,
     adjoint,

@@ -19,8 +19,8 @@ from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError
-from pullback.ir.types import ArrayType
 from pullback.rules.diagonals import on_diagonal
 from pullback.rules.matrices import MatrixFunction
 

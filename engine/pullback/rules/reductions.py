@@ -11,7 +11,7 @@ from pullback.core.cases import cases, normal
 from pullback.core.flat import Flat
 from pullback.core.kinds import Linear, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.core.types import ArrayType, Shape, dtype_of
 from pullback.rules.cumulative import products_after, products_before
 from pullback.rules.elementwise import with_nan_of
 

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.core.cases import cases, normal, positive, tested_in
 from pullback.core.flat import Flat
 from pullback.core.kinds import Scalar
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 sign = Scalar("sign", np.sign, None)
 floor = Scalar("floor", np.floor, None)

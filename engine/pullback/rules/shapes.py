@@ -4,7 +4,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear, behind_batch, cast, unbroadcast
-from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.core.types import ArrayType, Shape, dtype_of
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:

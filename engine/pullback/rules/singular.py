@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.eigen import phase_free
 from pullback.rules.matrices import (
     MatrixFunction,

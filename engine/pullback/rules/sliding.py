@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -46,7 +46,7 @@ class Sliding:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every window is one element, and every element a window."""
+        """True if every window is one element, and every element a window."""
         return prod(self.kernel) == 1 and self.stride == (1,) * len(self.size) and not any(map(any, self.pad))
 
     @property

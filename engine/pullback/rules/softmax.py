@@ -22,7 +22,7 @@ from pullback.core.kinds import Scalar, cast
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import ignoring
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.reductions import reduced_shape
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from pullback.core.cases import cases, normal, whole
 from pullback.core.kinds import behind_batch, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, dtype_of, shape_of
+from pullback.core.types import ArrayType, Shape, dtype_of, shape_of
 from pullback.rules.gathering import ARRAY, aligned, are_adjacent, filled, gather, places_of
 from pullback.rules.indexing import behind_batch_key, index, scatter
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, adjoint, conjugate, transposed
 from pullback.rules.stacks import over_stacks
 from pullback.rules.systems import solve
@@ -32,7 +32,7 @@ def _type(a: ArrayType, b: ArrayType, *, trans: int, lower: bool, unit_diagonal:
 
 
 def _triangle(a: Any, *, lower: bool, unit_diagonal: bool) -> Any:
-    """What is read of the matrix."""
+    """The triangle that is read of the matrix."""
     beside = int(unit_diagonal)
     return np.tril(a, -beside) if lower else np.triu(a, beside)
 

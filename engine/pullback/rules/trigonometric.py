@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
-from pullback.ir.types import dtype_of
+from pullback.core.types import dtype_of
 
 sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
 cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))

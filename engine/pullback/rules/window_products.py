@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.buffering import rows_in_place
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import examples_first, examples_last
 from pullback.rules.sliding import Sliding
 

@@ -1,1 +1,1 @@
-"""What watches primitives being applied: the tape, the forward sweep, the recorder."""
+"""Traces, which watch primitives being applied: the tape, the forward sweep, the recorder."""

@@ -1,4 +1,4 @@
-"""What flows backward: a small algebra.
+"""Cotangents: a small algebra.
 
     none      no cotangent: the value leads nowhere that was asked for      (Python's None)
     lazy      what a rule can still compute, should somebody want it        (Lazy)
@@ -67,7 +67,7 @@ class Accumulator:
 
     @property
     def is_owned(self) -> bool:
-        """Whether nobody else holds the sum."""
+        """True if nobody else holds the sum."""
         return self._owned
 
     def add(self, cotangent: Any, *, owned: bool = False) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, innermost_recorder, tracing
 from pullback.core.quiet import is_ours
+from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
-from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of
 from pullback.traces.layouts import transposed_values
@@ -169,7 +169,7 @@ class Recorder(Trace):
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
         self.numbers_matter = False
-        """Whether the function asked for the text of a number that is an input."""
+        """True if the function asked for the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -272,11 +272,11 @@ class Recorder(Trace):
         return capture
 
     def kept(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What is remembered of an array."""
+        """The facts that are remembered of an array."""
         return np.array(array)
 
     def see(self, var: Var, kind: type) -> bool | int:
-        """What the function sees when it looks at a value; the graph is right only where it would see the same."""
+        """The value that the function sees when it looks at one; the graph is right only where it would see the same."""
         if self.observed is None:
             raise self.refusal(NeedsValueError("control flow depends on a value that is not known while recording"))
         seen: bool | int = kind(self.observed.value(var))

@@ -15,13 +15,13 @@ import numpy as np
 
 from pullback.contexts import Run
 from pullback.core import counters
+from pullback.core.ownership import is_sole_owner
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
+from pullback.core.types import is_array
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.ir.types import is_array
 from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
-from pullback.traces.ownership import is_sole_owner
 from pullback.traces.tangents import UNREAD
 
 
@@ -165,12 +165,12 @@ class Tape(Trace):
 
     @property
     def has_overwritten(self) -> bool:
-        """Whether an in-place rule ran."""
+        """True if an in-place rule ran."""
         return bool(self._overwritten)
 
     @property
     def sweeps_once(self) -> bool:
-        """Whether a sweep undoes what rules did, so that there can be no second one."""
+        """True if a sweep undoes what rules did, so that there can be no second one."""
         return bool(self._overwritten) or self._run is not None
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:

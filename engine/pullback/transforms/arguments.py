@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
-from pullback.errors import DifferentiationError
-from pullback.ir.types import dtype_of, is_array_like
+from pullback.core.types import dtype_of, is_array_like
+from pullback.errors import DifferentiationError, name_of
 
 Wrt = int | str | tuple[int | str, ...]
 
@@ -111,11 +111,6 @@ class Selection:
     def result(self, parts: tuple[Any, ...]) -> Any:
         """One thing per chosen argument: a tuple if a tuple was asked for."""
         return parts if isinstance(self.wrt, tuple) else parts[0]
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What an error calls a function; a partial has no name."""
-    return getattr(function, "__name__", "the function")
 
 
 def differentiable_leaves(argument: Any, function: Callable[..., Any]) -> tuple[list[Any], trees.Rebuild]:

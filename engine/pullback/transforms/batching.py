@@ -11,8 +11,8 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Primitive, Trace, Traced, tracing
+from pullback.core.types import is_array_like, type_of
 from pullback.errors import TracingError
-from pullback.ir.types import is_array_like, type_of
 from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer
@@ -114,7 +114,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> C
 
 
 def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
-    """How many examples there are; every mapped leaf has to agree."""
+    """The number of examples; every mapped leaf has to agree."""
     sizes: dict[int, tuple[int, ...]] = {}
     for leaf, axis in zip(leaves, axes, strict=True):
         if axis is None:

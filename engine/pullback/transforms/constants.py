@@ -1,4 +1,4 @@
-"""What shall not be differentiated: values, and all of an object but some of its parts.
+"""Constants, which are not differentiated: values, and all of an object but some of its parts.
 
 pb.stop_gradient(x)                  x, as a constant
 pb.cut(model)                        a constant container: no gradient is computed for anything in it …

@@ -16,8 +16,8 @@ from pullback.core import counters
 from pullback.core.cases import cases, normal, positive
 from pullback.core.kinds import Scalar, cast, unbroadcast
 from pullback.core.primitive import Primitive, Trace, Traced, tracing
+from pullback.core.types import ArrayType, dtype_of
 from pullback.errors import TracingError
-from pullback.ir.types import ArrayType, dtype_of
 from pullback.numpy_api.valued import ValuedTracer, kind_of
 from pullback.tiers import current_tier
 

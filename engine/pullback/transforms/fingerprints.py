@@ -1,4 +1,4 @@
-"""What a pullback saved of the caller's arrays, noticed when it has changed before the pullback is called.
+"""Fingerprints of the caller's arrays that a pullback saved: it is noticed when it has changed before the pullback is called.
 
 A reusable pullback keeps the arrays themselves, not copies. If the caller writes to one of them in between, the gradient
 would be that of no function at all. NumPy's arrays do not say when they are written to, so each has a *fingerprint*: at
@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.errors import ChangedError
+from pullback.errors import ChangedError, name_of
 from pullback.traces.tape import Record
-from pullback.transforms.arguments import name_of
 from pullback.transforms.reading import operands_read, reads_nothing
 
 #: Elements of an array that are compared.
@@ -49,7 +48,7 @@ def checksums() -> Iterator[None]:
 
 
 def fingerprint(array: np.ndarray[Any, Any], *, every_element: bool) -> bytes | int:
-    """What an array holds, in short."""
+    """The fingerprint of an array."""
     if every_element:
         return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     if array.size <= SAMPLES:
@@ -142,7 +141,7 @@ def saved_arrays(records: Sequence[Record]) -> list[np.ndarray[Any, Any]]:
 
 
 def _names(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[int, str]:
-    """What the arguments are called, by the arrays whose memory they lie in."""
+    """The names of the arguments, by the arrays whose memory they lie in."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

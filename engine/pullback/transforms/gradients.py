@@ -8,11 +8,11 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
-from pullback.errors import DifferentiationError
-from pullback.ir.types import is_array_like, shape_of
+from pullback.core.types import is_array_like, shape_of
+from pullback.errors import DifferentiationError, name_of
 from pullback.numpy_api.memory import given
 from pullback.traces.tape import Tape, TapeTracer
-from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves, like, name_of
+from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves, like
 
 
 class Gradient:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.errors import DifferentiationError, TracingError
-from pullback.ir.types import dtype_of
-from pullback.transforms.arguments import Selection, Wrt, chosen, name_of
+from pullback.core.types import dtype_of
+from pullback.errors import DifferentiationError, TracingError, name_of
+from pullback.transforms.arguments import Selection, Wrt, chosen
 from pullback.transforms.batching import vmap
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import Linearization, jvp

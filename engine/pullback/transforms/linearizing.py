@@ -7,13 +7,13 @@ import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced, tracing
+from pullback.core.types import dtype_of, is_array_like, shape_of
 from pullback.devices import Carried, carried
-from pullback.errors import DifferentiationError, PullbackReuseError
-from pullback.ir.types import dtype_of, is_array_like, shape_of
+from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.numpy_api.memory import given
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape
-from pullback.transforms.arguments import differentiable, like, name_of
+from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch, saved_arrays
 from pullback.transforms.gradients import plain_tree, split_aux
 
@@ -39,7 +39,7 @@ class Linearization:
         self.aux = plain_tree(aux, tape) if has_aux else None
 
     def value(self) -> Any:
-        """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
+        """The result of the function; arrays are copied, because what the tape saved is not for the caller to write to."""
         copies = [
             np.array(value) if issubclass(type(value), np.ndarray) and not self.tape.has_overwritten else value
             for value in self.values

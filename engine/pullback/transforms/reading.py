@@ -19,7 +19,7 @@ from pullback.core.primitive import Effect, Primitive
 
 @cache
 def reads_nothing(primitive: Primitive) -> bool:
-    """Whether no derivative by any operand reads the values of one."""
+    """True if no derivative by any operand reads the values of one."""
     if isinstance(primitive, Scalar):
         return not any(operands_read(primitive, (True,) * len(primitive.maps)))
     return isinstance(primitive, Linear)
@@ -27,7 +27,7 @@ def reads_nothing(primitive: Primitive) -> bool:
 
 @lru_cache(maxsize=4096)
 def operands_read(primitive: Primitive, needed: tuple[bool, ...]) -> Sequence[bool]:
-    """Whether the values of each operand are read where these cotangents are needed."""
+    """True if the values of each operand are read where these cotangents are needed."""
     count = len(needed)
     if isinstance(primitive, Linear):
         return [False] * count

@@ -68,7 +68,7 @@ def test_one_variable_of_several_functions_is_one_hidden_input():
     plan = fused(second)
     agrees(plan, second, X)
     ((family,),) = plan._families.values()
-    assert len(family.surroundings.input_types) == 1
+    assert len(family.environment.input_types) == 1
 
 
 def test_recursive_functions_with_captured_arrays():

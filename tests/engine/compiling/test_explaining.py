@@ -52,12 +52,13 @@ def test_the_first_section_tells_the_costs_and_what_was_looked_at():
     page = page_of(pb.value_and_grad(loss), np.ones(4))
     assert "value_and_grad(loss, wrt=0), tier stateful: 1 program for 1 signature" in page["plan"]
     assert "new arrays on each call: 0 (0 bytes)" in page["plan"]
-    assert "right as long as 1 value that the function looked at" in page["plan"]
+    assert "valid while 1 guard holds" in page["plan"]
 
 
 def test_a_pass_that_changed_nothing_says_so():
     page = page_of(pb.grad(lambda x: np.sum(np.sin(x))), np.ones(3))
-    assert page["lowered"] == "nothing changed"
+    (names,) = (title for title, text in page.items() if text == "nothing changed" and "lowered" in title)
+    assert names == "decompositions, systems, lowered"
 
 
 def test_constants_in_a_program_have_their_values_beside_them():

@@ -11,7 +11,7 @@ from pullback.core.cases import ALL, Case
 from pullback.transforms import elementwise_maps
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
-eager = pytest.importorskip("pullback.backends.cuda.eager")
+eager = pytest.importorskip("pullback.devices.cuda.eager")
 
 assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
 

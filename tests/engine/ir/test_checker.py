@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.types import ArrayType
 from pullback.errors import GraphError
 from pullback.ir.checker import check_graph
 from pullback.ir.graph import Var
-from pullback.ir.types import ArrayType
+from pullback.passes.pipeline import Pass, Stages
 
 
 @pytest.fixture
@@ -41,3 +42,11 @@ def test_a_second_definition_is_found(graph):
 def test_an_undefined_output_is_found(graph):
     with pytest.raises(GraphError, match="used by return"):
         check_graph(replace(graph, nodes=graph.nodes[:-1]))
+
+
+def test_graphs_are_checked_behind_every_pass_of_all_tests_and_where_a_variable_says_so(graph, monkeypatch):
+    broken = Pass("broken", lambda graph: replace(graph, nodes=graph.nodes[::-1]))
+    with pytest.raises(GraphError, match="before it is defined"):
+        Stages().run([broken], graph)
+    monkeypatch.setenv("PULLBACK_CHECK", "0")
+    assert Stages().run([broken], graph).nodes == graph.nodes[::-1]

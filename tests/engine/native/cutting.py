@@ -1,6 +1,6 @@
 """Native kernels of any size cut into blocks, of few elements each, as only large ones are otherwise."""
 
-from pullback.backends.native.kernels import finished, parts, shared_nests
+from pullback.backends.native.kernels import epilogue, parts, shared_nests
 from pullback.backends.native.threads import sharing
 
 
@@ -8,7 +8,7 @@ def cut_everything(change=setattr):
     """Change what decides how kernels are cut; objects on disk do not know of it and must not be read or kept."""
     for module, name, value in (
         (sharing, "SHARED_FROM_NS", 1.0),
-        (finished, "SHARED_FROM_NS", 1.0),
+        (epilogue, "SHARED_FROM_NS", 1.0),
         (sharing, "LEAST_BLOCK_NS", 5.0),
         (shared_nests, "LINE", 4),
         (shared_nests, "STRETCH", 4),

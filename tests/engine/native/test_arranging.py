@@ -7,8 +7,8 @@ import pullback as pb
 from pullback.backends.native import arranging
 from pullback.backends.native.fusing import fuse, kept_values
 from pullback.backends.native.memory import plan_memory
+from pullback.core.types import type_of
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

@@ -9,7 +9,6 @@ import textwrap
 import numpy as np
 import pytest
 
-import pullback as pb
 from pullback.backends.native import identity
 from pullback.backends.native.fusing import Alone, Fused, Kernels
 from pullback.backends.native.memory import Memory, plan_memory
@@ -17,8 +16,8 @@ from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
 from pullback.backends.native.views import Access
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.rules import elementwise
 from pullback.rules.indexing import index
 
@@ -119,7 +118,7 @@ def test_all_that_a_program_is_written_from_is_known_here():
         "in_registers",
     ]
     assert fields(Memory) == memory
-    assert fields(Kernels) == ["kernels", "views", "taken"]
+    assert fields(Kernels) == ["kernels", "views", "taken", "layouts"]
     assert fields(Fused) == ["space", "nodes", "values", "read"]
     assert fields(Alone) == ["node"]
     assert fields(Access) == ["root", "offset", "strides"]
@@ -152,7 +151,7 @@ def test_a_primitive_that_is_not_the_one_of_its_name_makes_a_program_without_a_k
 
 
 def test_the_sources_are_in_the_key(tmp_path, monkeypatch):
-    monkeypatch.setattr(pb, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(identity, "_PACKAGE", tmp_path)
 
     def fingerprint():
         identity.sources_fingerprint.cache_clear()

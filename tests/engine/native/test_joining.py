@@ -6,8 +6,8 @@ import pytest
 import pullback as pb
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.views import Views
+from pullback.core.types import type_of
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

@@ -16,7 +16,7 @@ from pullback.compiling import compiled
 from pullback.ir import checker
 from pullback.ir.checker import check_graph
 from pullback.passes.pipeline import Stages, simplify
-from pullback.passes.rewriting import rewrite
+from pullback.simplification.rewriting import rewrite
 
 rng = np.random.default_rng(0)
 M, Y = 0.2 * rng.normal(size=(12, 12)), rng.normal(size=12)

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native.memory import plan_memory
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

@@ -6,7 +6,7 @@ import pytest
 import pullback as pb
 from pullback.backends.native.fusing import Fused, fuse
 from pullback.backends.native.merging import merged
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

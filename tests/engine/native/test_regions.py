@@ -7,7 +7,7 @@ import pullback as pb
 from pullback.backends.native import support
 from pullback.backends.native.entry import running
 from pullback.backends.native.regions import split
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.scipy import special
 from pullback.traces.recorder import record

@@ -6,7 +6,7 @@ import pullback as pb
 from pullback.backends.native.fusing import Fused, fuse, kept_values, nodes_of
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.sinking import sunk
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 

@@ -163,7 +163,7 @@ def test_compiled_gradients_are_the_gradients_in_one_array_and_without_a_copy(na
 
 
 def score_by_positions(name):
-    """A loss whose surroundings are constant: weights that a compiled function need not ask for."""
+    """A loss whose environment is constant: weights that a compiled function need not ask for."""
     layer = {"rnn": pb.nn.rnn, "lstm": pb.nn.lstm, "gru": pb.nn.gru}[name.split()[0]]
     option = {"rnn relu": {"act": "relu"}, "gru before": {"reset": "before"}}.get(name, {})
 

@@ -5,8 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.core.primitive import Primitive
+from pullback.core.types import type_of
 from pullback.errors import TracingError
-from pullback.ir.types import type_of
 
 A = np.random.default_rng(0).permutation(24).reshape(4, 6) * 0.37 - 3.0
 V = A[0]

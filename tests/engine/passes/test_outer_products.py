@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends import interpreter
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.outer_products import join_outer_products
 from pullback.planning.schedule import plan_memory
 from pullback.traces.recorder import record

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.parts import join_parts
 from pullback.rules.indexing import scatter
 from pullback.rules.storing import add_at

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.powers import share_powers
 from pullback.traces.recorder import record
 

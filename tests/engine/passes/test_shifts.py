@@ -8,8 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.graph import Graph
-from pullback.ir.types import type_of
 from pullback.passes.shifts import hold_shifts
 from pullback.traces.recorder import evaluate_graph, record
 from pullback.traces.tape import Tape
@@ -242,7 +242,7 @@ STEPS = {
     "rows": lambda a, b: np.sum(a, axis=1, keepdims=True),
     "columns": lambda a, b: np.sum(a, axis=0, keepdims=True),
     "backwards": lambda a, b: a[::-1],
-    "turned": lambda a, b: np.transpose(np.reshape(a, np.shape(a))),
+    "transposed": lambda a, b: np.transpose(np.reshape(a, np.shape(a))),
     "tanh": lambda a, b: np.tanh(a),
     "product": lambda a, b: a @ np.ones((np.shape(a)[1], 2)),
 }

@@ -51,7 +51,7 @@ def test_reads_and_writes_of_memory_are_neither_merged_nor_dropped_nor_moved():
     plan = pb.compile(overwrites, tier="fused")
     plan(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))
     assert operations(plan, "recorded") == ["sum", "copy", "matmul_into", "sum", "add", "sum", "add"]
-    assert "# dead code\nnothing changed" in plan.explain()
+    assert "undone writes, dead code, decompositions: values alone\nnothing changed" in plan.explain()
 
 
 def test_what_is_overwritten_and_put_back_is_computed_elsewhere():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
-from pullback.ir.types import type_of
 from pullback.passes.stacked_products import sum_within_products
 from pullback.traces.recorder import record
 
@@ -72,12 +72,12 @@ def test_factors_that_would_have_to_be_copied_stay_a_stack():
 def test_sums_are_those_of_numpy(stack, sizes, data):
     rows, steps, columns = sizes
     axes = tuple(data.draw(st.sets(st.integers(0, len(stack) - 1), min_size=1)))
-    turned, keepdims = data.draw(st.booleans()), data.draw(st.booleans())
-    a = RNG.normal(size=(*stack, steps, rows) if turned else (*stack, rows, steps))
+    transposed, keepdims = data.draw(st.booleans()), data.draw(st.booleans())
+    a = RNG.normal(size=(*stack, steps, rows) if transposed else (*stack, rows, steps))
     b = RNG.normal(size=(*stack, steps, columns))
 
     def function(a, b):
-        return np.sum((np.swapaxes(a, -1, -2) if turned else a) @ b, axis=axes, keepdims=keepdims)
+        return np.sum((np.swapaxes(a, -1, -2) if transposed else a) @ b, axis=axes, keepdims=keepdims)
 
     expected = function(a, b)
     for tier in ("stateful", "native"):

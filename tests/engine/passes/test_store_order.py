@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.store_order import order_stores
 from pullback.traces.recorder import record
 

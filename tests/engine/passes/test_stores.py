@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import availability
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.passes.stores import forward_stores
 from pullback.traces.recorder import record

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.passes.sums import FEWEST_ELEMENTS, sum_factors
 from pullback.traces.recorder import record
 

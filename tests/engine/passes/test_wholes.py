@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
-from pullback.ir.types import type_of
 from pullback.passes.wholes import reshape_wholes
 from pullback.traces.recorder import record
 

@@ -10,7 +10,7 @@ import pullback as pb
 from pullback import control, nn, rules
 from pullback.core.cases import ALL, ELSEWHERE, Case
 from pullback.core.primitive import Primitive
-from pullback.ir.types import type_of
+from pullback.core.types import type_of
 from pullback.transforms import elementwise_maps
 
 assert all((rules, control, elementwise_maps, nn))  # importing them fills the table

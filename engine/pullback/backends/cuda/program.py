@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from pullback.backends.cuda.eager import DEVICE, DeviceArray, is_composed
-from pullback.backends.cuda.rows.table import ROWS
-from pullback.backends.cuda.steps import row_application
-from pullback.backends.cuda.values import tensor_of
 from pullback.backends.interpreter import Changed
 from pullback.core.primitive import Effect
+from pullback.core.types import ArrayType
+from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
+from pullback.devices.cuda.rows.table import ROWS
+from pullback.devices.cuda.steps import row_application
+from pullback.devices.cuda.values import tensor_of
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.planning.liveness import analyse
 
 Program = Callable[..., Any]

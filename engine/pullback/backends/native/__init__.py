@@ -2,7 +2,7 @@
 
     graph -> regions      what is emitted, and what stays with the interpreter        regions.py
           -> fusing       elementwise and reducing nodes grouped into loop nests      fusing.py
-          -> finishing    large products and the nests over their results in one      finishing.py
+          -> epilogues    large products and the nests over their results in one      epilogues.py
           -> memory       where every value lives                                     memory.py
           -> program      LLVM IR as text, one function a kernel, one that runs them  program.py, kernels/, elementary/
           -> linking      object code, kept on disk, bound to what it calls           linking/

@@ -24,9 +24,9 @@ from pullback.backends.native.kernels.product import described
 from pullback.backends.native.nesting import nest_of
 from pullback.backends.native.views import Layouts, Views, holding_views, is_view, views_of
 from pullback.control.switch_rule import switch
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
 from pullback.rules.shapes import transpose
 
@@ -182,7 +182,7 @@ def _is_arranged(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What it would be like if an axis was the last one of everything that has it."""
+    """The layouts and the cost if an axis was the last one of everything that has it."""
 
     axis: _Axis
     layouts: Layouts

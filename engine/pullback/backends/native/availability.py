@@ -31,7 +31,7 @@ def why_not() -> str | None:
 
 @functools.cache
 def _why_never() -> str | None:
-    """What no environment variable changes, found out once."""
+    """The part of it that no environment variable changes, found out once."""
     if platform.machine().lower() not in SUPPORTED_MACHINES:
         return f"no native programs are written for processors of kind {platform.machine()!r}"
     try:
@@ -53,7 +53,7 @@ def _why_never() -> str | None:
 
 
 def _first_program_runs() -> bool:
-    """Whether the whole way from text to a call works on this machine, of which there are kinds that nobody tried."""
+    """True if the whole way from text to a call works on this machine, of which there are kinds that nobody tried."""
     loaded = load("define double @half(double %x) {\n  %y = fmul double %x, 0.5\n  ret double %y\n}\n")
     half = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("half"))
     computed: float = half(3.0)

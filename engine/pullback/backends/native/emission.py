@@ -1,4 +1,4 @@
-"""What emits a node: a table by primitive, and the program that kernels are emitted into.
+"""Emitters of nodes: a table by primitive, and the program that kernels are emitted into.
 
 A kernel emitter says what it takes, how much memory it scribbles in, and writes the call of a function of its own:
 
@@ -22,9 +22,9 @@ import numpy as np
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, Shape
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import ArrayType, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Stored:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether elements follow each other in C order."""
+        """True if elements follow each other in C order."""
         return self.strides == contiguous_strides(self.shape) or self.size <= 1
 
     @property
@@ -69,7 +69,7 @@ class Emission:
 
     @property
     def vector_bits(self) -> int:
-        """How wide a register of the machine is."""
+        """The width of a register of the machine."""
         return self.module.vector_bits
 
     def lanes_of(self, dtype: np.dtype[Any]) -> int:
@@ -131,7 +131,7 @@ Scratch: TypeAlias = Callable[[Node, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Emitter:
-    """How nodes of one primitive are emitted."""
+    """The emitter of the nodes of one primitive."""
 
     emit: Emit
     supports: Supports

@@ -26,8 +26,8 @@ from pullback.backends.native.stores import readers_before, taken_over
 from pullback.backends.native.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType, Shape
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype
@@ -58,7 +58,7 @@ class Fused:
     space: Shape
     nodes: list[Node] = field(default_factory=list)
     values: set[Var] = field(default_factory=set)
-    """What is in registers: results of its elementwise nodes."""
+    """The values in registers: results of its elementwise nodes."""
     read: set[Atom] = field(default_factory=set)
     """Roots of what it reads from memory."""
 
@@ -78,14 +78,14 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FinishedProduct:
+class ProductWithEpilogue:
     """A product and the nest over its result, block by block: the result as a whole is nowhere."""
 
     product: Node
     nest: Fused
 
 
-Kernel: TypeAlias = Fused | Alone | FinishedProduct
+Kernel: TypeAlias = Fused | Alone | ProductWithEpilogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ class Kernels:
     views: Views
     taken: Mapping[Var, Node] = field(default_factory=dict)
     """By array, the store that writes where it lies; no kernel that reads the array stands behind it."""
+    layouts: Layouts = field(default_factory=dict)
+    """Of values that are not in C order."""
 
     def can_wait(self, kernel: Kernel, between: Sequence[Kernel]) -> bool:
         """True if no store in the kernels behind one overwrites what that one reads."""
@@ -107,7 +109,7 @@ class Kernels:
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether a node computes every element from the elements at the same place."""
+    """True if a node computes every element from the elements at the same place."""
     return isinstance(node.primitive, Scalar) or node.primitive in COPIES or node.primitive is quiet_log
 
 
@@ -160,7 +162,7 @@ def why_not_fused(node: Node) -> str | None:
 
 
 def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
-    """Whether a Python integer may be too large for the dtype it is taken in, which NumPy raises an error for."""
+    """True if a Python integer may be too large for the dtype it is taken in, which NumPy raises an error for."""
     if not atom.type.weak or atom.type.dtype.kind != "i" or dtype.kind != "i":
         return False
     if isinstance(atom, Literal):
@@ -263,7 +265,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
     for kernel in found.kernels:
         nest = nest_in(kernel)
         inside = nest.values if nest is not None else set()
-        passing = set(kernel.product.outputs) if isinstance(kernel, FinishedProduct) else set()
+        passing = set(kernel.product.outputs) if isinstance(kernel, ProductWithEpilogue) else set()
         for node in nodes_of(kernel):
             roots = (found.views.access(atom).root for atom in node.inputs if atom not in inside)
             kept.update(root for root in roots if isinstance(root, Var) and root not in passing)
@@ -276,7 +278,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
 
 def nodes_of(kernel: Kernel) -> Iterator[Node]:
     """The nodes of a kernel in order."""
-    if isinstance(kernel, FinishedProduct):
+    if isinstance(kernel, ProductWithEpilogue):
         yield kernel.product
         yield from kernel.nest.nodes
     else:
@@ -285,6 +287,6 @@ def nodes_of(kernel: Kernel) -> Iterator[Node]:
 
 def nest_in(kernel: Kernel) -> Fused | None:
     """The nest that a kernel is or ends with."""
-    if isinstance(kernel, FinishedProduct):
+    if isinstance(kernel, ProductWithEpilogue):
         return kernel.nest
     return kernel if isinstance(kernel, Fused) else None

@@ -1,4 +1,4 @@
-"""What the text of a program depends on, as a key: two programs of one key have one text.
+"""Everything that the text of a program depends on, as a key: two programs of one key have one text.
 
 With a key, object code that is on disk is found without writing the text first, which takes longer than everything else about
 a program that was compiled before. So the key has to say all: the graph with its parameters and numbers to the last bit, where
@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
-import pullback
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import FinishedProduct, nodes_of
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import ProductWithEpilogue, nodes_of
 from pullback.backends.native.memory import Memory
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import ArrayType
+
+#: Every source that a program may be made by.
+_PACKAGE = Path(__file__).parents[2]
 
 
 class _InexactError(Exception):
@@ -43,11 +45,10 @@ def program_key(memory: Memory, vector_bits: int) -> str:
 @functools.cache
 def sources_fingerprint() -> str:
     """The sources of this package, by place, size and times of change: what Python itself goes by, and one time more."""
-    root = Path(*pullback.__path__)
-    files = sorted(_source_files(str(root)))
+    files = sorted(_source_files(str(_PACKAGE)))
     if not files:
         raise _InexactError("the package is not in files")
-    return hashlib.sha256(repr((str(root), files)).encode()).hexdigest()
+    return hashlib.sha256(repr((str(_PACKAGE), files)).encode()).hexdigest()
 
 
 def _source_files(folder: str) -> Iterator[tuple[str, int, int, int]]:
@@ -72,8 +73,8 @@ def _of_memory(memory: Memory) -> Iterator[str]:
     position = {id(node): number for number, node in enumerate(memory.graph.nodes)}
     for kernel in memory.kernels.kernels:
         yield f"kernel {type(kernel).__name__} {[position[id(node)] for node in nodes_of(kernel)]}"
-        if isinstance(kernel, FinishedProduct):
-            yield f"blocks {finish_of(kernel, memory.kernels.views, memory.kept).finished.cuts}"
+        if isinstance(kernel, ProductWithEpilogue):
+            yield f"blocks {epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue.cuts}"
     yield f"kept {sorted(numbers[var] for var in memory.kept)}"
     yield f"offsets {sorted((numbers[var], offset) for var, offset in memory.offsets.items())}"
     yield f"returned {sorted((numbers[var], output) for var, output in memory.returned.items())}"

@@ -22,23 +22,23 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
-from pullback.backends.native.views import Access, Layouts, Views, is_view, views_of
+from pullback.backends.native.views import Access, Views, is_view, views_of
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 
 
-def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
+def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
     """The same kernels, with places in joined arrays for the parts that can have one."""
     joins = [node for kernel in found.kernels if (node := join_of(kernel)) is not None]
     if not joins:
         return found
     use = _Use.of(graph, found, frozenset(joins))
-    views, placed = views_of(graph, layouts), dict[Var, Access]()
+    views, placed = views_of(graph, found.layouts), dict[Var, Access]()
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
         fresh: dict[Var, Access] = {}
         for operand, there in _places(node, views):
@@ -48,7 +48,7 @@ def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
                 own is None
                 or own in placed
                 or own in fresh
-                or own in layouts
+                or own in found.layouts
                 or node.outputs[0].type.dtype != own.type.dtype
             ):
                 continue
@@ -72,7 +72,7 @@ def join_of(kernel: Kernel) -> Node | None:
 
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
-    """Whether an operand of a join is where the join wants it."""
+    """True if an operand of a join is where the join wants it."""
     operand, there = list(_places(node, views))[number]
     return views.access(operand) == there
 
@@ -90,7 +90,7 @@ def _places(node: Node, views: Views) -> Iterator[tuple[Atom, Access]]:
 
 
 def _root_of_part(operand: Atom, views: Views, use: "_Use") -> Var | None:
-    """What has to be written to a part so that the operand is there: the operand, or what it is a view of."""
+    """The value that has to be written to a part so that the operand is there: the operand, or what it is a view of."""
     root = views.access(operand).root
     if not isinstance(root, Var) or root.type.size != operand.type.size or not use.is_free(root):
         return None
@@ -115,7 +115,7 @@ def _strides_of_root(root: Var, access: Access, operand: Atom, there: Access) ->
 
 
 def _lies_in_order(shape: Shape, strides: tuple[int, ...]) -> bool:
-    """Whether elements follow each other in C order."""
+    """True if elements follow each other in C order."""
     expected = contiguous_strides(shape)
     return math.prod(shape) > 0 and all(
         size == 1 or stride == other for size, stride, other in zip(shape, strides, expected, strict=True)
@@ -151,11 +151,11 @@ class _Use:
         return cls(makers, readers, views, returned, joins)
 
     def is_free(self, root: Var) -> bool:
-        """Whether it may lie anywhere."""
+        """True if it may lie anywhere."""
         return root in self.makers and root not in self.returned and root.type.size > 0
 
     def bears(self, root: Var, strides: tuple[int, ...]) -> bool:
-        """Whether whoever makes and reads it does so by strides, and writes numbers that follow each other."""
+        """True if whoever makes and reads it does so by strides, and writes numbers that follow each other."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
         if isinstance(maker, Alone):

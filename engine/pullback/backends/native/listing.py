@@ -13,11 +13,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import FinishedProduct, nest_in, nodes_of
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import Kernel, ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.memory import Memory
-from pullback.ir.graph import Node, Var
+from pullback.backends.native.views import Views
+from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names
+from pullback.ir.strides import contiguous_strides
 
 #: What an arena is made of.
 BYTE = np.dtype(np.uint8)
@@ -34,9 +37,9 @@ def format_kernels(memory: Memory) -> str:
     for number, kernel in enumerate(memory.kernels.kernels):
         nest = nest_in(kernel)
         inner = "  " if nest is None else "    "
-        if isinstance(kernel, FinishedProduct):
-            blocks = finish_of(kernel, memory.kernels.views, memory.kept).finished.blocks
-            lines.append(f"  finished product {list(kernel.nest.space)} in {blocks} blocks")
+        if isinstance(kernel, ProductWithEpilogue):
+            blocks = epilogue_of(kernel, memory.kernels.views, memory.kept).epilogue.blocks
+            lines.append(f"  matmul with epilogue {list(kernel.nest.space)} in {blocks} blocks")
         elif nest is not None:
             lines.append(f"  nest {list(nest.space)}")
         for node in nodes_of(kernel):
@@ -47,6 +50,33 @@ def format_kernels(memory: Memory) -> str:
             lines[-1] += f" scratch arena+{memory.scratch[number]}"
     lines.extend(f"  copy {format_atom(graph.outputs[number], names)} -> out{number}" for number in memory.copied)
     return "\n".join(lines)
+
+
+def stages_of_kernels(graph: Graph, vector_bits: int) -> list[tuple[str, str]]:
+    """The kernels after each pass over kernels, one a line, and where the values lie that have no memory in C order of their own."""
+    names = value_names(graph)
+    return [
+        (name, "\n".join(_kernel(kernel, found.views, names) for kernel in found.kernels) or "no kernel")
+        for name, found in Grouping(graph, vector_bits).stages()
+    ]
+
+
+def _kernel(kernel: Kernel, views: Views, names: dict[Var, str]) -> str:
+    values = [var for node in nodes_of(kernel) for var in node.outputs]
+    layouts = "".join(_layout(var, views, names) for var in values)
+    nest = nest_in(kernel)
+    if nest is None:
+        return _statement(next(nodes_of(kernel)), names) + layouts
+    kind = "matmul with epilogue" if isinstance(kernel, ProductWithEpilogue) else "nest"
+    return f"{kind} {list(nest.space)}: {' '.join(names[var] for var in values)}{layouts}"
+
+
+def _layout(var: Var, views: Views, names: dict[Var, str]) -> str:
+    access = views.access(var)
+    if access.root is not var:
+        return f"; {names[var]} in {format_atom(access.root, names)}"
+    in_order = access.strides == contiguous_strides(var.type.shape)
+    return "" if in_order else f"; {names[var]} with strides {list(access.strides)}"
 
 
 def _statement(node: Node, names: dict[Var, str]) -> str:

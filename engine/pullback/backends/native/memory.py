@@ -5,27 +5,23 @@ last time, element for element. What is returned is computed straight into its p
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS
-from pullback.backends.native.finishing import finish_of, with_finished_products
+from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.fusing import (
     Alone,
-    FinishedProduct,
     Kernel,
     Kernels,
-    fuse,
+    ProductWithEpilogue,
     kept_values,
     nest_in,
     nodes_of,
 )
-from pullback.backends.native.joining import joined_in_place
+from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.native.merging import merged
-from pullback.backends.native.sinking import sunk
 from pullback.backends.native.stores import array_of
-from pullback.backends.native.views import Layouts, views_of
+from pullback.backends.native.views import Layouts
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
@@ -55,11 +51,11 @@ class Memory:
     """The stores that copy the array they store into."""
     nbytes: int
     in_registers: bool
-    """Whether it is a few numbers, computed by one kernel that has no memory at all."""
+    """True if it is a few numbers, computed by one kernel that has no memory at all."""
 
     @property
     def kernel_count(self) -> int:
-        """How many kernels run, copies to outputs among them."""
+        """The number of kernels that run, copies to outputs among them."""
         return 1 if self.in_registers else len(self.kernels.kernels) + len(self.copied)
 
 
@@ -85,17 +81,9 @@ class _Plan:
 
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, *, is_body: bool = False) -> Memory:
-    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here.
-
-    How much memory a body takes does not depend on layouts, so products are not finished there.
-    """
-    kernels = sunk(merged(fuse(graph, layouts)), graph)
-    layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
-    kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
+    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
+    kernels = Grouping(graph, vector_bits, layouts or {}, is_body).kernels()
     kept = kept_values(kernels, graph)
-    if not is_body:
-        kernels = with_finished_products(graph, kernels, kept)
-        kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
     _write_into_outputs(kernels, returned, last_use)
@@ -140,8 +128,8 @@ def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: i
     """Bytes that a kernel scribbles in."""
     if isinstance(kernel, Alone):
         return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
-    if isinstance(kernel, FinishedProduct):
-        return sum(finish_of(kernel, kernels.views, kept).finished.partials())
+    if isinstance(kernel, ProductWithEpilogue):
+        return sum(epilogue_of(kernel, kernels.views, kept).epilogue.partials())
     return 0
 
 
@@ -225,7 +213,7 @@ def _ending(
     nest = nest_in(kernel)
     assert nest is not None  # noqa: S101 - what is not alone is a nest or has one
     found: dict[Var, tuple[int, ...] | None] = {}
-    if isinstance(kernel, FinishedProduct):  # other blocks read the factors again
+    if isinstance(kernel, ProductWithEpilogue):  # other blocks read the factors again
         factors = (kernels.views.access(atom).root for atom in kernel.product.inputs)
         found.update((root, None) for root in factors if isinstance(root, Var))
     for node in nest.nodes:

@@ -105,7 +105,7 @@ class _Merging:
         return place if place == first else place - 1
 
     def _reads_in_registers(self, second: int, first: int, earlier: Fused) -> bool:
-        """Whether all that a nest reads of an earlier one is at the same place: no view of it, and no sum."""
+        """True if all that a nest reads of an earlier one is at the same place: no view of it, and no sum."""
         made, nest = self._traffic[first].made, self._traffic[second]
         return made.isdisjoint(nest.roots) or all(
             atom in earlier.values or root not in made for atom, root in nest.read

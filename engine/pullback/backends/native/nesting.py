@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Fused, loop_dtypes, reduced_axes
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.views import Access, Views
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Literal, Node, Var
-from pullback.ir.types import Shape
 from pullback.rules.activations import identity
 
 

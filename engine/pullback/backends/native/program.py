@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.finishing import finish_of
-from pullback.backends.native.fusing import Alone, FinishedProduct, Fused
+from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.fusing import Alone, Fused, ProductWithEpilogue
 from pullback.backends.native.joining import is_in_place, join_of
 from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
@@ -88,8 +88,8 @@ def emit_graph(
 def _emit_kernel(places: Places, position: int) -> None:
     memory = places.memory
     kernel = memory.kernels.kernels[position]
-    if isinstance(kernel, FinishedProduct):
-        _emit_finished(kernel, places, position)
+    if isinstance(kernel, ProductWithEpilogue):
+        _emit_with_epilogue(kernel, places, position)
     elif isinstance(kernel, Fused):
         copied = join_of(kernel)
         if copied is None or not is_in_place(copied, 0, memory.kernels.views):
@@ -151,7 +151,7 @@ def _places(emission: Emission, memory: Memory) -> Places:
 
 
 def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[Stored], str]:
-    """What the table has for a graph, read in a function that is open: inputs and captures, outputs, the arena."""
+    """The pointers of the table of a graph, read in a function that is open: inputs and captures, outputs, the arena."""
     graph = memory.graph
     types = [
         *(var.type for var in graph.inputs),
@@ -187,15 +187,15 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
     EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
 
 
-def _emit_finished(kernel: FinishedProduct, places: Places, position: int) -> None:
-    from pullback.backends.native.kernels.finished import emit_finished  # noqa: PLC0415 - 20 ms that products alone pay
+def _emit_with_epilogue(kernel: ProductWithEpilogue, places: Places, position: int) -> None:
+    from pullback.backends.native.kernels.epilogue import emit_with_epilogue  # noqa: PLC0415 - 20 ms that products alone pay
 
     memory = places.memory
-    finish = finish_of(kernel, memory.kernels.views, memory.kept)
+    placed = epilogue_of(kernel, memory.kernels.views, memory.kept)
     factors = [places.stored(atom).pointer for atom in kernel.product.inputs]
-    operands = [None if access.root in kernel.product.outputs else places.first(access) for access in finish.operands]
+    operands = [None if access.root in kernel.product.outputs else places.first(access) for access in placed.operands]
     room = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
-    emit_finished(places.emission, finish.finished, factors, operands, room)
+    emit_with_epilogue(places.emission, placed.epilogue, factors, operands, room)
 
 
 def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:

@@ -1,4 +1,4 @@
-"""What of a graph is native, and what stays with the interpreter.
+"""Native regions of a graph, and the nodes that stay with the interpreter.
 
 A graph that is native throughout is one program. Of any other the native nodes are gathered into *regions*, as few as their
 dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to whoever reads them, so
@@ -20,14 +20,14 @@ from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
 from pullback.backends.native.views import is_view
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.decompositions import share_decompositions
 from pullback.passes.lowering import lower
 from pullback.passes.systems import factor_systems
 from pullback.planning.schedule import flops_of
+from pullback.simplification.dead_code import drop_dead
 
 #: Cycles for a vector of results up to which NumPy's loops are as fast as ours; division takes 16, sine 60.
 _ARITHMETIC = 20
@@ -56,13 +56,18 @@ class Region(Primitive):
 
     @property
     def kernels(self) -> int:
-        """How many kernels its program has."""
+        """The number of kernels of its program."""
         return self.native.memory.kernel_count
 
     @property
     def listing(self) -> str:
         """Its kernels in order, and where their results go."""
         return listing.format_kernels(self.native.memory)
+
+    @property
+    def kernel_stages(self) -> Sequence[tuple[str, str]]:
+        """Its kernels after each pass over kernels."""
+        return listing.stages_of_kernels(self.graph, self.native.vector_bits)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run into new arrays."""
@@ -170,7 +175,7 @@ def split(graph: Graph) -> Split:
 
 
 def becomes_native(node: Node) -> bool:
-    """Whether a node, or all of what it is written out as, is native."""
+    """True if a node, or all of what it is written out as, is native."""
     inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
     alone = share_decompositions(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
     return not any(map(why_not, lower(factor_systems(alone, native=True)).nodes))
@@ -191,7 +196,7 @@ def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
 
 
 def _is_left_to_numpy(inside: Sequence[Node]) -> bool:
-    """Whether a region would be one operation that a ufunc does as fast: its call costs 1 µs, theirs half of that."""
+    """True if a region would be one operation that a ufunc does as fast: its call costs 1 µs, theirs half of that."""
     if len(inside) != 1 or not isinstance(getattr(inside[0].primitive, "ufunc", None), np.ufunc):
         return False
     result = inside[0].outputs[0].type

@@ -27,7 +27,7 @@ class Native:
         target = host_target()
         self.graph = graph
         self.memory = plan_memory(graph, target.vector_bits)
-        self._vector_bits = target.vector_bits
+        self.vector_bits = target.vector_bits
         loaded = load(lambda: self.text, key=lambda: program_key(self.memory, target.vector_bits))
         self.text_hash = loaded.text_hash
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
@@ -45,7 +45,7 @@ class Native:
     @cached_property
     def text(self) -> str:
         """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
-        return emit_program(self.memory, self._vector_bits).text()
+        return emit_program(self.memory, self.vector_bits).text()
 
     def runner(self, otherwise: Callable[..., Any]) -> Runner:
         """Call it with the inputs: it gives the outputs. Where the program declines, the interpreter's does otherwise."""

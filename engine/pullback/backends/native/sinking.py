@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 from pullback.backends.native.fusing import MOST_NODES, Alone, Fused, Kernels, is_elementwise, kept_values, nodes_of
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import Shape
 
 #: Bytes of a value from which on it is worth a thought: those that the first level of the cache does not hold.
 _LARGE_BYTES = 1 << 15
@@ -42,7 +42,7 @@ class _Sinking:
         self.kernels = list(found.kernels)
         self._kept = kept
         self._fixed = {self.views.access(atom).root for atom in graph.outputs}
-        """What has to be in memory: it is returned, or somebody reads it as a view."""
+        """The values that have to be in memory: they are returned or read as views."""
         self._readings: defaultdict[Atom, Counter[int]] = defaultdict(Counter)
         """By value, how often each kernel reads it."""
         for number, kernel in enumerate(found.kernels):
@@ -78,7 +78,7 @@ class _Sinking:
                 del readings[number]
 
     def _is_there(self, node: Node, nest: Fused, target: Fused) -> bool:
-        """Whether the operands of a node are in memory, with one large one at most that the target does not read anyhow."""
+        """True if the operands of a node are in memory, with one large one at most that the target does not read anyhow."""
         roots = {self.views.access(atom).root for atom in node.inputs}
         if any(root in nest.values and root not in self._kept for root in roots):
             return False

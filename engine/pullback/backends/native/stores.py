@@ -14,9 +14,9 @@ from operator import mul
 import numpy as np
 
 from pullback.backends.native.views import Access, Views, is_view
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
-from pullback.ir.types import Shape
 from pullback.rules.storing import STORES
 
 #: Elements of a value of which it is looked up, one by one, whether a store writes them: it takes about a millisecond.

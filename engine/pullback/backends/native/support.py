@@ -1,10 +1,79 @@
-"""What native programs can compute."""
+"""Which nodes native programs compute, and which rules they leave to NumPy and SciPy."""
+
+from collections.abc import Mapping
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.fusing import space_of, why_not_fused
 from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.lanes import DTYPES
 from pullback.ir.graph import Node
+
+_SPECIAL = "SciPy's special functions are called, not written anew"
+_COMPLEX = "native programs compute with real numbers"
+_ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
+
+#: Why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in `kernels`, or a
+#: form in primitives that have.
+NOT_NATIVE: Mapping[str, str] = {
+    **dict.fromkeys(
+        [
+            "beta",
+            "betaln",
+            "binom",
+            "boxcox",
+            "boxcox1p",
+            "cosdg",
+            "cosm1",
+            "cotdg",
+            "dawsn",
+            "digamma",
+            "ellipe",
+            "ellipk",
+            "erfcinv",
+            "erfcx",
+            "erfi",
+            "erfinv",
+            "exp1",
+            "expi",
+            "exprel",
+            "gamma",
+            "gammaln",
+            "huber",
+            "i0",
+            "i0e",
+            "i1",
+            "i1e",
+            "inv_boxcox",
+            "inv_boxcox1p",
+            "j0",
+            "j1",
+            "k0",
+            "k0e",
+            "k1",
+            "k1e",
+            "kl_div",
+            "log_ndtr",
+            "loggamma",
+            "ndtri",
+            "ndtri_exp",
+            "owens_t",
+            "poch",
+            "powm1",
+            "pseudo_huber",
+            "rel_entr",
+            "rgamma",
+            "sindg",
+            "tandg",
+            "y0",
+            "y1",
+        ],
+        _SPECIAL,
+    ),
+    **dict.fromkeys(("conj", "imag", "irfft", "real"), _COMPLEX),
+    **dict.fromkeys(("convolve", "expm", "expm_frechet", "solve_sylvester"), _ALGORITHM),
+    "rnn": "a layer, written as a loop before it comes here (`nn/recurrent/loops.py`)",
+    "tiles": "arrays of a block as one, decided by their addresses, which a native program does not see",
+}
 
 
 def why_not(node: Node) -> str | None:

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
-from pullback.ir.types import Shape
 from pullback.rules.constants import stop
 from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose
@@ -18,7 +18,7 @@ _VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node computes nothing: its result is its first operand, seen otherwise."""
+    """True if a node computes nothing: its result is its first operand, seen otherwise."""
     return node.primitive in _VIEWS
 
 

@@ -22,7 +22,7 @@ from pullback.compat.autograd.primitives import (
 )
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
 from pullback.core.primitive import Traced
-from pullback.ir.types import dtype_of
+from pullback.core.types import dtype_of
 from pullback.transforms.linearizing import Linearization, jvp
 
 __all__ = [

@@ -10,7 +10,8 @@ import numpy as np
 from pullback.compat.autograd import core
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
 from pullback.compat.autograd.wrap_util import Function, unary_to_nary
-from pullback.transforms import checkpoints, jacobians
+from pullback.control import checkpointing
+from pullback.transforms import jacobians
 
 make_vjp = unary_to_nary(core.make_vjp)
 make_jvp = unary_to_nary(core.make_jvp)
@@ -174,7 +175,7 @@ def multigrad_dict(fun: Function) -> Function:
 
 def checkpoint(fun: Function) -> Function:
     """The same function, which saves only its arguments and runs its rules once more on the way back (arXiv:1604.06174)."""
-    checkpointed: Function = checkpoints.checkpoint(fun)
+    checkpointed: Function = checkpointing.checkpoint(fun)
     return checkpointed
 
 

@@ -1,4 +1,4 @@
-"""What programs use to add primitives of their own."""
+"""Functions by which programs add primitives of their own."""
 
 from pullback.compat.autograd.core import VSpace, vspace
 from pullback.compat.autograd.primitives import (

@@ -20,8 +20,8 @@ from pullback.compat.autograd import deprecated
 from pullback.compat.autograd.aligned import leaves_like
 from pullback.compat.autograd.vector_spaces import vspace
 from pullback.core.primitive import Primitive, Traced
+from pullback.core.types import ArrayType, dtype_of, is_array_like
 from pullback.errors import DifferentiationError, NeedsValueError, NoRuleError, TracingError
-from pullback.ir.types import ArrayType, dtype_of, is_array_like
 
 Maker = Callable[..., Any]
 

@@ -17,7 +17,7 @@ EPS = 1e-6
 
 
 def scalar_close(a: Any, b: Any) -> bool:
-    """Whether two numbers agree, absolutely or relative to their sum."""
+    """True if two numbers agree, absolutely or relative to their sum."""
     return bool(abs(a - b) < TOL or abs(a - b) / abs(a + b) < RTOL)
 
 

@@ -14,7 +14,7 @@ __all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "
 
 
 def isbox(x: Any) -> bool:
-    """Whether a value is traced."""
+    """True if a value is traced."""
     return isinstance(x, Box)
 
 

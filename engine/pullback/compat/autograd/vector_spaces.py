@@ -12,7 +12,7 @@ import numpy as np
 from pullback import trees
 from pullback.compat.autograd.aligned import leaves_like
 from pullback.core.primitive import Traced
-from pullback.ir.types import Shape, is_array_like, type_of
+from pullback.core.types import Shape, is_array_like, type_of
 
 
 class VSpace:
@@ -32,7 +32,7 @@ class VSpace:
 
     @property
     def iscomplex(self) -> bool:
-        """Whether a leaf is complex."""
+        """True if a leaf is complex."""
         return any(dtype.kind == "c" for _, dtype in self._types)
 
     @property

@@ -1,4 +1,4 @@
-"""What the gated cells do in place: the logistic function, and slopes from outputs."""
+"""In-place kernels of the gated cells: the logistic function, and slopes from outputs."""
 
 from typing import Any
 

@@ -8,8 +8,8 @@ at once, gradients of weights as one product after the loop), and the steps are 
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Graph
 from pullback.nn.recurrent.rule import Recurrence, gradient_written_out
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.lowering import Form, written_out
+from pullback.simplification.dead_code import drop_dead
 
 
 def write_loops(graph: Graph) -> Graph:

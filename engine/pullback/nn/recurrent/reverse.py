@@ -1,4 +1,4 @@
-"""What the whole-sequence rules share: their memory, and the products after the loop back through time.
+"""Common parts of the whole-sequence rules: their memory, and the products after the loop back through time.
 
 A rule writes into the arrays it is given: its results, and `spare` ones of the shapes it asks for, whose contents are not
 defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
@@ -21,7 +21,7 @@ def rows(a: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Reverse:
-    """What a cell needs to run back through a sequence."""
+    """The values that a cell needs to run back through a sequence."""
 
     x: Array
     weights: Weights

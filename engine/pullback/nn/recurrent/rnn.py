@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Scalar
 from pullback.core.numbers import number
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step
 from pullback.nn.recurrent.reverse import Array, Reverse, rows

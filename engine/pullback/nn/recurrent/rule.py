@@ -21,7 +21,7 @@ from pullback.control.leaves import leaf_type, zeros
 from pullback.control.scanning import scan
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType, Shape, type_of
+from pullback.core.types import ArrayType, Shape, type_of
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import run_steps
 from pullback.nn.recurrent.reverse import Array, Reverse

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pullback.blocks import Block
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 LSTM_GATES = ("output", "input", "forget", "cell")
 GRU_GATES = ("reset", "update", "candidate")
@@ -21,7 +21,7 @@ Parameters = Mapping[str, Any]
 
 
 class Weights(NamedTuple):
-    """What a layer reads of its parameters."""
+    """The parameters that a layer reads."""
 
     wi: Any
     wh: Any

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.core.types import type_of
 from pullback.ir.graph import Atom, Capture, Graph, Node, Var
-from pullback.ir.types import type_of
 from pullback.passes.loops import repetition
 from pullback.passes.loops.form import applied
 from pullback.rules.gathering import ARRAY, gather
@@ -27,7 +27,7 @@ Part: TypeAlias = int | range
 
 
 def parts_of(node: Node) -> tuple[Part, ...] | None:
-    """What an index reads along the first axes, if its key is integers and slices alone."""
+    """The positions that an index reads along the first axes, if its key is integers and slices alone."""
     if node.primitive is not index:
         return None
     key = dict(node.params)["key"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from pullback.control.scan_rule import scan
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Loop:
         return stack
 
     def read(self) -> set[Atom]:
-        """What the body reads or gives."""
+        """The values that the body reads or gives."""
         return {
             *(atom for node in self.nodes for atom in node.inputs),
             *(one.after for one in self.carries),

@@ -41,15 +41,15 @@ def _packed(node: Node, makers: Mapping[Var, Node], before: list[Node], numbers:
     layout = Layout(dict(node.params))
     inputs: list[Atom] = list(node.inputs)
     for number in layout.const_inputs if layout.length > 1 else ():
-        if _is_turned(inputs[number], makers) and _is_factor_of_rows(layout.body.inputs[number], layout.body):
+        if _is_transposed(inputs[number], makers) and _is_factor_of_rows(layout.body.inputs[number], layout.body):
             packed = Var(next(numbers), inputs[number].type)
             before.append(Node(copy, (inputs[number],), (), (packed,), node.source))
             inputs[number] = packed
     return Node(node.primitive, tuple(inputs), node.params, node.outputs, node.source)
 
 
-def _is_turned(atom: Atom, makers: Mapping[Var, Node]) -> bool:
-    """Whether a matrix is the transpose of what lies straight."""
+def _is_transposed(atom: Atom, makers: Mapping[Var, Node]) -> bool:
+    """True if a matrix is the transpose of what lies straight."""
     maker = makers.get(atom) if isinstance(atom, Var) else None
     if maker is None or maker.primitive is not transpose or len(atom.type.shape) != 2:
         return False
@@ -58,7 +58,7 @@ def _is_turned(atom: Atom, makers: Mapping[Var, Node]) -> bool:
 
 
 def _is_factor_of_rows(var: Var, body: Graph) -> bool:
-    """Whether a body reads a value as the right factor of products, of several rows if it is large, and in no other way."""
+    """True if a body reads a value as the right factor of products, of several rows if it is large, and in no other way."""
     readers = [node for node in body.nodes if var in node.inputs]
     return (
         bool(readers)

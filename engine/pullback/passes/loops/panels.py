@@ -62,7 +62,7 @@ def _with_panels(node: Node, before: list[Node]) -> Node:
 
 
 def _pays(matrix: Var, layout: Layout) -> bool:
-    """Whether a constant of a loop is a matrix to be cut."""
+    """True if a constant of a loop is a matrix to be cut."""
     if len(matrix.type.shape) != 2 or matrix.type.dtype.kind != "f" or matrix.type.nbytes <= _LEAST_BYTES:
         return False
     if matrix.type.shape[1] % _width(matrix):
@@ -95,9 +95,9 @@ def _panels(matrix: Atom, before: list[Node], source: str) -> Var:
     rows, columns = matrix.type.shape
     width = _width(matrix)
     cut = applied(reshape, [matrix], source, shape=(rows, columns // width, width))
-    turned = applied(transpose, [cut.outputs[0]], source, axes=(1, 0, 2))
-    packed = applied(copy, turned.outputs, source)
-    before += [cut, turned, packed]
+    transposed = applied(transpose, [cut.outputs[0]], source, axes=(1, 0, 2))
+    packed = applied(copy, transposed.outputs, source)
+    before += [cut, transposed, packed]
     return packed.outputs[0]
 
 

@@ -51,7 +51,7 @@ def _split(loop: Loop, read: set[Atom]) -> None:
 
 
 def _works_on_batches(primitive: Primitive) -> bool:
-    """Whether a rule has a form for a whole batch; the others would take the steps one by one."""
+    """True if a rule has a form for a whole batch; the others would take the steps one by one."""
     if primitive.effect is not Effect.NONE or primitive.results > 1:
         return False
     if isinstance(primitive, Linear | Bilinear):

@@ -17,9 +17,9 @@ import numpy as np
 
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.common import identity, value_identity
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.rules import elementwise
+from pullback.simplification.common_subexpressions import identity, value_identity
 
 #: A shorter loop stays as it was recorded.
 FEWEST_STEPS = 8
@@ -69,12 +69,12 @@ class Repetition:
 
     @property
     def saved(self) -> int:
-        """How many nodes there are less when it is a loop."""
+        """The number of nodes less when it is a loop."""
         return (self.steps - 1) * self.period
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether it is worth a loop."""
+        """True if it is worth a loop."""
         return self.steps >= FEWEST_STEPS and self.saved >= FEWEST_NODES_SAVED
 
     def without_last(self) -> "Repetition":
@@ -88,7 +88,7 @@ class Repetition:
 
 
 def repetitions(graph: Graph) -> Iterator[Repetition]:
-    """What repeats in a graph and is worth a loop; the first is most likely the one that saves most."""
+    """Repetitions in a graph that are worth a loop; the first is most likely the one that saves most."""
     if len(graph.nodes) <= FEWEST_NODES_SAVED:
         return
     numbers = _numbered(graph.nodes)
@@ -241,7 +241,7 @@ class _Code:
         return True
 
     def _reads_from_before(self, begin: int, wanted: Sequence[Sequence[tuple[int, int] | None]], loop: int) -> bool:
-        """Whether what a step reads from outside is there before the loop."""
+        """True if what a step reads from outside is there before the loop."""
         return all(
             maker < loop
             for position, places in enumerate(wanted, begin)

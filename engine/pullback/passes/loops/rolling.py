@@ -18,10 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.control.scan_rule import scan
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
-from pullback.passes.common import identity, value_identity
-from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.elements import Written, elements_first, join_elements
 from pullback.passes.loops.form import applied
@@ -30,9 +28,11 @@ from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 from pullback.rules.storing import STORES
+from pullback.simplification.common_subexpressions import identity, value_identity
+from pullback.simplification.dead_code import drop_dead
 
 Made: TypeAlias = tuple[int, int]
-"""What a step makes: the position of the node among those of the step, and the number of its result."""
+"""A result of a step: the position of the node among those of the step, and the number of its result."""
 
 #: Bytes of a value that is made outside of the loop, another one in each step, up to which it is worth a copy in a stack.
 _MOST_COPIED = 4096
@@ -141,7 +141,7 @@ class _Writer:
 
 
 def _copies_in_a_loop(node: Node) -> bool:
-    """Whether a node writes in place in straight code, but copies what a loop carries in each step."""
+    """True if a node writes in place in straight code, but copies what a loop carries in each step."""
     return node.primitive in STORES and node.inputs[0].type.nbytes > _MOST_COPIED
 
 
@@ -249,6 +249,6 @@ def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
 
 
 def _output(graph: Graph, found: Repetition, step: int, made: Made) -> Var:
-    """What one step makes."""
+    """The results of one step."""
     position, number = made
     return graph.nodes[found.start + step * found.period + position].outputs[number]

@@ -37,7 +37,7 @@ def _shift(loop: Loop, read: set[Atom]) -> None:
 
 
 def _before(loop: Loop, one: Carried) -> Var:
-    """What a carry was before each step."""
+    """The value of a carry before each step."""
     after = loop.stack(one.after)
     start = applied(reshape, [one.start], loop.source, shape=(1, *one.inside.type.shape))
     ends = (after, start.outputs[0]) if loop.reverse else (start.outputs[0], after)

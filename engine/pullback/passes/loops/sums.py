@@ -95,7 +95,7 @@ def _chain_of_additions(loop: Loop, one: Carried) -> list[tuple[Node, Atom]]:
 
 
 def _is_zero(atom: Atom, makers: dict[Var, Node]) -> bool:
-    """Whether a sum starts with nothing: the zeros that a derivative starts with."""
+    """True if a sum starts with nothing: the zeros that a derivative starts with."""
     maker = makers.get(atom) if isinstance(atom, Var) else None
     if maker is not None and maker.primitive is shapes.broadcast_to:
         atom = maker.inputs[0]
@@ -125,11 +125,11 @@ def _stacked_matmul(loop: Loop, maker: Node) -> tuple[list[Node], Var]:
     """sum_t a_t (m, k) @ b_t (k, n) is one product (m, T k) @ (T k, n)."""
     a, b = (loop.stack(atom) for atom in maker.inputs)
     (steps, m, k), n = a.type.shape, b.type.shape[-1]
-    turned = applied(shapes.transpose, [a], loop.source, axes=(1, 0, 2))
-    wide = applied(shapes.reshape, [turned.outputs[0]], loop.source, shape=(m, steps * k))
+    transposed = applied(shapes.transpose, [a], loop.source, axes=(1, 0, 2))
+    wide = applied(shapes.reshape, [transposed.outputs[0]], loop.source, shape=(m, steps * k))
     tall = applied(shapes.reshape, [b], loop.source, shape=(steps * k, n))
     product = applied(matmul, [wide.outputs[0], tall.outputs[0]], loop.source)
-    return [turned, wide, tall, product], product.outputs[0]
+    return [transposed, wide, tall, product], product.outputs[0]
 
 
 def _stacked_outer(loop: Loop, maker: Node, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
@@ -143,9 +143,9 @@ def _stacked_outer(loop: Loop, maker: Node, makers: dict[Var, Node]) -> tuple[li
                 _in_rows(nodes, loop.stack(atom), (loop.length, size), loop.source)
                 for atom, size in ((u, rows), (v, columns))
             )
-            turned = applied(shapes.transpose, [left], loop.source, axes=(1, 0))
-            product = applied(matmul, [turned.outputs[0], right], loop.source)
-            return [*nodes, turned, product], product.outputs[0]
+            transposed = applied(shapes.transpose, [left], loop.source, axes=(1, 0))
+            product = applied(matmul, [transposed.outputs[0], right], loop.source)
+            return [*nodes, transposed, product], product.outputs[0]
     return None
 
 

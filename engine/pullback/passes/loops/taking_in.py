@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from pullback.control.scan_rule import scan
 from pullback.core.kinds import Scalar
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
 from pullback.passes.loops.form import Loop, rewrite_loops
 from pullback.rules import elementwise
 
@@ -66,12 +66,12 @@ def _take_in(loop: Loop, pair: tuple[Var, Atom], makers: Mapping[Var, Node], use
 
 
 def _is_computed_with(loop: Loop, inside: Var) -> bool:
-    """Whether an entry is read by elementwise nodes of the step alone, which are the ones to add it to."""
+    """True if an entry is read by elementwise nodes of the step alone, which are the ones to add it to."""
     readers = [node for node in loop.nodes if inside in node.inputs]
     given = [*(one.after for one in loop.carries), *(atom for atom, _ in loop.ys)]
     return bool(readers) and inside not in given and all(isinstance(node.primitive, Scalar) for node in readers)
 
 
 def _is_same_in_all_steps(atom: Atom, maker: Node) -> bool:
-    """Whether an operand is one for all steps: broadcast along the first axis, without being as long as that."""
+    """True if an operand is one for all steps: broadcast along the first axis, without being as long as that."""
     return isinstance(atom, Literal) or len(atom.type.shape) < len(maker.outputs[0].type.shape)

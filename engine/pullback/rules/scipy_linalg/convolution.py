@@ -12,7 +12,7 @@ import scipy.signal
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
-from pullback.ir.types import ArrayType, dtype_of
+from pullback.core.types import ArrayType, dtype_of
 
 
 def _evaluate(a: Any, b: Any, *, mode: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from pullback.core.cases import tested_in
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, identity_like, matrix_type, strictly_lower, transposed
 from pullback.rules.triangular import solve_triangular
 

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.linalg
 
 from pullback.core.cases import cases, normal, tested_in
+from pullback.core.types import ArrayType
 from pullback.errors import NeedsValueError
-from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed
 from pullback.rules.stacks import over_stacks
 

@@ -15,8 +15,8 @@ import scipy.special as sc
 
 from pullback.core.cases import cases, positive, tested_in
 from pullback.core.kinds import Scalar
+from pullback.core.types import dtype_of
 from pullback.errors import NoRuleError
-from pullback.ir.types import dtype_of
 from pullback.rules.undefined import Undefined
 
 

@@ -1,4 +1,4 @@
-"""What univariate distributions have in common: a location, a scale, a support, and six functions of them.
+"""The common part of univariate distributions: a location, a scale, a support, and six functions of them.
 
 Where nothing is traced SciPy computes. Where something is, the formulas below do, written so that they can be
 differentiated by the point, the location, the scale and, where a closed form exists, the shapes.

@@ -7,7 +7,7 @@ from pullback import trees
 from pullback.backends.native import availability, entry
 from pullback.backends.native.entry import Frame, NativeProgram, Template, argument_steps, plain_form
 from pullback.backends.native.linking import load
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason=str(availability.why_not()))
 

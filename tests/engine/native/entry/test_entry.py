@@ -29,7 +29,7 @@ from pullback.backends.native.entry import (
     templates,
 )
 from pullback.backends.native.linking import load
-from pullback.ir.types import ArrayType, type_of
+from pullback.core.types import ArrayType, type_of
 
 A, B, C = (np.arange(6.0).reshape(2, 3) + k for k in range(3))
 

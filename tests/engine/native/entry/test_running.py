@@ -7,7 +7,7 @@ from tests.engine.native.entry.small_programs import F8, copying, fma, pytestmar
 from pullback.backends.interpreter import Changed
 from pullback.backends.native import entry
 from pullback.backends.native.entry import NativeProgram
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 A, B, C = (np.arange(6.0).reshape(2, 3) + k for k in range(3))
 

@@ -8,8 +8,8 @@ import pytest
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.writing.module import Module
+from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import type_of
 
 GUARD = 4096
 

@@ -18,7 +18,7 @@ from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gra
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
 
-#: Channels enough for quads; rows and columns that leave a quad incomplete.
+#: Channels enough for tiles; rows and columns that leave a tile incomplete.
 X_SHAPE, OUTS = (2, 16, 13, 22), 16
 PARAMS = {"stride": (1, 1), "pad": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
 
@@ -143,7 +143,7 @@ def test_what_meets_no_number_is_zero():
 
 @pytest.mark.parametrize("met", [COLUMN % 3 == 0, (ROW % 3 == 0) & (COLUMN % 3 == 0), COLUMN % 3 != 0])
 def test_weights_may_be_small_where_the_numbers_are(met):
-    """The condition for quads is an equality for such data; it holds down to a ratio of about 0.2, and so do results."""
+    """The condition for tiles is an equality for such data; it holds down to a ratio of about 0.2, and so do results."""
     random = np.random.default_rng(0)
     small = met[0, :3, :3] if met.shape[1] > 1 else np.broadcast_to(met[0, :, :3], (3, 3))
     met = np.broadcast_to(met, X_SHAPE)

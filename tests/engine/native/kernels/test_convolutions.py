@@ -13,8 +13,8 @@ from pullback.backends.native import availability
 from pullback.backends.native.emission import EMITTERS, Stored
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
+from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import type_of
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
 
@@ -77,7 +77,7 @@ GEOMETRIES = {
     "wide rows in steps of two": ((1, 2, 5, 71), (3, 2, 3, 3), along(2, stride=2, pad=(1, 1))),
     "stride beyond the kernel": ((1, 2, 8, 9), (3, 2, 2, 2), along(2, stride=3)),
     "elements of a phase that nothing meets": ((2, 2, 7, 7), (3, 2, 4, 4), along(2, stride=3)),
-    "patches": ((2, 3, 8, 8), (6, 3, 4, 4), along(2, stride=4)),
+    "input tiles": ((2, 3, 8, 8), (6, 3, 4, 4), along(2, stride=4)),
     "dilation": ((2, 2, 9, 11), (3, 2, 3, 3), along(2, pad=(2, 2), dilation=2)),
     "stride and dilation": ((1, 2, 9, 11), (3, 2, 3, 2), along(2, stride=2, pad=(1, 0), dilation=3)),
     "groups": ((2, 6, 5, 9), (4, 3, 3, 3), along(2, pad=(1, 1), groups=2)),

@@ -86,8 +86,8 @@ def test_matrices_may_lie_in_any_order_and_with_gaps():
     for given in (np.asfortranarray(a), wide[:, ::2], np.flip(np.flip(a).copy())):
         for one, other in zip(plan(given), expected, strict=True):
             np.testing.assert_array_equal(one, other)
-    turned = pb.compile(lambda a: decomposed(a.T), tier="native")
-    for one, other in zip(turned(a.T.copy()), expected, strict=True):
+    transposed = pb.compile(lambda a: decomposed(a.T), tier="native")
+    for one, other in zip(transposed(a.T.copy()), expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -88,11 +88,11 @@ def test_a_loop_from_the_last_to_the_first():
 
 
 def test_several_carries_that_change_places():
-    def turning(a, b, xs):
+    def transposing(a, b, xs):
         (a, b), ys = pb.scan(lambda c, x: ((c[1] + x, c[0] * 2.0), c[0] - c[1]), (a, b), xs)
         return np.sum(a) + np.sum(b * b) + np.sum(ys)
 
-    check(pb.value_and_grad(turning, wrt=(0, 1, 2)), B, B[::-1].copy(), rng.normal(size=(5, 5)))
+    check(pb.value_and_grad(transposing, wrt=(0, 1, 2)), B, B[::-1].copy(), rng.normal(size=(5, 5)))
 
 
 def test_constants_carries_and_inputs_that_are_views():
@@ -273,7 +273,7 @@ def plan_text(function, *args):
     from pullback import trees
     from pullback.backends.native.memory import plan_memory
     from pullback.backends.native.program import emit_program
-    from pullback.ir.types import type_of
+    from pullback.core.types import type_of
     from pullback.passes.pipeline import Stages, simplify
     from pullback.traces.recorder import record
 

@@ -19,8 +19,8 @@ from pullback.backends.native.kernels.products import emit_product, write_produc
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.backends.native.writing.module import Module
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Node, Var
-from pullback.ir.types import ArrayType
 from pullback.rules import contractions
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -216,7 +216,7 @@ WAYS = [
     ("blocks of steps", Choice(False, "columns", 4, 3, 2, 32, 40)),
     ("panels and blocks", Choice(False, "columns", 4, 3, 2, 32, 40, packs=True)),
     ("strips of rows", Choice(False, "columns", 4, 3, 2, 32, 18, packs=True, packs_rows=True)),
-    ("strips, turned", Choice(True, "columns", 4, 5, 1, 24, 10, packs=True, packs_rows=True)),
+    ("strips, transposed", Choice(True, "columns", 4, 5, 1, 24, 10, packs=True, packs_rows=True)),
     ("steps as lanes", Choice(False, "inner", 4, 3, 2, 100, 40)),
     ("steps as lanes, columns copied", Choice(False, "inner", 4, 3, 2, 100, 40, packs=True)),
     ("two chains", Choice(True, "columns", 4, 2, 2, 100, 40, chains=2)),
@@ -300,7 +300,7 @@ def test_stacks_against_one_matrix_are_one_taller_matrix():
 def test_lanes_are_what_is_contiguous():
     def along(bits, *sizes, **layout):
         choice = choose(described_as(*sizes, **layout), bits)
-        return choice.along, choice.turned, choice.packs
+        return choice.along, choice.transposed, choice.packs
 
     assert along(256, 32, 32, 32) == ("columns", False, False)
     assert along(256, 32, 32, 32, layouts="TC") == ("columns", False, False)
@@ -356,7 +356,7 @@ def test_a_small_product_is_a_short_text(bits):
     ("a_shape", "b_shape", "layouts"),
     [
         ((40, 30), (30, 100), "CC"),  # parts of columns
-        ((40, 30), (30, 100), "CT"),  # parts of what are columns when turned
+        ((40, 30), (30, 100), "CT"),  # parts of what are columns when transposed
         ((100, 30), (30, 9), "CC"),  # parts of rows
         ((17, 5, 6), (17, 6, 7), "CC"),  # parts of the batch
     ],
@@ -375,32 +375,32 @@ def test_parts_make_up_the_whole(a_shape, b_shape, layouts, count, monkeypatch):
 def test_strips_of_rows_are_not_copied_twice(monkeypatch):
     monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(100, most))
     product = described_as(1000, 500, 400, layouts="TC")
-    choice = replace(choose(product, 256), packs=True, packs_rows=True, turned=False, height=96)
-    parting = parts.parting_of_tiles(product, choice, 256)
-    assert (parting.axis, parting.length, parting.count) == (0, 96, 11)
+    choice = replace(choose(product, 256), packs=True, packs_rows=True, transposed=False, height=96)
+    partition = parts.partition_of_tiles(product, choice, 256)
+    assert (partition.axis, partition.length, partition.count) == (0, 96, 11)
 
 
 def test_few_strips_of_rows_become_four_parts_and_one_is_cut_along_its_columns():
     product = described_as(512, 700, 512, layouts="TC")
-    choice = replace(choose(product, 256), packs=True, packs_rows=True, turned=False, rows=4, columns=3, height=172)
-    parting = parts.parting_of_tiles(product, choice, 256)
-    assert (parting.axis, parting.length, parting.count) == (0, 128, 4)
-    parting = parts.parting_of_tiles(product, replace(choice, height=512), 256)
-    assert (parting.axis, parting.length, parting.count) == (1, 264, 3)  # whole panels of 24
+    choice = replace(choose(product, 256), packs=True, packs_rows=True, transposed=False, rows=4, columns=3, height=172)
+    partition = parts.partition_of_tiles(product, choice, 256)
+    assert (partition.axis, partition.length, partition.count) == (0, 128, 4)
+    partition = parts.partition_of_tiles(product, replace(choice, height=512), 256)
+    assert (partition.axis, partition.length, partition.count) == (1, 264, 3)  # whole panels of 24
 
 
 def test_large_products_by_blas_have_two_parts_at_least():
     for size, count in ((600, 2), (1024, 2), (2048, 2), (5000, 4)):
-        assert parts.parting_of_blas(described_as(size, size, size), 256).count == count
+        assert parts.partition_of_blas(described_as(size, size, size), 256).count == count
 
 
 def test_small_products_are_not_shared():
     for sizes in ((32, 32, 32), (64, 64, 64), (1, 100, 1000)):
         product = described_as(*sizes)
-        assert parts.parting_of_tiles(product, choose(product, 256), 256).is_whole
+        assert parts.partition_of_tiles(product, choose(product, 256), 256).is_whole
     for sizes in ((32, 512, 128), (1000, 1000, 1000)):  # the first is of a step of a recurrent layer
         large = described_as(*sizes)
-        assert not parts.parting_of_tiles(large, choose(large, 256), 256).is_whole
+        assert not parts.partition_of_tiles(large, choose(large, 256), 256).is_whole
 
 
 # --- BLAS -----------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ if availability.is_available():
     from pullback.backends.native.kernels.registers import fits, pays
     from pullback.backends.native.linking import forced_width
     from pullback.backends.native.linking.target import available_widths
-    from pullback.ir.types import type_of
+    from pullback.core.types import type_of
     from pullback.traces.recorder import record
 
     WIDTHS = available_widths()
@@ -163,11 +163,11 @@ def test_integers_and_truth_values():
 
 
 def test_one_step_and_views_of_what_is_given():
-    def turned(c, xs):
+    def transposed(c, xs):
         return pb.scan(lambda c, x: (c + x, c * x), c[::-1], np.transpose(xs)[:, :3])
 
-    check(turned, XS[0], np.ascontiguousarray(XS[:4]))
-    check(turned, XS[0], np.ascontiguousarray(XS[:4, :1]))
+    check(transposed, XS[0], np.ascontiguousarray(XS[:4]))
+    check(transposed, XS[0], np.ascontiguousarray(XS[:4, :1]))
 
 
 def test_a_part_that_is_not_a_number_stays_one():
@@ -194,9 +194,9 @@ def test_a_whole_program_on_a_few_numbers_is_one_kernel():
 
 def test_a_program_on_numbers_of_python_and_views_is_one_kernel():
     def mixed(a, k, y):
-        turned = np.stack([y, y * k])[:, ::-1]
-        joined = np.concatenate([turned[0], turned[1].T, y])
-        return np.sum(joined * a) + joined[0], turned.T
+        transposed = np.stack([y, y * k])[:, ::-1]
+        joined = np.concatenate([transposed[0], transposed[1].T, y])
+        return np.sum(joined * a) + joined[0], transposed.T
 
     check(mixed, 0.5, 3.0, XS[0])
 

@@ -7,9 +7,9 @@ import pytest
 
 import pullback as pb
 from pullback.control.scan_rule import scan
+from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.printer import format_graph
-from pullback.ir.types import type_of
 from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.recomputing import recompute_saved
 from pullback.passes.loops.shifting import shift_carries

@@ -1,4 +1,4 @@
-"""What is chosen, compared or divided: extrema, signs, whole quotients and what they leave over, shifts.
+"""Choices, comparisons and divisions: extrema, signs, whole quotients and what they leave over, shifts.
 
 NumPy's meaning to the letter: maximum and minimum keep NaN, fmax and fmin pass it over; a remainder has the sign of the
 divisor; integers divided by zero give 0; bits shifted past the end are gone.
@@ -63,7 +63,7 @@ def sign(lanes: Lanes, x: str) -> str:
 
 
 def signbit(lanes: Lanes, x: str) -> str:
-    """Whether the bit of the sign is set."""
+    """True if the bit of the sign is set."""
     return lanes.function.value(f"icmp slt {lanes.bits_type} {lanes.bits(x)}, {lanes.bits_constant(0)}")
 
 
@@ -77,26 +77,26 @@ def heaviside(lanes: Lanes, x: str, at_zero: str) -> str:
 
 # --- questions ------------------------------------------------------------------------------------------------------
 def is_nan(lanes: Lanes, x: str) -> str:
-    """Whether it is not a number."""
+    """True if it is not a number."""
     return lanes.is_nan(x) if lanes.is_float else lanes.as_dtype("?").constant(0)
 
 
 def is_infinite(lanes: Lanes, x: str) -> str:
-    """Whether it is an infinity."""
+    """True if it is an infinity."""
     if not lanes.is_float:
         return lanes.as_dtype("?").constant(0)
     return lanes.compare("==", lanes.absolute(x), lanes.constant(float("inf")))
 
 
 def is_finite(lanes: Lanes, x: str) -> str:
-    """Whether it is neither infinite nor NaN."""
+    """True if it is neither infinite nor NaN."""
     if not lanes.is_float:
         return lanes.as_dtype("?").constant(1)
     return lanes.compare("<", lanes.absolute(x), lanes.constant(float("inf")))
 
 
 def truth(lanes: Lanes, x: str) -> str:
-    """Whether it differs from zero; NaN does."""
+    """True if it differs from zero; NaN does."""
     return lanes.convert(x, lanes.as_dtype("?"))
 
 
@@ -132,7 +132,7 @@ def floor_divide_integers(lanes: Lanes, a: str, b: str) -> str:
 
 
 def remainder_of_integers(lanes: Lanes, a: str, b: str) -> str:
-    """What `floor_divide_integers` leaves over; 0 of a division by zero."""
+    """The remainder of `floor_divide_integers`; 0 of a division by zero."""
     divisor, zero = _safe_divisor(lanes, a, b)
     rest = both(lanes, "srem", a, divisor)
     rest = lanes.select(_rounds_up(lanes, rest, divisor), lanes.add(rest, divisor), rest)
@@ -140,7 +140,7 @@ def remainder_of_integers(lanes: Lanes, a: str, b: str) -> str:
 
 
 def fmod_of_integers(lanes: Lanes, a: str, b: str) -> str:
-    """What a quotient rounded towards zero leaves over; 0 of a division by zero."""
+    """The remainder of a quotient rounded towards zero; 0 of a division by zero."""
     divisor, zero = _safe_divisor(lanes, a, b)
     return lanes.select(zero, lanes.constant(0), both(lanes, "srem", a, divisor))
 
@@ -174,7 +174,7 @@ def _clipped(lanes: Lanes, count: str) -> str:
 
 # --- quotients of floats --------------------------------------------------------------------------------------------
 def fmod(lanes: Lanes, a: str, b: str) -> str:
-    """What a quotient rounded towards zero leaves over, exactly, with the sign of a.
+    """The remainder of a quotient rounded towards zero, exactly, with the sign of a.
 
     Where the quotient is below 2**digits its whole part is right or one too large, and a - q b is exact either way, with a
     fused multiply-add. Elsewhere, and where b is infinite, it is the C library's, lane by lane.
@@ -214,7 +214,7 @@ def _divide(lanes: Lanes, a: str, b: str) -> tuple[str, str, str]:
 
 
 def remainder_of_floats(lanes: Lanes, a: str, b: str) -> str:
-    """What the quotient rounded down leaves over, with the sign of b."""
+    """The remainder of the quotient rounded down, with the sign of b."""
     return _divide(lanes, a, b)[1]
 
 

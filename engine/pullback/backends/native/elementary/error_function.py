@@ -41,7 +41,7 @@ class _Tail:
     """Where the tail is 0, in the format of the result."""
     coefficients: tuple[float, ...]
     first_rest: float = 0.0
-    """What the first coefficient lacks."""
+    """The error of the first coefficient."""
 
 
 # Relative errors below 2**-56.8 and 2**-32.9 for 0.75 <= x, up to 28 and 11.

@@ -58,7 +58,7 @@ DOUBLE = Format(fraction_bits=52, bias=1023)
 
 
 def is_single(lanes: Lanes) -> bool:
-    """Whether these are floats of 4 bytes."""
+    """True if these are floats of 4 bytes."""
     return lanes.dtype.itemsize == 4
 
 

@@ -1,4 +1,4 @@
-"""How every elementwise primitive is computed in registers: a row each, by name.
+"""Elementwise primitives in registers: a row each, by name.
 
     compute(primitive, function, width, values, dtypes, result_dtype)   writes the code and gives the result
     why_not(primitive, dtypes, result_dtype)                            says why a primitive is not computed here
@@ -40,7 +40,7 @@ Emit = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How a primitive is computed."""
+    """A row: how a primitive is computed."""
 
     emit: Emit
     kinds: str
@@ -48,9 +48,9 @@ class Row:
     cost: int
     """Cycles for a vector of singles; doubles take twice as many where there is a polynomial."""
     asks: bool = False
-    """Whether the result is a truth value."""
+    """True if the result is a truth value."""
     operands: int = 1
-    """How many there are."""
+    """Their number."""
 
 
 def _by_kind(floats: Emit, integers: Emit) -> Emit:

@@ -246,7 +246,7 @@ def tan(lanes: Lanes, x: str) -> str:
 
 # --- arctan, arctan2 ------------------------------------------------------------------------------------------------
 def _arctan_series(lanes: Lanes, t: str) -> str:
-    """What arctan t is more than t."""
+    """The difference of arctan t and t."""
     z = lanes.mul(t, t)
     series = polynomial(lanes, z, _ARCTAN_SINGLE if is_single(lanes) else _ARCTAN_DOUBLE)
     return lanes.mul(lanes.mul(t, z), series)

@@ -57,7 +57,7 @@ def native_subclass(base: type[_T]) -> type[_T]:
 
 
 def is_native(instance: Any) -> bool:
-    """Whether frames can be bound to an instance."""
+    """True if frames can be bound to an instance."""
     return hasattr(type(instance), "_native_entry")
 
 

@@ -1,4 +1,4 @@
-"""What a caller gets, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
+"""The form of a result, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
 
 A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, a `Block` of one, or what Python makes of one (`Called`).
 """
@@ -36,7 +36,7 @@ class Constant:
 
 
 class Make(IntEnum):
-    """What is made next; the numbers are those of entry.ll."""
+    """The kind of thing that is made next; the numbers are those of entry.ll."""
 
     ARRAY = 0
     SCALAR = 1
@@ -66,7 +66,7 @@ class Making:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What a function in Python gives for a tree of outputs and the tuple of what the program was called with."""
+    """The result of a function in Python for a tree of outputs and the tuple of what the program was called with."""
 
     function: Callable[[Any, tuple[Any, ...]], Any]
     outputs: Form

@@ -25,7 +25,7 @@ _let_go = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonap
 
 @dataclass(slots=True)
 class _Memory:
-    """What the words of a frame refer to.
+    """The objects that the words of a frame refer to.
 
     When Python exits, a frame may go after the variables of this module: what its end needs are defaults of parameters.
     """
@@ -74,12 +74,12 @@ class Frame:
 
     @property
     def template(self) -> Template:
-        """What its words are a copy of."""
+        """The template that its words are a copy of."""
         return self._memory.template
 
     @property
     def program(self) -> NativeProgram:
-        """What runs in it."""
+        """The program that runs in it."""
         return self.template.program
 
     @property
@@ -89,7 +89,7 @@ class Frame:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run is on in it."""
+        """True if a run is on in it."""
         return bool(self.words[Head.BUSY])
 
     @property

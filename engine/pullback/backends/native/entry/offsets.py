@@ -1,4 +1,4 @@
-"""Whether objects are laid out in memory as the native entry reads them: looked at, not assumed.
+"""True if objects are laid out in memory as the native entry reads them: looked at, not assumed.
 
 The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references;
 it writes the value of numbers that it makes.
@@ -67,7 +67,7 @@ def _has_its_value(value: float) -> bool:
 
 
 def _counts_references() -> bool:
-    """Whether the word goes up and down by one with each reference, and is one for an array in one place."""
+    """True if the word goes up and down by one with each reference, and is one for an array in one place."""
     array = np.empty(1)
     before = _word(array, REFERENCES)
     others = [array] * 3

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -20,13 +20,13 @@ class NativeProgram:
     """Those that are read on each call, then the constants."""
     outputs: tuple[ArrayType, ...]
     guards: tuple[bool | int, ...] = ()
-    """What the last outputs have to be; the results of any other run are not what the caller asked for."""
+    """The values that the last outputs have to have; the results of any other run are not what the caller asked for."""
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     arena_nbytes: int = 0
     releases: bool = False
-    """Whether it runs long enough for other threads to have the interpreter meanwhile."""
+    """True if it runs long enough for other threads to have the interpreter meanwhile."""
     owner: Any = None
-    """What keeps the code in memory."""
+    """The object that keeps the code in memory."""
 
     @property
     def results(self) -> tuple[ArrayType, ...]:

@@ -16,7 +16,7 @@ from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import Check, Leaf, argument_steps, leaf_like, steps_of
 from pullback.backends.native.entry.templates import Template
-from pullback.ir.types import ArrayType
+from pullback.core.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
 CALLS_WITHOUT_FRAME = 2
@@ -29,7 +29,7 @@ _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
 class _Plain:
-    """What calls in Python need of a program."""
+    """The parts of a program that calls in Python need."""
 
     def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
         self.program = program
@@ -166,7 +166,7 @@ def in_order(value: Any) -> Any:
 
 
 def _is_in_order(value: Any, type_: ArrayType) -> bool:
-    """Whether a program for a type can read or write an array as it is."""
+    """True if a program for a type can read or write an array as it is."""
     return (
         type(value) is np.ndarray
         and value.dtype == type_.dtype

@@ -1,4 +1,4 @@
-"""What a frame has the native entry do before a run: one thing fetched and checked after the other."""
+"""The steps of the native entry before a run: one thing fetched and checked after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -54,7 +54,7 @@ class Check(IntEnum):
 
 
 class _Absent:
-    """What is expected where nothing may be found."""
+    """The object that is expected where nothing may be found."""
 
 
 ABSENT = _Absent()
@@ -80,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What is at one place of an argument: its place in the table of the program, and how it is checked."""
+    """A leaf of an argument: its place in the table of the program, and how it is checked."""
 
     place: int
     check: Check

@@ -157,7 +157,7 @@ class Template:
             self._write(self._held, HELD, number, words)
 
     def expects_the_same(self, other: "Template") -> bool:
-        """Whether another template, for the same calls, is of steps that look for the very same things."""
+        """True if another template, for the same calls, is of steps that look for the very same things."""
         return (
             self.held == other.held
             and len(self.steps) == len(other.steps)

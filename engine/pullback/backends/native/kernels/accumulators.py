@@ -24,7 +24,7 @@ from pullback.backends.native.writing.lanes import Lanes, reduce_lanes
 
 
 def starting_value(kind: str, dtype: np.dtype) -> Any:
-    """What a reduction of nothing gives; of sums of floats -0.0, which changes no term, not even -0.0."""
+    """The result of a reduction of nothing; of sums of floats -0.0, which changes no term, not even -0.0."""
     if kind in ("any", "all"):
         return kind == "all"
     if kind == "sum":
@@ -47,7 +47,7 @@ class Combiner:
 
     @property
     def start(self) -> str:
-        """What changes nothing, in every lane."""
+        """The neutral value, in every lane."""
         return self.lanes.constant(starting_value(self.kind, self.lanes.dtype))
 
     def combine(self, total: str, term: str) -> str:
@@ -133,7 +133,7 @@ def add_finely(lanes: Lanes, term: str, cells: list[str], active: int | None = N
 
 
 def finer_total(lanes: Lanes, cells: list[str], active: int | None = None) -> str:
-    """What a second accumulator holds, in f64."""
+    """The value of a second accumulator, in f64."""
     wide = lanes.as_dtype("f8")
     total = wide.load(cells[0], active=active)
     if len(cells) == 1:

@@ -85,7 +85,7 @@ def _merged(axes: list[Axis]) -> list[Axis]:
 
 
 def _continues(outer: Axis, inner: Axis) -> bool:
-    """Whether a step along the outer axis goes, for every operand, where the inner axis ends."""
+    """True if a step along the outer axis goes, for every operand, where the inner axis ends."""
     ends = tuple(stride * inner.size for stride in inner.strides)
     return outer.reduced == inner.reduced and outer.strides == ends
 

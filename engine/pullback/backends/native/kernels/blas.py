@@ -16,12 +16,12 @@ _LARGEST = 2**31 - 1
 
 
 def can_describe(product: Product) -> bool:
-    """Whether BLAS knows the dtype and the layout of all three matrices."""
+    """True if BLAS knows the dtype and the layout of all three matrices."""
     kinds = {dtype.str[1:] for dtype in (product.dtype, product.a_dtype, product.b_dtype)}
     if len(kinds) > 1 or not kinds <= _PREFIXES.keys():
         return False
     if product.c_strides[1] != 1 and product.c_strides[0] == 1:
-        product = product.turned()
+        product = product.transposed()
     layouts = (
         _lines(product.m, product.k, product.a_strides),
         _lines(product.k, product.n, product.b_strides),
@@ -35,7 +35,7 @@ def can_describe(product: Product) -> bool:
 def write_gemm(function: Function, product: Product, a: str, b: str, c: str) -> None:
     """The call of gemm, at each place of the batch."""
     if product.c_strides[1] != 1 and product.c_strides[0] == 1:
-        product, a, b = product.turned(), b, a
+        product, a, b = product.transposed(), b, a
     element = memory_type(product.dtype)
     a_lines = _lines(product.m, product.k, product.a_strides)
     b_lines = _lines(product.k, product.n, product.b_strides)

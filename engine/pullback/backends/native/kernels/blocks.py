@@ -48,7 +48,7 @@ Sizes: TypeAlias = dict[int, int]
 
 
 def count_of(cuts: Sequence[Cut]) -> int:
-    """How many blocks there are."""
+    """The number of blocks."""
     return math.prod(one.blocks for one in cuts)
 
 
@@ -140,7 +140,7 @@ def _step(nest: Nest, operand: Read | Write | Reduction, cuts: Sequence[Cut], al
 
 # --- what blocks find of reductions -------------------------------------------------------------------------------------
 def is_combined(reduction: Reduction, cuts: Sequence[Cut]) -> bool:
-    """Whether each block finds a part of a reduction."""
+    """True if each block finds a part of a reduction."""
     return any(one.axis in reduction.axes for one in cuts)
 
 

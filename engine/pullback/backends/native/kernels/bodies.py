@@ -21,7 +21,7 @@ from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
-from pullback.backends.native.kernels.turning import shuffled, turned
+from pullback.backends.native.kernels.transposing import shuffled, transposed
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.rules.activations import identity
@@ -49,7 +49,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What is known at one place of the nest."""
+    """Values that are known at one place of the nest."""
 
     copies: dict[int, int]
     """Positions of the turn along the axes that are bound."""
@@ -234,7 +234,7 @@ class _Writer:
         return forms
 
     def _in_lanes(self, number: int) -> bool:
-        """Whether a value differs from lane to lane."""
+        """True if a value differs from lane to lane."""
         return self.along in self.axes[number]
 
     def _values_at(self, depth: int) -> list[int]:
@@ -256,7 +256,7 @@ class _Writer:
             return
         if isinstance(of, Step):
             self._put(number, own, copy, self._step(of, own, copy, here), here)
-        elif own.in_lanes and self._is_turned(of):
+        elif own.in_lanes and self._is_transposed(of):
             for place, name in enumerate(self._read_square(number, own, copy, here)):
                 self._put(number, own, self._of_square(copy, place), name, here)
         else:
@@ -282,7 +282,7 @@ class _Writer:
         return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, here))
 
     def _read_period(self, read: Read, pointer: str, copy: _Key, lanes: Lanes) -> str:
-        """What lies along a copy of an operand that begins again and again: lanes of the registers that hold it once."""
+        """The operand along a copy that begins again and again: lanes of the registers that hold it once."""
         stride, width = read.strides[self.along], self.lanes
         first = self._offset(read, self._of(copy, frozenset(range(self.along))))
         places = [(copy[self.along] * width + lane) % read.period for lane in range(width)]
@@ -295,8 +295,8 @@ class _Writer:
             chosen = shuffled(lanes, chosen or row, row, order)
         return chosen
 
-    def _is_turned(self, operand: _Operand) -> bool:
-        """Whether an operand is loaded or stored by squares."""
+    def _is_transposed(self, operand: _Operand) -> bool:
+        """True if an operand is loaded or stored by squares."""
         across = self.tiling.across
         if across is None or operand.dtype.kind == "b" or self.walks[across].copies < 2:
             return False
@@ -310,7 +310,7 @@ class _Writer:
         stride, active = read.strides[self.along], self._active(copy, here)
         rows = [lanes.load(pointer, offset + row * stride, active=count) for row in range(active)]
         rows += [lanes.constant(0)] * (self.lanes - active)
-        return turned(lanes, rows)[:count]
+        return transposed(lanes, rows)[:count]
 
     def _first_of_square(self, copy: _Key, here: _Here) -> tuple[_Key, int]:
         """The first copy of the square that a copy is in, and how many there are."""
@@ -359,10 +359,10 @@ class _Writer:
                 else:
                     self._accumulate(k, copy, here)
             for k, write in writes:
-                if not self._is_turned(write):
+                if not self._is_transposed(write):
                     self._write(k, write, copy, here)
         for k, write in writes:
-            if self._is_turned(write):
+            if self._is_transposed(write):
                 self._write_squares(k, write, here)
         self._add_terms(terms, here)
 
@@ -397,7 +397,7 @@ class _Writer:
         for copy in self._copies(here, frozenset(axis for axis in here.copies if axis != self.tiling.across)):
             first, count = self._first_of_square(copy, here)
             columns = [self._value(write.value, form, self._of_square(copy, place), here) for place in range(count)]
-            rows = turned(lanes, columns + [lanes.constant(0)] * (self.lanes - count))
+            rows = transposed(lanes, columns + [lanes.constant(0)] * (self.lanes - count))
             pointer, offset = here.pointers[f"write {k}"], self._offset(write, first)
             for row in range(self._active(copy, here)):
                 lanes.store(rows[row], pointer, offset + row * stride, active=count)
@@ -415,7 +415,7 @@ class _Writer:
         return self._of(copy, self._kept_axes(reduction))
 
     def _term(self, k: int, copy: _Key, here: _Here) -> str:
-        """What a copy adds to a reduction; lanes that do not take part add nothing."""
+        """The contribution of a copy to a reduction; lanes that do not take part add nothing."""
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
         form = _Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space))
         term = self._lanes(form).convert(self._value(reduction.value, form, copy, here), combiner.lanes)

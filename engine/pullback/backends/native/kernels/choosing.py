@@ -1,8 +1,8 @@
-"""How a product is cut into tiles, chosen by counting cycles.
+"""The choice of tiles of a product, by counting cycles.
 
 A tile of r rows and c columns is r * c sums in registers; each step of the contracted axis loads r + c entries and does r * c
 multiplications and additions. Lanes are columns, steps of the contracted axis, or places of the batch; and every product
-can be turned, C' = B' A', so that lanes are rows. The counts are those of a core that does two operations on vectors of 256
+can be transposed, C' = B' A', so that lanes are rows. The counts are those of a core that does two operations on vectors of 256
 bits and two loads at a time, with 8-way caches of 32 KiB and 1 MiB; only their ratios matter, and for the shapes of
 `benchmarks/native_products.py` the choices were compared with the others.
 """
@@ -48,9 +48,9 @@ _STREAMED_BYTES, _STREAMED_STEPS = 256 * 1024, 8
 class Choice:
     """A way to cut a product."""
 
-    turned: bool
+    transposed: bool
     along: Literal["columns", "inner", "batch"]
-    """What lanes stand for."""
+    """The axis that lanes stand for."""
     width: int
     rows: int
     columns: int
@@ -60,9 +60,9 @@ class Choice:
     """How many rows are."""
     chains: int = 1
     packs: bool = False
-    """Whether the columns of a tile are copied first to where they lie next to each other."""
+    """True if the columns of a tile are copied first to where they lie next to each other."""
     packs_rows: bool = False
-    """Whether the rows are, as many as are done at a time."""
+    """True if the rows are, as many as are done at a time."""
     axis: int = -1
     """The axis of the batch that lanes stand for."""
 
@@ -98,7 +98,7 @@ def choose(product: Product, vector_bits: int) -> Choice:
 
 
 def cycles_of_product(product: Product, vector_bits: int) -> float:
-    """What the cheapest way costs."""
+    """The cost of the cheapest way."""
     return _cheapest(product, vector_bits)[0]
 
 
@@ -110,8 +110,8 @@ def lanes_apart(product: Product, vector_bits: int) -> tuple[Literal["m", "n"], 
     us so, instead of 17.9.
     """
     cycles, choice = _cheapest(product, vector_bits)
-    axis: Literal["m", "n"] = "m" if choice.turned else "n"
-    size = product.m if choice.turned else product.n
+    axis: Literal["m", "n"] = "m" if choice.transposed else "n"
+    size = product.m if choice.transposed else product.n
     whole = size // choice.width * choice.width
     if choice.along != "columns" or not 0 < whole < size:
         return None
@@ -128,9 +128,9 @@ def parts(product: Product, axis: Literal["m", "n"], first: int) -> tuple[Produc
 
 @lru_cache(maxsize=1024)
 def _cheapest(product: Product, vector_bits: int) -> tuple[float, Choice]:
-    turned = product.turned()
+    transposed = product.transposed()
     ways = [
-        (_cost(candidate, turned if candidate.turned else product), number, candidate)
+        (_cost(candidate, transposed if candidate.transposed else product), number, candidate)
         for number, candidate in enumerate(_candidates(product, vector_bits))
     ]
     cycles, _, choice = min(ways)
@@ -140,18 +140,18 @@ def _cheapest(product: Product, vector_bits: int) -> tuple[float, Choice]:
 # --- candidates -----------------------------------------------------------------------------------------------------------
 def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
     full = full_width(vector_bits, product.dtype)
-    for turned in (False, True):
-        seen = product.turned() if turned else product
+    for transposed in (False, True):
+        seen = product.transposed() if transposed else product
         width = _width(seen.n, full)
         for rows, columns in _tiles(seen.m, -(-seen.n // width), vector_bits):
-            plain = Choice(turned, "columns", width, rows, columns, _depth(seen), seen.m, _chains(rows, columns))
+            plain = Choice(transposed, "columns", width, rows, columns, _depth(seen), seen.m, _chains(rows, columns))
             yield plain
             yield from _packing(plain, seen)
         width = _width(seen.k, full)
         # Steps that do not count must be 0 in both factors; one that is repeated would be in every lane.
         repeated = 0 in (seen.a_strides[1], seen.b_strides[0])
         for rows, columns in () if repeated else _tiles(seen.m, seen.n, vector_bits):
-            plain = Choice(turned, "inner", width, rows, columns, max(1, seen.k), seen.m, _chains(rows, columns))
+            plain = Choice(transposed, "inner", width, rows, columns, max(1, seen.k), seen.m, _chains(rows, columns))
             yield plain
             if seen.b_strides[0] != 1 and columns * seen.k * seen.dtype.itemsize <= _PANEL_BYTES and _is_plain(seen):
                 yield replace(plain, packs=True)
@@ -159,7 +159,7 @@ def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
             width = _width(size, full)
             for rows, columns in _tiles(seen.m, seen.n, vector_bits):
                 chains = _chains(rows, columns)
-                yield Choice(turned, "batch", width, rows, columns, max(1, seen.k), seen.m, chains, axis=axis)
+                yield Choice(transposed, "batch", width, rows, columns, max(1, seen.k), seen.m, chains, axis=axis)
 
 
 def _depth(product: Product) -> int:
@@ -169,7 +169,7 @@ def _depth(product: Product) -> int:
 
 
 def _is_plain(product: Product) -> bool:
-    """Whether nothing is converted, and nothing repeated instead of being there."""
+    """True if nothing is converted, and nothing repeated instead of being there."""
     return product.a_dtype == product.b_dtype == product.dtype and 0 not in product.b_strides
 
 
@@ -307,21 +307,21 @@ def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) ->
     entries = [(product.c_strides[0], rows)]
     if choice.along == "batch":
         entries = [(product.c_strides[1], len(columns)), *entries]
-    turned = next((count for along, count in entries if turns(stride, along, count, choice.width)), 0)
+    transposed = next((count for along, count in entries if turns(stride, along, count, choice.width)), 0)
     cycles = 0.0
     for width in columns:
         if stride == 1 or width == 1:
             cycles += rows * _STORED
-        elif turned and width > 1:
-            side = min(width, 1 << (turned - 1).bit_length())
-            cycles += rows * width / turned * (side.bit_length() + 1)
+        elif transposed and width > 1:
+            side = min(width, 1 << (transposed - 1).bit_length())
+            cycles += rows * width / transposed * (side.bit_length() + 1)
         else:
             cycles += rows * 3.0 * width
     return cycles
 
 
 def turns(lane_stride: int, stride: int, entries: int, width: int) -> bool:
-    """Whether lanes and entries change places before they are stored."""
+    """True if lanes and entries change places before they are stored."""
     return lane_stride != 1 and stride == 1 and entries > 1 and width > 1
 
 

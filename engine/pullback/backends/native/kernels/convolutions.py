@@ -18,8 +18,8 @@ from pullback.backends.native.kernels.convolution.plans import Plan, make_plan, 
 from pullback.backends.native.kernels.convolution.rows import clear_all
 from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
-from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
-from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.correlating import write_winograd
+from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan, make_winograd_plan
 from pullback.backends.native.kernels.convolution.winograd.weights import write_weights
 from pullback.backends.native.kernels.tiles import add_pairwise
 from pullback.backends.native.threads.rooms import Rooms, share_with_rooms
@@ -35,7 +35,7 @@ _MOST_PARTS, _PART_NS = 8, 1_000_000.0
 
 _LINE = 64
 
-#: What quads must gain: they take more memory, and some of them are computed again.
+#: What tiles must gain: they take more memory, and some of them are computed again.
 _WORTH = 0.92
 
 
@@ -61,7 +61,7 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
 
 
 def _parts(node: Node) -> int:
-    """How many there are: a divisor of the number of examples."""
+    """Their number: a divisor of the number of examples."""
     examples = node.inputs[1].type.shape[0]
     flops = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
     most = min(_MOST_PARTS, round(estimated_ns(flops=flops) / _PART_NS))
@@ -93,10 +93,10 @@ def _scratch(node: Node, vector_bits: int) -> int:
     correlation = _part_in_order(node)
     if correlation.is_empty:
         return 0
-    quads = quads_that_pay(correlation, vector_bits)
-    if quads is None:
+    tiles = winograd_that_pays(correlation, vector_bits)
+    if tiles is None:
         return _parts(node) * _in_lines(scratch_bytes(correlation, vector_bits))
-    return _in_lines(quads.weight_bytes) + _parts(node) * _in_lines(quads.bytes)
+    return _in_lines(tiles.weight_bytes) + _parts(node) * _in_lines(tiles.bytes)
 
 
 def _in_lines(nbytes: int) -> int:
@@ -105,12 +105,12 @@ def _in_lines(nbytes: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def quads_that_pay(correlation: Correlation, vector_bits: int) -> QuadPlan | None:
-    """The plan by quads where it is expected to be faster than the direct one; of operands in C order, whatever their layouts."""
-    quads = make_quad_plan(correlation, vector_bits)
-    if quads is None:
+def winograd_that_pays(correlation: Correlation, vector_bits: int) -> WinogradPlan | None:
+    """The plan by Winograd tiles where it is expected to be faster than the direct one; of operands in C order, whatever their layouts."""
+    tiles = make_winograd_plan(correlation, vector_bits)
+    if tiles is None:
         return None
-    return quads if quads.cycles < _WORTH * direct_plan(correlation, vector_bits).cycles else None
+    return tiles if tiles.cycles < _WORTH * direct_plan(correlation, vector_bits).cycles else None
 
 
 def direct_plan(correlation: Correlation, vector_bits: int) -> Plan:
@@ -134,15 +134,15 @@ def emit_correlation(
         _emit_zeros(emission, result)
         return
     in_order = _part_in_order(node)
-    quads = quads_that_pay(in_order, emission.vector_bits)
-    if quads is None:
+    tiles = winograd_that_pays(in_order, emission.vector_bits)
+    if tiles is None:
         weights, rooms = w.pointer, scratch
         nbytes = _in_lines(scratch_bytes(in_order, emission.vector_bits))
     else:
-        quads = replace(quads, correlation=correlation)
-        weights, rooms = scratch, emission.function.element(scratch, _in_lines(quads.weight_bytes), "i8")
-        nbytes = _in_lines(quads.bytes)
-        _emit_weights(emission, quads, w.pointer, weights)
+        tiles = replace(tiles, correlation=correlation)
+        weights, rooms = scratch, emission.function.element(scratch, _in_lines(tiles.weight_bytes), "i8")
+        nbytes = _in_lines(tiles.bytes)
+        _emit_weights(emission, tiles, w.pointer, weights)
 
     def build(function: Function, pointers: Sequence[str], number: Index, room: str) -> None:
         own = (
@@ -151,21 +151,21 @@ def emit_correlation(
             _moved(function, result, own_result, pointers[2], number),
             room,
         )
-        if quads is None:
+        if tiles is None:
             write_correlation(function, make_plan(correlation, emission.vector_bits, nbytes), *own)
         else:
-            write_quads(function, quads, *own)
+            write_winograd(function, tiles, *own)
 
     pointers = [weights, data.pointer, result.pointer]
-    key = (correlation, quads is not None)
+    key = (correlation, tiles is not None)
     share_with_rooms(emission, key, node.primitive.name, pointers, parts, Rooms(rooms, nbytes), build)
 
 
-def _emit_weights(emission: Emission, quads: QuadPlan, weights: str, memory: str) -> None:
+def _emit_weights(emission: Emission, tiles: WinogradPlan, weights: str, memory: str) -> None:
     def build(function: Function, pointers: Sequence[str]) -> None:
-        write_weights(function, quads, *pointers)
+        write_weights(function, tiles, *pointers)
 
-    emission.kernel(("weights of quads", quads), "weights", [weights, memory], build)
+    emission.kernel(("weights of tiles", tiles), "weights", [weights, memory], build)
 
 
 def _emit_zeros(emission: Emission, result: Stored) -> None:
@@ -181,7 +181,7 @@ def _sums_of(node: Node, y: Stored, x: Stored, w: Stored) -> WeightSums:
 
 
 def _has_terms(node: Node) -> bool:
-    """Whether anything is summed: there are results of the convolution, and weights."""
+    """True if anything is summed: there are results of the convolution, and weights."""
     return all(atom.type.size for atom in (*node.inputs, *node.outputs))
 
 

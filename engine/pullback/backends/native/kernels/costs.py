@@ -1,4 +1,4 @@
-"""What a nest costs: rough figures that decide how far its body is repeated instead of looped over."""
+"""The cost of a nest: rough figures that decide how far its body is repeated instead of looped over."""
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels.nest import Nest
@@ -19,7 +19,7 @@ _LONG = 32
 
 
 def is_long(nest: Nest) -> bool:
-    """Whether one vector of all values is more than a core looks ahead."""
+    """True if one vector of all values is more than a core looks ahead."""
     return cost_of_a_turn(nest) > _LONG
 
 
@@ -28,5 +28,5 @@ _CHAIN = 20
 
 
 def has_chains(nest: Nest) -> bool:
-    """Whether a step is many operations that wait for each other."""
+    """True if a step is many operations that wait for each other."""
     return any(scalars.cost(step.primitive, step.dtype) > _CHAIN for step in nest.steps)

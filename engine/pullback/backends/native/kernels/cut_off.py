@@ -39,7 +39,7 @@ _CHOICE = "side of products"
 
 
 def is_beyond(product: Product, vector_bits: int) -> bool:
-    """Whether a product is for BLAS."""
+    """True if a product is for BLAS."""
     if min(product.m, product.n) <= _FEW or product.multiplications <= _least(vector_bits, product.dtype) ** 3:
         return False
     if not blas.can_describe(product):
@@ -63,7 +63,7 @@ def side(vector_bits: int, dtype: np.dtype[Any]) -> int:
 
 
 def _find(argument: str) -> str:
-    """What is chosen for a width of vectors and a dtype."""
+    """The choice for a width of vectors and a dtype."""
     bits, name = argument.split()
     vector_bits, dtype, folder = int(bits), np.dtype(name), cache_folder()
     if folder is None or host_target().vector_bits != vector_bits:
@@ -87,7 +87,7 @@ def _found(path: Path, cpu: str, vector_bits: int, dtype: np.dtype[Any]) -> int:
 
 
 def _read(path: Path) -> dict[str, int]:
-    """What is kept; what cannot be believed is as good as absent."""
+    """The entries that are kept; one that cannot be believed is as good as absent."""
     with suppress(OSError, ValueError):
         kept = json.loads(path.read_text())
         if isinstance(kept, dict):

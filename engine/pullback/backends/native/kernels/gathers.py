@@ -21,16 +21,16 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
+from pullback.core.types import Shape
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
-from pullback.ir.types import Shape
 from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
 from pullback.rules.softmax import class_numbers
 from pullback.rules.storing import add_at, set_at
 
 
 class _Move(Enum):
-    """What happens between an array and what is gathered of it."""
+    """The operation between an array and the elements gathered from it."""
 
     READ = "read"
     STORE = "store"
@@ -73,7 +73,7 @@ class Picked:
 
 
 def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Stored]) -> Picked:
-    """What a key of arrays, numbers, slices and new axes selects, the arrays given apart."""
+    """The selection by a key of arrays, numbers, slices and new axes, the arrays given apart."""
     advanced = [place for place, part in enumerate(key) if isinstance(part, str | int)]
     together = np.broadcast_shapes(*(array.shape for array in positions))
     adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
@@ -109,7 +109,7 @@ def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Stored])
 
 
 def picked_along(shape: Shape, axis: int, positions: Stored) -> Picked:
-    """What positions along one axis select, in step along the others."""
+    """The selection by positions along one axis, in step along the others."""
     places = tuple((other, other, 0, 1) for other in range(len(shape)) if other != axis)
     return Picked(positions.shape, places, (), (Pick(0, shape[axis], axis, positions.strides),))
 

@@ -26,7 +26,7 @@ from pullback.ir.graph import Graph, Node
 
 
 def why_not_scanned(node: Node) -> str | None:
-    """What of the body cannot be native, if anything."""
+    """The part of the body that cannot be native, if any."""
     layout = Layout(dict(node.params))
     starts = {layout.body.inputs[number]: node.inputs[number] for number in layout.carry_inputs}
     reason = why_not_steps(layout.body, starts)

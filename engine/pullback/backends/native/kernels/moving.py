@@ -13,9 +13,9 @@ from pullback.backends.native.kernels.nest import Constant, Nest, Read, Step, Wr
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.views import part
 from pullback.backends.native.writing.lanes import memory_type
+from pullback.core.types import Shape
 from pullback.ir.graph import Node
 from pullback.ir.strides import places
-from pullback.ir.types import Shape
 from pullback.rules.activations import identity
 from pullback.rules.elementwise import add
 from pullback.rules.indexing import scatter
@@ -59,7 +59,7 @@ def emit_joined(
 
 
 def part_of(emission: Emission, stored: Stored, key: Any) -> Stored:
-    """What a basic key selects of an array in C order."""
+    """The selection of a basic key from an array in C order."""
     offset, shape, strides = part(stored.shape, key)
     pointer = emission.function.element(stored.pointer, offset, memory_type(stored.dtype))
     return Stored(pointer, shape, strides, stored.dtype)

@@ -31,7 +31,7 @@ _LEAST_TILES = 4
 
 
 def _is_far(product: Product) -> bool:
-    """Whether columns come from beyond the second cache, in lines of many numbers."""
+    """True if columns come from beyond the second cache, in lines of many numbers."""
     return product.b_strides[1] == 1 and product.k * product.n * product.b_dtype.itemsize > _FAR_BYTES
 
 
@@ -85,10 +85,10 @@ class _Writer:
     def __init__(self, function: Function, product: Product, pointers: Sequence[str], choice: Choice) -> None:
         self.function = function
         self.choice = choice
-        self.turned = self.choice.turned
-        self.product = product.turned() if self.turned else product
+        self.transposed = self.choice.transposed
+        self.product = product.transposed() if self.transposed else product
         a, b, self.c = pointers
-        self.a, self.b = (b, a) if self.turned else (a, b)
+        self.a, self.b = (b, a) if self.transposed else (a, b)
         self.lanes = Lanes(function, product.dtype, self.choice.width)
         self.unit = self.choice.width if self.choice.along == "columns" else 1
         copied = [(self.choice.packs, self.choice.panel_size), (self.choice.packs_rows, self.choice.strip_size)]
@@ -293,7 +293,7 @@ class _Writer:
         return Factor(pointer, across, inner, product.b_batch[choice.axis], product.b_dtype)
 
     def _store(self, part: _Part, columns: Sequence[Column], sums: Sums, row: Index, column: Index) -> None:
-        """What becomes of the sums of a tile."""
+        """The destination of the sums of a tile."""
         product, function = self.product, self.function
         along_batch = product.c_batch[self.choice.axis] if self.choice.along == "batch" else 0
         strides: dict[Along, int] = {

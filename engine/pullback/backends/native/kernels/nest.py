@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from pullback.core.primitive import Primitive
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 

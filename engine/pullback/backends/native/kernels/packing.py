@@ -66,8 +66,8 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
         ]
         place = function.element(target, function.offset((step, panel.width), (column, 1)), side.element)
         counted = _counted(panel, panel.columns - columns if columns < lanes else 0, columns, lanes)
-        for number, turned in enumerate(transposed(side, rows)[:steps]):
-            side.store(turned, place, number * panel.width, active=counted)
+        for number, values in enumerate(transposed(side, rows)[:steps]):
+            side.store(values, place, number * panel.width, active=counted)
 
     def strip(column: Index, columns: int) -> None:
         whole = panel.steps // lanes * lanes

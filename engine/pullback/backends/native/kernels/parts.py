@@ -31,8 +31,8 @@ _BLAS_LENGTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """How many parts there are, along which axis of the result, and how long they are."""
+class Partition:
+    """The number of parts, along which axis of the result, and how long they are."""
 
     axis: int
     """Of the batch, then rows and columns."""
@@ -41,15 +41,15 @@ class Parting:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing to share."""
+        """True if there is nothing to share."""
         return self.count == 1
 
 
-def parting_of_tiles(product: Product, choice: Choice, vector_bits: int) -> Parting:
+def partition_of_tiles(product: Product, choice: Choice, vector_bits: int) -> Partition:
     """Parts of a product by tiles of our own: whole panels of columns, or strips of rows where rows are copied."""
     rank = len(product.batch)
-    seen = product.turned() if choice.turned else product
-    rows, columns = (rank + 1, rank) if choice.turned else (rank, rank + 1)
+    seen = product.transposed() if choice.transposed else product
+    rows, columns = (rank + 1, rank) if choice.transposed else (rank, rank + 1)
     panel = choice.columns * (choice.width if choice.along == "columns" else 1)
     if rank and choice.along != "batch" and product.batch[0] >= 16:
         axis, size, unit = 0, product.batch[0], 1
@@ -74,7 +74,7 @@ def _strips(size: int, choice: Choice) -> int:
     return min(choice.height, -(-size // 4 // choice.rows) * choice.rows)
 
 
-def parting_of_blas(product: Product, vector_bits: int) -> Parting:
+def partition_of_blas(product: Product, vector_bits: int) -> Partition:
     """Parts of a product by BLAS: along the longer side of the result."""
     rank = len(product.batch)
     axis, size = max(((rank, product.m), (rank + 1, product.n)), key=lambda side: side[1])
@@ -82,7 +82,7 @@ def parting_of_blas(product: Product, vector_bits: int) -> Parting:
 
 
 def nanoseconds_of(product: Product, vector_bits: int) -> float:
-    """How long a product takes on one thread, roughly."""
+    """The approximate time of a product on one thread."""
     lanes = vector_bits / (8 * product.dtype.itemsize)
     places = 1
     for size in product.batch:
@@ -90,32 +90,32 @@ def nanoseconds_of(product: Product, vector_bits: int) -> float:
     return places * product.multiplications / (lanes * _VECTORS_PER_NS)
 
 
-def _cut(axis: int, size: int, unit: int, count: int) -> Parting:
+def _cut(axis: int, size: int, unit: int, count: int) -> Partition:
     """So many parts or fewer, of whole units."""
     length = -(-size // max(1, count) // unit) * unit
-    return Parting(axis, length, -(-size // length)) if count > 1 else Parting(axis, size, 1)
+    return Partition(axis, length, -(-size // length)) if count > 1 else Partition(axis, size, 1)
 
 
 def write_part(
     function: Function,
     product: Product,
     pointers: Sequence[str],
-    parting: Parting,
+    partition: Partition,
     number: Index,
     write: Write,
 ) -> None:
     """One part, whose number is not known now; the last may be shorter, and is a text of its own then."""
-    size = (*product.batch, product.m, product.n)[parting.axis]
-    first = function.mul(number, parting.length)
-    rest = size - (parting.count - 1) * parting.length
-    moved = _moved(function, product, pointers, parting.axis, first)
-    if rest == parting.length:
-        write(function, _with_size(product, parting.axis, rest), moved)
+    size = (*product.batch, product.m, product.n)[partition.axis]
+    first = function.mul(number, partition.length)
+    rest = size - (partition.count - 1) * partition.length
+    moved = _moved(function, product, pointers, partition.axis, first)
+    if rest == partition.length:
+        write(function, _with_size(product, partition.axis, rest), moved)
         return
-    last = parting.count - 1
-    for relation, length in (("ne", parting.length), ("eq", rest)):
+    last = partition.count - 1
+    for relation, length in (("ne", partition.length), ("eq", rest)):
         with function.when(function.value(f"icmp {relation} i64 {number}, {last}")):
-            write(function, _with_size(product, parting.axis, length), moved)
+            write(function, _with_size(product, partition.axis, length), moved)
 
 
 def _with_size(product: Product, axis: int, size: int) -> Product:

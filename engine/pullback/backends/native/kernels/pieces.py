@@ -1,7 +1,7 @@
 """Pieces: the sums of a tile in the form in which they are stored.
 
 Lanes that lie apart in the result would be stored one by one. Where rows or columns of the tile lie next to each other
-instead, the sums are turned in registers first, so that these become the lanes.
+instead, the sums are transposed in registers first, so that these become the lanes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class Piece:
     place: int
     """Of the axis of the batch that lanes stood for."""
     along: Along
-    """What its lanes are now."""
+    """The axis of its lanes."""
     lanes: Lanes
     value: str
     active: int | None = None
@@ -34,7 +34,7 @@ class Piece:
 
 
 def pieces_of(choice: Choice, product: Product, columns: Sequence[Column], sums: Sums) -> Iterator[Piece]:
-    """All sums of a tile of a product, which is turned already if the choice says so."""
+    """All sums of a tile of a product, which is transposed already if the choice says so."""
     if choice.along == "inner":
         for row, values in enumerate(sums):
             for column, (value, form) in enumerate(zip(values, columns, strict=True)):
@@ -49,8 +49,8 @@ def _pieces_of_columns(choice: Choice, product: Product, columns: Sequence[Colum
     for number, form in enumerate(columns):
         first = number * choice.width
         if turns(product.c_strides[1], product.c_strides[0], len(sums), form.lanes.width):
-            for row, lane, turned in _turned(form, [values[number] for values in sums]):
-                yield Piece(row, first + lane, 0, "rows", *turned)
+            for row, lane, transposed in _transposed(form, [values[number] for values in sums]):
+                yield Piece(row, first + lane, 0, "rows", *transposed)
         else:
             for row, values in enumerate(sums):
                 yield Piece(row, first, 0, "columns", form.lanes, values[number], form.active)
@@ -60,19 +60,19 @@ def _pieces_of_places(choice: Choice, product: Product, columns: Sequence[Column
     (form, *_), stride = columns, product.c_batch[choice.axis]
     if turns(stride, product.c_strides[1], len(columns), form.lanes.width):
         for row, values in enumerate(sums):
-            for column, lane, turned in _turned(form, values):
-                yield Piece(row, column, lane, "columns", *turned)
+            for column, lane, transposed in _transposed(form, values):
+                yield Piece(row, column, lane, "columns", *transposed)
     elif turns(stride, product.c_strides[0], len(sums), form.lanes.width):
         for column in range(len(columns)):
-            for row, lane, turned in _turned(form, [values[column] for values in sums]):
-                yield Piece(row, column, lane, "rows", *turned)
+            for row, lane, transposed in _transposed(form, [values[column] for values in sums]):
+                yield Piece(row, column, lane, "rows", *transposed)
     else:
         for row, values in enumerate(sums):
             for column, value in enumerate(values):
                 yield Piece(row, column, 0, "places", form.lanes, value, form.active)
 
 
-def _turned(form: Column, values: Sequence[str]) -> Iterator[tuple[int, int, tuple[Lanes, str, int | None]]]:
+def _transposed(form: Column, values: Sequence[str]) -> Iterator[tuple[int, int, tuple[Lanes, str, int | None]]]:
     """Lanes of several values as values of their own: number of the first value in it, number of the lane, and its form."""
     lanes, count = form.lanes, form.active or form.lanes.width
     for first in range(0, len(values), lanes.width):

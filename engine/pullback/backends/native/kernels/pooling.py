@@ -20,8 +20,8 @@ from pullback.backends.native.kernels.pooling_pairs import divided_by_ties, is_i
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.core.types import Shape
 from pullback.ir.graph import Node
-from pullback.ir.types import Shape
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
 from pullback.rules.sliding import Sliding
 
@@ -140,7 +140,7 @@ class _Writer:
                 self._pool(operands, target)
 
     def _around(self) -> list[float]:
-        """What is around each copy."""
+        """The padding around each copy."""
         around = {max_pool: [-inf], max_select: [0.0, -inf], max_spread: [0.0, -inf, 0.0, 0.0], mean_spread: [0.0, 0.0]}
         return around.get(self.pooling.primitive, [0.0])
 
@@ -264,7 +264,7 @@ class _Place:
     active: int | None
 
     def read(self, operand: int) -> str:
-        """What an operand that has a number for each window has for these."""
+        """The numbers of an operand, one for each window, for these windows."""
         spatial = self.layouts[operand].spatial
         index = self.lanes.function.offset(*zip(self.indices, spatial, strict=True))
         return self.lanes.load(self.operands[operand], index, stride=spatial[-1], active=self.active)
@@ -278,6 +278,6 @@ def _of_largest(lanes: Lanes, copies: Sequence[str], tap: Index, y: str, value: 
 
 
 def _covers(axis: Axis) -> bool:
-    """Whether everything along an axis is in the copy."""
+    """True if everything along an axis is in the copy."""
     steps = range(axis.low, axis.low + axis.count + axis.reach)
     return {axis.step * step + phase for step in steps for phase in axis.phases} >= set(range(axis.size))

@@ -27,7 +27,7 @@ _PAIR = 2
 
 
 def is_in_pairs(pooling: Pooling) -> bool:
-    """Whether it is computed here: nothing is around the data, and rows of it have no gaps."""
+    """True if it is computed here: nothing is around the data, and rows of it have no gaps."""
     sliding = pooling.sliding
     if pooling.primitive is max_select or sliding.kernel != sliding.stride or sliding.kernel[-1] != _PAIR:
         return False
@@ -82,7 +82,7 @@ class _Writer:
         return self.function.element(pointer, offset, memory_type(self.lanes.dtype))
 
     def _of_windows(self, operand: int, windows: Sequence[Index], active: int | None) -> str:
-        """What an operand that has a number for each window has for these."""
+        """The numbers of an operand, one for each window, for these windows."""
         layout = self.pooling.operands[operand]
         start = self._start(self.operands[operand], layout, windows)
         return self.lanes.load(start, stride=layout.spatial[-1], active=active)

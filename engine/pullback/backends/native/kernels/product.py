@@ -1,4 +1,4 @@
-"""What a matrix product is: its sizes, and how its matrices lie in memory."""
+"""A matrix product: its sizes, and how its matrices lie in memory."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.emission import Stored
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: Strides of a matrix in elements: between rows, and between columns.
 Strides = tuple[int, int]
@@ -38,15 +38,15 @@ class Product:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
+        """True if there is nothing to write."""
         return 0 in (self.m, self.n, *self.batch)
 
     @property
     def multiplications(self) -> int:
-        """How many there are at each place of the batch."""
+        """Their number at each place of the batch."""
         return self.m * self.n * self.k
 
-    def turned(self) -> "Product":
+    def transposed(self) -> "Product":
         """The same numbers as C' = B' A'."""
         return replace(
             self,
@@ -127,9 +127,9 @@ def _into_rows(product: Product) -> Product:
 
 
 def _into_columns(product: Product) -> Product:
-    return _into_rows(product.turned()).turned()
+    return _into_rows(product.transposed()).transposed()
 
 
 def places(product: Product) -> int:
-    """How many matrices there are in the batch."""
+    """The number of matrices in the batch."""
     return math.prod(product.batch)

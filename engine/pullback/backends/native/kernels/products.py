@@ -5,7 +5,7 @@ their own.
 
     Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
-                              and what is copied, turned or done on the way                 packing.py, pieces.py
+                              and what is copied, transposed or done on the way                 packing.py, pieces.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
             -> parts          several threads, each with a part of the result               parts.py
 
@@ -20,7 +20,7 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
 from pullback.backends.native.kernels.choosing import choose, lanes_apart
 from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
-from pullback.backends.native.kernels.parts import Parting, Write, parting_of_blas, parting_of_tiles, write_part
+from pullback.backends.native.kernels.parts import Partition, Write, partition_of_blas, partition_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.threads.sharing import share
 from pullback.backends.native.writing.function import Function, Index
@@ -33,17 +33,17 @@ def emit_product(emission: Emission, product: Product, pointers: Sequence[str]) 
     if product.is_empty:
         return
     product = product.simplified()
-    parting, write = _way(product, emission.vector_bits)
+    partition, write = _way(product, emission.vector_bits)
 
     def build(function: Function, arguments: Sequence[str], block: Index) -> None:
-        if parting.is_whole:
+        if partition.is_whole:
             write(function, product, arguments)
         else:
-            write_part(function, product, arguments, parting, block, write)
+            write_part(function, product, arguments, partition, block, write)
 
     key = ("product", repr(product))
     name = f"product_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}"
-    share(emission, key, name, pointers, parting.count, build)
+    share(emission, key, name, pointers, partition.count, build)
 
 
 def write_product(function: Function, product: Product, pointers: Sequence[str]) -> None:
@@ -55,13 +55,13 @@ def write_product(function: Function, product: Product, pointers: Sequence[str])
     write(function, product, pointers)
 
 
-def _way(product: Product, vector_bits: int) -> tuple[Parting, Write]:
-    """How a product is cut, and what writes its parts."""
+def _way(product: Product, vector_bits: int) -> tuple[Partition, Write]:
+    """The partition of a product, and the writers of its parts."""
     if cut_off.is_beyond(product, vector_bits):
-        return parting_of_blas(product, vector_bits), _by_blas
+        return partition_of_blas(product, vector_bits), _by_blas
     choice = choose(product, vector_bits)
-    parting = parting_of_tiles(product, choice, vector_bits)
-    cut = lanes_apart(product, vector_bits) if parting.is_whole else None
+    partition = partition_of_tiles(product, choice, vector_bits)
+    cut = lanes_apart(product, vector_bits) if partition.is_whole else None
 
     def by_tiles(function: Function, part: Product, pointers: Sequence[str]) -> None:
         if cut is None:
@@ -69,7 +69,7 @@ def _way(product: Product, vector_bits: int) -> tuple[Parting, Write]:
         else:
             write_in_two(function, part, pointers, *cut)
 
-    return parting, by_tiles
+    return partition, by_tiles
 
 
 def _by_blas(function: Function, product: Product, pointers: Sequence[str]) -> None:

@@ -22,8 +22,8 @@ from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node
-from pullback.ir.types import ArrayType
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import scatter
 from pullback.rules.joining import concatenate
@@ -48,7 +48,7 @@ class _Nothing(str):
 
 # --- which graphs -----------------------------------------------------------------------------------------------------------
 def fits(graph: Graph) -> bool:
-    """Whether a graph that can be native can be in registers."""
+    """True if a graph that can be native can be in registers."""
     values = {atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)} | {*graph.inputs, *graph.outputs}
     return (
         all(map(_is_known, graph.nodes))
@@ -58,7 +58,7 @@ def fits(graph: Graph) -> bool:
 
 
 def pays(graph: Graph, vector_bits: int) -> bool:
-    """Whether a graph that can be native is better off in registers than as nests."""
+    """True if a graph that can be native is better off in registers than as nests."""
     if not fits(graph):
         return False
     alone = sum(map(_instructions, graph.nodes))
@@ -151,7 +151,7 @@ class Registers:
         return slots
 
     def held(self, slots: Cells, dtype: np.dtype[Any]) -> Cells:
-        """What variables hold now."""
+        """The current values of variables."""
         type_ = Lanes(self.function, dtype, 1).type
         cells: Cells = np.empty(slots.shape, object)
         for place in np.ndindex(slots.shape):

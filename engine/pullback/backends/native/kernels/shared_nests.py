@@ -116,7 +116,7 @@ def estimated_ns(nest: Nest, vector_bits: int) -> float:
 
 
 def _partials_bytes(nest: Nest, axis: int) -> int:
-    """What one block finds of reductions along the axis."""
+    """The partial reductions of one block along the axis."""
     return sum(
         math.prod(kept_sizes(nest, reduction)) * reduction.dtype.itemsize
         for reduction in nest.reductions

@@ -149,7 +149,7 @@ class _Sorting:
         return order
 
     def _goes(self, relation: str, pointer: str, at: Index, stride: int) -> str:
-        """Whether every element of a line stands in a relation to the next."""
+        """True if every element of a line stands in a relation to the next."""
         function, last = self.function, self.runs.count - 1
         reached = function.slot("i64", 0)
 

@@ -1,4 +1,4 @@
-"""What loops and branches are made of: graphs as functions of their own, and what goes from step to step.
+"""Steps of loops and branches: graphs as functions of their own, and what goes from step to step.
 
 A step is a function of pointers to what its graph is given, to where its results go, and to its part of the arena, which every
 step uses again. What it is given lies as it lies: a transposed matrix is none the worse for it.
@@ -12,8 +12,8 @@ from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var
-from pullback.ir.types import ArrayType
 from pullback.planning.arena import ALIGNMENT
 from pullback.rules import elementwise
 
@@ -87,7 +87,7 @@ class _Turning:
 
 
 class Carries:
-    """What goes from step to step: two buffers each, which change places; the first step reads the operand itself."""
+    """The carries of a loop: two buffers each, which change places; the first step reads the operand itself."""
 
     def __init__(self, emission: Emission, starts: Sequence[Stored], types: Sequence[ArrayType], scratch: str) -> None:
         self._emission = emission

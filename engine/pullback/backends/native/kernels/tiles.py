@@ -29,7 +29,7 @@ class Factor:
     lane: int
     dtype: np.dtype[Any]
     is_padded: bool = False
-    """Whether lanes that do not count may be read."""
+    """True if lanes that do not count may be read."""
 
     @property
     def memory_type(self) -> str:

@@ -99,7 +99,7 @@ class Tiling:
     lanes: int
     keeping: tuple[Keeping, ...]
     across: int | None = None
-    """The axis that some operands are contiguous along which are not along the vectors: these are turned by squares."""
+    """The axis that some operands are contiguous along which are not along the vectors: these are transposed by squares."""
 
     def walk_depth(self, axis: int) -> int:
         """How many loops are open once an axis is bound."""
@@ -177,9 +177,9 @@ def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
     along = len(nest.space) - 1
     square = [Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
     operands: list[Read | Write] = [*nest.reads, *nest.writes]
-    turned = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
-    # Along axes that nothing varies along that is turned, a square serves again and again; sums would come by their results.
-    again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in turned)]
+    transposed = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
+    # Along axes that nothing varies along that is transposed, a square serves again and again; sums would come by their results.
+    again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in transposed)]
     again = [] if nest.reductions else again
     outside = [Walk(axis, 1, 1) for axis in range(along) if axis != across and axis not in again]
     return [*outside, *square, *(Walk(axis, 1, 1) for axis in again)]
@@ -192,7 +192,7 @@ def _lanes(nest: Nest, vector_bits: int) -> int:
 
 
 def _takes_pairs(nest: Nest, lanes: int, vector_bits: int) -> bool:
-    """Whether a vector is two registers: for elementary functions, along lines that leave few lanes of such vectors idle."""
+    """True if a vector is two registers: for elementary functions, along lines that leave few lanes of such vectors idle."""
     registers = math.ceil(nest.space[-1] / lanes)
     if vector_bits > _PAIRED_BITS or not has_chains(nest) or math.prod(nest.space[:-1]) * registers <= _FEW:
         return False
@@ -320,7 +320,7 @@ def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool
 
 
 def _turns(nest: Nest, loops: list[Loop]) -> list[int]:
-    """How often each loop turns: to the end of its axis, or of the span around it."""
+    """The number of times that each loop turns: to the end of its axis, or of the span around it."""
     turns = []
     for number, loop in enumerate(loops):
         around = [span.length for span in loops[:number] if span.axis == loop.axis]

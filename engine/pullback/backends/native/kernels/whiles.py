@@ -21,8 +21,8 @@ from pullback.backends.native.kernels.steps import (
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.control.while_rule import while_
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Node
-from pullback.ir.types import ArrayType
 
 
 def _parts(node: Node) -> tuple[Graph, Graph, int]:

@@ -24,7 +24,7 @@ def provide(name: str, find: Callable[[str], str]) -> None:
 
 
 def chosen(name: str, argument: str) -> str:
-    """What is chosen, noted for the text that is being written."""
+    """Choices, noted for the text that is being written."""
     value = _finders[name](argument)
     noted = _noted.get()
     if noted is not None and (name, argument, value) not in noted:
@@ -44,5 +44,5 @@ def noting() -> Iterator[list[Choice]]:
 
 
 def hold(choices: tuple[Choice, ...]) -> bool:
-    """Whether the same would be chosen now."""
+    """True if the same would be chosen now."""
     return all(name in _finders and _finders[name](argument) == value for name, argument, value in choices)

@@ -20,7 +20,7 @@ class Loaded:
         self.text_hash = text_hash
         """Of the text that LLVM was given."""
         self.is_from_cache = is_from_cache
-        """Whether its object code was found on disk."""
+        """True if its object code was found on disk."""
 
     def address(self, name: str) -> int:
         """Where a function that the module defines begins."""

@@ -48,13 +48,13 @@ class Object:
 
     code: bytes
     imports: tuple[str, ...]
-    """What it calls from outside."""
+    """The symbols that it calls from outside."""
     exports: tuple[str, ...]
     """The functions that can be asked for by name."""
     text_hash: str
     """Of the text that it was made of."""
     choices: tuple[Choice, ...] = ()
-    """What was chosen on this machine while the text was written."""
+    """The choices made on this machine while the text was written."""
 
 
 def name_of(recipe: str, target: Target, key: str, text: str) -> str:
@@ -69,7 +69,7 @@ def hash_of(text: str) -> str:
 
 
 def is_checking() -> bool:
-    """Whether texts are to be written in any case, and held against those that the objects on disk were made of."""
+    """True if texts are to be written in any case, and held against those that the objects on disk were made of."""
     return os.environ.get("PULLBACK_CACHE", "").strip() == "check"
 
 

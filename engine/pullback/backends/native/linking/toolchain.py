@@ -79,7 +79,7 @@ def link_object(compiled: Object, imports: Mapping[str, int]) -> Code:
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """What compiles for one processor. All of it is used again: each of LLVM's pass managers leaks some KB."""
+    """The compiler for one processor. All of it is used again: each of LLVM's pass managers leaks some KB."""
 
     machine: Any
     heading: str
@@ -104,7 +104,7 @@ def _compiler(target: Target) -> _Compiler:
 
 @functools.cache
 def _linking_machine() -> Any:
-    """What a linker wants to know of a machine, which is only its kind: features would take longer to read than to link."""
+    """The machine as a linker wants it, which is only its kind: features would take longer to read than to link."""
     return _new_machine("", "")
 
 

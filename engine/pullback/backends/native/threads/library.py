@@ -16,7 +16,7 @@ BLAS_LEAVE: Final = "pullback_blas_leave"
 
 
 class Counts(ctypes.Structure):
-    """What the pool did so far in this process."""
+    """Counts of the work of the pool in this process."""
 
     _fields_ = (
         ("shared", ctypes.c_int64),  # calls whose blocks were offered to other threads
@@ -106,5 +106,5 @@ for _name in (PARALLEL_FOR, BLAS_ENTER, BLAS_LEAVE):
 
 
 def counts() -> Counts:
-    """What the pool did so far in this process; the numbers go on changing."""
+    """Counts of the work of the pool in this process; the numbers go on changing."""
     return library().counts

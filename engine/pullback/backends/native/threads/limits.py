@@ -25,7 +25,7 @@ _GROUPS: Final = Path("/sys/fs/cgroup")
 
 
 def found_limit() -> int:
-    """How many threads there should be at this moment."""
+    """The number of threads that there should be at this moment."""
     function = numpys_limit()
     return fixed_limit() if function is None else min(fixed_limit(), ctypes.PYFUNCTYPE(ctypes.c_int)(function)())
 

@@ -47,7 +47,7 @@ def threads(limit: SupportsIndex | Literal["auto"] | None = None) -> "int | Rest
 
 
 class RestoresThreads:
-    """What `pb.threads(n)` returns: as a context manager it restores the setting from before the call."""
+    """The result of `pb.threads(n)`: as a context manager it restores the setting from before the call."""
 
     def __init__(self, before: Setting) -> None:
         self._before = before
@@ -88,7 +88,7 @@ def _set(setting: Setting) -> None:
 
 
 def _of_environment() -> Setting:
-    """What the environment asks for; one thread, with a warning, where that is no setting."""
+    """The number that the environment asks for; one thread, with a warning, where that is no setting."""
     text = os.environ.get(VARIABLE, "").strip()
     try:
         return checked("auto" if text == "auto" else int(text or "1"))

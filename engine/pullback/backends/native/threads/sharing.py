@@ -64,7 +64,7 @@ def share(
 
 
 def _of_block(emission: Emission, key: Hashable, name: str, pointers: int, build: BuildBlock) -> Function:
-    """What threads call: the pointers come in memory, then the number of the block."""
+    """The function that threads call: the pointers come in memory, then the number of the block."""
     known = emission.module.kernels.get(key)
     if known is not None:
         return known

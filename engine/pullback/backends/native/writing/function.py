@@ -120,7 +120,7 @@ class Function:
         return name
 
     def place_of(self, pointer: str) -> tuple[str, int]:
-        """What a pointer is a known number of bytes away from, and how many."""
+        """The base of a pointer, and its offset in bytes, where that is known."""
         return self._places.get(pointer, (pointer, 0))
 
     def load(self, type_: str, pointer: str, *, align: int | None = None) -> str:
@@ -145,7 +145,7 @@ class Function:
 
     # --- control ----------------------------------------------------------------------------------------------------
     def once(self, key: Hashable, write: Callable[[], T]) -> T:
-        """What `write` gives; where it was written before with this key, and has surely run, that is used again.
+        """The result of `write`; where it was written before with this key, and has surely run, that is used again.
 
         The code generator finds what is computed twice within a block only. What is written in a loop or under a
         condition is forgotten behind it.
@@ -218,7 +218,7 @@ class Function:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """What is inside runs only where an i1 is true."""
+        """A block that runs only where an i1 is true."""
         inside, after = self.new_label("when"), self.new_label("after")
         self.do(f"br i1 {condition}, label %{inside}, label %{after}")
         with self._block(inside):

@@ -61,7 +61,7 @@ class Lanes:
 
     @property
     def is_float(self) -> bool:
-        """Whether these are floats."""
+        """True if these are floats."""
         return self.dtype.kind == "f"
 
     @property
@@ -359,11 +359,11 @@ class Lanes:
         return a if self.width == 1 else reduce_lanes(self, "fminimum" if self.is_float else "smin", a)
 
     def all_lanes(self, mask: str) -> str:
-        """Whether a mask is true in every lane."""
+        """True if a mask is true in every lane."""
         return mask if self.width == 1 else reduce_lanes(self.as_dtype("?"), "and", mask)
 
     def any_lane(self, mask: str) -> str:
-        """Whether a mask is true in some lane."""
+        """True if a mask is true in some lane."""
         return mask if self.width == 1 else reduce_lanes(self.as_dtype("?"), "or", mask)
 
 

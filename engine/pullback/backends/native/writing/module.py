@@ -54,7 +54,7 @@ class Module:
         self._names: set[str] = set()
         self.kernels: dict[Hashable, Function] = {}
         self.uses: Counter[Use] = Counter()
-        """How often elementary functions are computed, counted before bodies are written."""
+        """The number of times that elementary functions are computed, counted before bodies are written."""
         self.later: dict[Hashable, Later] = {}
         """Kernels by their keys that are written when all their calls are known."""
 

@@ -1,4 +1,4 @@
-"""What derivatives of a program's own primitives use: sums over the axes along which an argument was broadcast."""
+"""Functions that derivatives of a program's own primitives use: sums over the axes along which an argument was broadcast."""
 
 from collections.abc import Callable
 from typing import Any

@@ -5,7 +5,7 @@
       -> kernel          its text                                                               correlating.py
     weight sums          the transpose to the weights, in one of two ways                       weight_sums.py
       -> kernel          vectors across channels, or along rows                                 summing.py, dotting.py
-    quads                windows of 3 x 3 with fewer multiplications, where that pays           winograd/
+    tiles                windows of 3 x 3 with fewer multiplications, where that pays           winograd/
 
 Zeros around the data, and around y in the transpose to the data, are multiplied like other numbers or left out, as is faster: an
 infinite or NaN weight may make NaN of results that meet such zeros. Memory is bounded by one block of the data and by the weights.

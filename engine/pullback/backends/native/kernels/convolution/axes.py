@@ -1,4 +1,4 @@
-"""What slides along one axis: which elements of the source a result meets there.
+"""A sliding window along one axis: which elements of the source a result meets there.
 
 Result q meets, through its taps k, the source at `step * q + offset_k`; outside the source there are zeros. A convolution is
 this with its stride as the step. Its transpose with respect to the data is this with a step of 1, in one course for every
@@ -62,7 +62,7 @@ class Axis:
 
     @property
     def is_inside(self) -> bool:
-        """Whether all rows of all phases are in the source, also those that have an element that no result meets."""
+        """True if all rows of all phases are in the source, also those that have an element that no result meets."""
         extent = self.count + self.reach
         return self.step * self.low + self.phases[0] >= 0 and (
             self.step * (self.low + extent - 1) + self.phases[-1] < self.size
@@ -70,7 +70,7 @@ class Axis:
 
     @property
     def can_skip(self) -> bool:
-        """Whether the taps that meet the source from any one result are a range, and for some results not all."""
+        """True if the taps that meet the source from any one result are a range, and for some results not all."""
         offsets = sorted(self._offsets)
         return (
             self.step == 1

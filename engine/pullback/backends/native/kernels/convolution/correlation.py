@@ -66,7 +66,7 @@ class Correlation:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is summed: the target is zero."""
+        """True if nothing is summed: the target is zero."""
         return self.ins == 0 or not all(any(course.taps for course in axis.courses) for axis in self.axes)
 
 

@@ -40,7 +40,7 @@ class DottingPlan:
     taps: int
     """Taps of the last axis that are summed together, or of all axes."""
     joins_axes: bool
-    """Whether the taps of all axes are summed together."""
+    """True if the taps of all axes are summed together."""
 
     @property
     def planes(self) -> Planes:
@@ -51,7 +51,7 @@ class DottingPlan:
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, for choosing how."""
+        """The expected cycles for one example, for choosing how."""
         sums, out = self.sums, self.sums.sliding.out
         vectors = prod(out[:-1]) * -(-out[-1] // self.lanes)
         tiles = sums.groups * -(-sums.outs // self.outs) * sums.ins * prod(sums.sliding.kernel) // self.taps

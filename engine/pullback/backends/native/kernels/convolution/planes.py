@@ -72,24 +72,24 @@ class Planes:
         return self.channels * self.channel_pitch
 
     def place(self, number: int, tap: Tap) -> int:
-        """How far from a result that which it meets at a tap of one axis is."""
+        """Offset from a result to the input element it reads at `tap`, along one axis."""
         axis = self.axes[number]
         phase = axis.phases.index(tap.offset % axis.step)
         return phase * self.phase_pitches[number] + axis.shift(tap) * self.pitches[number]
 
     @property
     def has_zeros(self) -> bool:
-        """Whether there is anything around the source."""
+        """True if there is anything around the source."""
         return not all(axis.is_inside for axis in self.axes)
 
     @property
     def is_part(self) -> bool:
-        """Whether a block is part of an example, and another block may have left something where there are to be zeros."""
+        """True if a block is part of an example, and another block may have left something where there are to be zeros."""
         return any(count < axis.count for axis, count in zip(self.axes[1:], self.block[1:], strict=True))
 
     @property
     def has_examples_innermost(self) -> bool:
-        """Whether examples lie side by side."""
+        """True if examples lie side by side."""
         return self.order[-1] == 0
 
 

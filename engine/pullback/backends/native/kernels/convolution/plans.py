@@ -1,4 +1,4 @@
-"""How a correlation is carried out: what is copied, in which blocks, and how results are numbered and written."""
+"""Plans of correlations: what is copied, in which blocks, and how results are numbered and written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def is_by_places(self) -> bool:
-        """Whether a line is summed place by place along the last axis, the examples of one place at a time."""
+        """True if a line is summed place by place along the last axis, the examples of one place at a time."""
         return len(self.correlation.axes) - 1 in self.skips
 
     @property
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def is_direct(self) -> bool:
-        """Whether lines are written where they belong, not to memory from where rows are copied."""
+        """True if lines are written where they belong, not to memory from where rows are copied."""
         axes, target = self.correlation.axes, self.correlation.target.along
         if any(len(axis.courses) > 1 for axis in axes):
             return False
@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether nothing may be read or written past the end of a line."""
+        """True if nothing may be read or written past the end of a line."""
         return self.planes is None or self.is_direct
 
     @property
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, for choosing between plans."""
+        """The expected cycles for one example, for choosing between plans."""
         correlation = self.correlation
         taps = prod(
             axis.mean_met if number in self.skips else max(len(course.taps) for course in axis.courses)

@@ -66,7 +66,7 @@ def _copy_singly(
 
 
 def _masks_stores(function: Function) -> bool:
-    """Whether masked stores are worth it: before AVX-512 one takes as long as storing number by number."""
+    """True if masked stores are worth it: before AVX-512 one takes as long as storing number by number."""
     return function.module.vector_bits >= 512
 
 

@@ -23,7 +23,7 @@ from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 #: What is copied of the data at a time.
 _BLOCK_BYTES = 256 * 1024
@@ -80,7 +80,7 @@ class SummingPlan:
 
     @property
     def is_joined(self) -> bool:
-        """Whether what is met along the whole last axis of the kernel lies together."""
+        """True if what is met along the whole last axis of the kernel lies together."""
         return _is_joined(self.sums)
 
     @property
@@ -106,7 +106,7 @@ class SummingPlan:
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, for choosing how."""
+        """The expected cycles for one example, for choosing how."""
         pixels = prod(self.sums.sliding.out) * prod(self.runs) * self.sums.groups
         copied = 1.0 * self.sums.groups * self.group_pitch
         return pixels * tile_cycles(self.tile, self.sums.outs, self.run, self.lanes, self.vector_bits) + copied
@@ -216,9 +216,9 @@ class _Writer:
 
             def copy() -> None:
                 source = self._at(self._at(x, of), (begin - low) * strides[-1])
-                turned = self._at(row, begin * pitches[-1])
+                transposed = self._at(row, begin * pitches[-1])
                 both = (self.sums.x.channels, strides[-1])
-                transpose_rows(function, self.lanes, source, both, turned, pitches[-1], self.sums.ins, end - begin)
+                transpose_rows(function, self.lanes, source, both, transposed, pitches[-1], self.sums.ins, end - begin)
 
             if inside is None:
                 copy()

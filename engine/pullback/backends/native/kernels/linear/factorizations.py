@@ -40,12 +40,12 @@ def _emit_lu(
         lanes = Lanes(function, a.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:
-            matrix, turned, rows_at, parity_at = places
+            matrix, transposed, rows_at, parity_at = places
             rows = rows_of(lanes, matrix, size)
             rows_in_order, sign = small.eliminate(lanes, rows)
             for i in range(size):
                 for j in range(size):
-                    turned.store(lanes, rows[i][j], j, i)
+                    transposed.store(lanes, rows[i][j], j, i)
                 rows_at.store(lanes.as_dtype("i4"), rows_in_order[i], i)
             parity_at.store(lanes, sign)
 
@@ -57,8 +57,8 @@ def _emit_lu(
         swaps, sign = function.slot("i32", count=size), function.slot(one.type)
 
         def write(at: Sequence[Place]) -> None:
-            turned, rows_at, parity_at = at
-            Lapack(function, a.dtype).getrf(Matrix(turned.pointer, size), size, swaps)
+            transposed, rows_at, parity_at = at
+            Lapack(function, a.dtype).getrf(Matrix(transposed.pointer, size), size, swaps)
             with function.loop(0, size) as row:
                 places.store(function.value(f"trunc i64 {row} to i32"), rows_at.pointer, row)
             function.store(one.type, one.constant(1), sign)

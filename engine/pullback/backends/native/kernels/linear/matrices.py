@@ -1,4 +1,4 @@
-"""What kernels of linear algebra share: which nodes they take, room they need, and values that are not for native code.
+"""Common parts of kernels of linear algebra: which nodes they take, room they need, and values that are not for native code.
 
 A matrix that is singular or not positive definite ends the program; the interpreter raises then, as NumPy does.
 """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-from pullback.ir.types import Shape
+from pullback.core.types import Shape
 
 
 def strides_over(stored: Stored, stack: Shape, own: int) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ class _Columns:
         if self.are_inside:
             return list(zip(pointers, (*known, *sides), (*axes, *[2] * len(sides)), strict=True))
         repeated = [_with_axis(one, len(one.shape) - own) for one, own in zip(known, axes, strict=True)]
-        by_columns = [_turned(one) for one in sides]
+        by_columns = [_transposed(one) for one in sides]
         return list(zip(pointers, (*repeated, *by_columns), (*axes, *[1] * len(sides)), strict=True))
 
     def each(self, write: Callable[..., None]) -> None:
@@ -73,7 +73,7 @@ def _with_axis(stored: Stored, axis: int) -> Stored:
     return Stored(stored.pointer, shape, strides, stored.dtype)
 
 
-def _turned(stored: Stored) -> Stored:
+def _transposed(stored: Stored) -> Stored:
     """With the last two axes changed."""
     shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (stored.shape, stored.strides))
     return Stored(stored.pointer, shape, strides, stored.dtype)
@@ -149,8 +149,8 @@ class _ByFactors:
 
         def write(at: Sequence[Place]) -> None:
             factors, order_at, b, x = at
-            turned = [[factors.load(lanes, i, j) for j in range(size)] for i in range(size)]
-            decline_zeros(lanes, [turned[i][i] for i in range(size)], factors.active)
+            transposed = [[factors.load(lanes, i, j) for j in range(size)] for i in range(size)]
+            decline_zeros(lanes, [transposed[i][i] for i in range(size)], factors.active)
             order = _Order.read(lanes, order_at, size)
 
             def solve(*rest: Index) -> None:
@@ -158,7 +158,7 @@ class _ByFactors:
                 for lower in (True, False):
                     small.substitute(
                         lanes,
-                        lambda i, j: turned[i][j] if trans else turned[j][i],
+                        lambda i, j: transposed[i][j] if trans else transposed[j][i],
                         values,
                         lower=lower,
                         unit_diagonal=lower != trans,
@@ -298,8 +298,8 @@ class _ByTriangle:
     def _one(self, function: Function, at: Sequence[Place], room: str) -> None:
         a, x = at
         size, columns = self.x.shape[-2:]
-        turned = a.strides[0] == 1 and a.strides[1] >= size  # the transpose lies in order
-        if turned:
+        transposed = a.strides[0] == 1 and a.strides[1] >= size  # the transpose lies in order
+        if transposed:
             matrix = Matrix(a.pointer, a.strides[1])
         else:
             matrix = in_lines(Lanes(function, self.x.dtype, 1), a, room, size)
@@ -308,8 +308,8 @@ class _ByTriangle:
             columns,
             matrix,
             Matrix(x.pointer, columns),
-            lower=self.lower != turned,
-            trans=self.trans != turned,
+            lower=self.lower != transposed,
+            trans=self.trans != transposed,
             unit_diagonal=self.unit_diagonal,
         )
 

@@ -1,4 +1,4 @@
-"""How a correlation is carried out by quads: which blocks, how many quads at a time, and whether that pays."""
+"""Plans of correlations by Winograd tiles: which blocks, how many tiles at a time, and whether that pays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
-#: Terms of a patch, numbers of a window, and results of a quad along an axis.
-TERMS, TAPS, QUAD = 16, 9, 2
+#: Terms of an input tile, numbers of a window, and results of a tile along an axis.
+TERMS, TAPS, TILE = 16, 9, 2
 
-#: Cycles, by width of vectors, to compute the terms of a vector of patches, and a vector of quads from their terms.
+#: Cycles, by width of vectors, to compute the terms of a vector of input tiles, and a vector of tiles from their terms.
 _TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
 
 #: Cycles to copy a number of the source, to copy a result, and to compute the terms of a window.
@@ -33,17 +33,17 @@ _LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class QuadPlan:
-    """Quads of a block are one line, with what lies between rows of them; so many vectors of them are a panel."""
+class WinogradPlan:
+    """Tiles of a block are one line, with what lies between rows of them; so many vectors of them are a panel."""
 
     correlation: Correlation
     planes: Planes
-    """The copy of a block of the source, by even and odd places along both axes; its results are quads."""
+    """The copy of a block of the source, by even and odd places along both axes; its results are tiles."""
     tile: Tile
     """Of the products: results by vectors of a panel."""
     lanes: int
     vectors: int
-    """Vectors of quads in the line of a block."""
+    """Vectors of tiles in the line of a block."""
 
     @property
     def vector_bits(self) -> int:
@@ -52,12 +52,12 @@ class QuadPlan:
 
     @property
     def block(self) -> tuple[int, ...]:
-        """Examples, rows of quads, and quads in a row."""
+        """Examples, rows of tiles, and tiles in a row."""
         return self.planes.block
 
     @property
     def panel(self) -> int:
-        """Quads in a panel."""
+        """Tiles in a panel."""
         return self.tile.vectors * self.lanes
 
     @property
@@ -72,12 +72,12 @@ class QuadPlan:
 
     @property
     def places(self) -> int:
-        """Quads of a block, with what lies between rows of them and behind the last."""
+        """Tiles of a block, with what lies between rows of them and behind the last."""
         return self.vectors * self.lanes
 
     @property
     def offsets(self) -> tuple[list[int], list[int]]:
-        """How far the rows and columns of a patch are from its place in the copy."""
+        """How far the rows and columns of an input tile are from its place in the copy."""
         axes = enumerate(self.planes.axes[1:], 1)
         rows, columns = ([self.planes.place(number, tap) for tap in axis.courses[0].taps] for number, axis in axes)
         return rows, columns
@@ -115,19 +115,19 @@ class QuadPlan:
         return self.planes.channel_pitch + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
-    def patch_terms(self) -> int:
-        """Elements for one term of all patches of a panel."""
+    def input_terms(self) -> int:
+        """Elements for one term of all input tiles of a panel."""
         return self._apart(self.correlation.ins * self.panel)
 
     @property
-    def quad_terms(self) -> int:
-        """Elements for one term of all quads of a panel."""
+    def output_terms(self) -> int:
+        """Elements for one term of all tiles of a panel."""
         return self._apart(self.correlation.outs * self.panel)
 
     @property
     def row_pitch(self) -> int:
-        """Distance in the lines of results of the upper and lower rows of quads."""
-        return self._apart(QUAD * self.places)
+        """Distance in the lines of results of the upper and lower rows of tiles."""
+        return self._apart(TILE * self.places)
 
     @property
     def copied(self) -> int:
@@ -137,11 +137,11 @@ class QuadPlan:
     @property
     def lines(self) -> int:
         """Elements for the results of a block."""
-        return self.padded_outs * QUAD * self.row_pitch
+        return self.padded_outs * TILE * self.row_pitch
 
     @property
     def doubts(self) -> int:
-        """Elements for what is known of each quad of a block."""
+        """Elements for what is known of each tile of a block."""
         return self._apart(self.places)
 
     @property
@@ -153,13 +153,13 @@ class QuadPlan:
     def bytes(self) -> int:
         """Memory that it needs beside that, whatever the layouts."""
         blocks = self.copied + 2 * self.measured + self.doubts + self.lines
-        return (blocks + TERMS * (self.patch_terms + self.quad_terms)) * self.correlation.dtype.itemsize
+        return (blocks + TERMS * (self.input_terms + self.output_terms)) * self.correlation.dtype.itemsize
 
     @property
     def cycles(self) -> float:
-        """What it is expected to take for one example, as that of a direct plan."""
+        """The expected cycles for one example, as that of a direct plan."""
         correlation, outs, ins = self.correlation, self.correlation.outs, self.correlation.ins
-        of_patches, of_quads = _TRANSFORMED.get(self.vector_bits, _TRANSFORMED[128])
+        of_input_tiles, of_tiles = _TRANSFORMED.get(self.vector_bits, _TRANSFORMED[128])
         products = (
             TERMS
             * ins
@@ -168,11 +168,11 @@ class QuadPlan:
                 for tile, panels in self.panels
             )
         )
-        transforms = self.vectors * (ins * of_patches + outs * of_quads)
+        transforms = self.vectors * (ins * of_input_tiles + outs * of_tiles)
         copied, written, size = self.copied, self.lines, correlation.dtype.itemsize
         copies = _COPIED * copied + _WRITTEN * written
         far = _FAR * (copied + written) * size * (self.bytes + self.weight_bytes > _NEAR_BYTES)
-        terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
+        terms = TERMS * (self.weight_terms + self.input_terms + self.output_terms) * size
         if terms > _NEAR_BYTES:
             far += _STREAMED * terms * sum(panels for _, panels in self.panels)
         window = _WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
@@ -189,9 +189,9 @@ class QuadPlan:
 
 
 @lru_cache(maxsize=256)
-def make_quad_plan(correlation: Correlation, vector_bits: int) -> QuadPlan | None:
+def make_winograd_plan(correlation: Correlation, vector_bits: int) -> WinogradPlan | None:
     """The plan that is expected to be the fastest; None for what is no sum over windows of 3 x 3 in steps of one."""
-    if correlation.groups != 1 or len(correlation.axes) != 1 + QUAD:
+    if correlation.groups != 1 or len(correlation.axes) != 1 + TILE:
         return None
     firsts = [_first_offset(axis) for axis in correlation.axes[1:]]
     if None in firsts or 0 in (correlation.ins, correlation.outs):
@@ -209,16 +209,16 @@ def _first_offset(axis: Axis) -> int | None:
     return low if offsets == [low, low + 1, low + 2] and course.count else None
 
 
-def quad_axis(axis: Axis) -> Axis:
-    """The axis of quads: their patches are windows of four in steps of two."""
+def tile_axis(axis: Axis) -> Axis:
+    """The axis of tiles: their input tiles are windows of four in steps of two."""
     low = min(tap.offset for tap in axis.courses[0].taps)
-    taps = tuple(Tap(place, low + place) for place in range(QUAD + 2))
-    return Axis(axis.size, QUAD, (Course(0, -(-axis.count // QUAD), taps),))
+    taps = tuple(Tap(place, low + place) for place in range(TILE + 2))
+    return Axis(axis.size, TILE, (Course(0, -(-axis.count // TILE), taps),))
 
 
-def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
+def _plans(correlation: Correlation, vector_bits: int) -> Iterator[WinogradPlan]:
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
-    axes = (correlation.axes[0], *map(quad_axis, correlation.axes[1:]))
+    axes = (correlation.axes[0], *map(tile_axis, correlation.axes[1:]))
     line = _LINE_BYTES // correlation.dtype.itemsize
     tiles = {choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits) for vectors in range(1, 5)}
     for block in _blocks(axes):
@@ -226,13 +226,13 @@ def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
         if planes.size * correlation.dtype.itemsize > _LARGEST_BLOCK and block[:2] != (1, 1):
             break
         length = 1 + sum((count - 1) * pitch for count, pitch in zip(block, planes.pitches, strict=True))
-        plan = QuadPlan(correlation, planes, Tile(1, 1), lanes, -(-length // lanes))
+        plan = WinogradPlan(correlation, planes, Tile(1, 1), lanes, -(-length // lanes))
         most = min(tile.vectors for tile in tiles)
         yield from (replace(plan, tile=tile) for tile in tiles if tile.vectors <= max(most, plan.vectors))
 
 
 def _blocks(axes: tuple[Axis, ...]) -> Iterator[tuple[int, ...]]:
-    """Some rows of quads, then whole examples: about half as many turns each time, and as few as need those turns."""
+    """Some rows of tiles, then whole examples: about half as many turns each time, and as few as need those turns."""
     examples, rows, columns = (axis.count for axis in axes)
     for turns in _turns(rows):
         yield (1, -(-rows // turns), columns)

@@ -1,7 +1,7 @@
-"""Which quads of a block are in doubt: those with a window whose numbers are not spread enough (weights.py).
+"""Which tiles of a block are in doubt: those with a window whose numbers are not spread enough (weights.py).
 
     sums of magnitudes and of squares over channels, for every place of the copy
-    of these the sums over the four windows of a quad, lanes are quads
+    of these the sums over the four windows of a tile, lanes are tiles
 
 What lies between rows is looked at as well, and means nothing.
 """
@@ -9,14 +9,16 @@ What lies between rows is looked at as well, and means nothing.
 from collections.abc import Sequence
 from functools import reduce
 
-from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan
+from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.weights import EDGES, least_square
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 
-def write_doubts(function: Function, plan: QuadPlan, copy: str, measures: str, least_spreads: str, doubts: str) -> None:
-    """A number for each quad of the block: 0, or 1 where it is in doubt."""
+def write_doubts(
+    function: Function, plan: WinogradPlan, copy: str, measures: str, least_spreads: str, doubts: str
+) -> None:
+    """A number for each tile of the block: 0, or 1 where it is in doubt."""
     lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
     _measure(lanes, plan, copy, measures)
     least = [lanes.load(least_spreads, edge, stride=0) for edge in range(len(EDGES))]
@@ -37,7 +39,7 @@ def write_doubts(function: Function, plan: QuadPlan, copy: str, measures: str, l
         lanes.store(lanes.select(together, lanes.constant(0), lanes.constant(1)), doubts, place)
 
 
-def _measure(lanes: Lanes, plan: QuadPlan, copy: str, measures: str) -> None:
+def _measure(lanes: Lanes, plan: WinogradPlan, copy: str, measures: str) -> None:
     """A line of the cache at a time, through all channels."""
     function, element, planes = lanes.function, memory_type(lanes.dtype), plan.planes
     with function.loop(0, planes.channel_pitch, planes.line) as place:
@@ -64,9 +66,9 @@ def _along(lanes: Lanes, values: Sequence[str]) -> list[str]:
     return [lanes.add(values[0], inner), lanes.add(inner, values[3])]
 
 
-def _windows(lanes: Lanes, patch: Sequence[Sequence[str]]) -> list[str]:
-    """Sums over the four windows of 3 x 3 of a patch."""
-    columns = [_along(lanes, column) for column in zip(*patch, strict=True)]
+def _windows(lanes: Lanes, input_tile: Sequence[Sequence[str]]) -> list[str]:
+    """Sums over the four windows of 3 x 3 of an input tile."""
+    columns = [_along(lanes, column) for column in zip(*input_tile, strict=True)]
     return [window for row in zip(*columns, strict=True) for window in _along(lanes, row)]
 
 
@@ -93,7 +95,7 @@ def _both(lanes: Lanes, operation: str, a: str, b: str) -> str:
 
 
 def _is_spread(lanes: Lanes, sum_: str, square: str, least: str) -> str:
-    """Whether the numbers of a window are spread, or all zero; false of what is not finite."""
+    """True if the numbers of a window are spread, or all zero; false of what is not finite."""
     floor = lanes.constant(least_square(lanes.dtype))
     square = lanes.select(lanes.compare(">", square, floor), square, floor)
     enough = lanes.compare(">", lanes.mul(sum_, sum_), lanes.mul(least, square))
@@ -102,7 +104,7 @@ def _is_spread(lanes: Lanes, sum_: str, square: str, least: str) -> str:
 
 
 def count_doubts(lanes: Lanes, doubts: str, vectors: int) -> str:
-    """How many of so many vectors of quads are in doubt."""
+    """How many of so many vectors of tiles are in doubt."""
     total = lanes.load(doubts)
     for vector in range(1, vectors):
         total = lanes.add(total, lanes.load(doubts, vector * lanes.width))
@@ -110,7 +112,7 @@ def count_doubts(lanes: Lanes, doubts: str, vectors: int) -> str:
 
 
 def set_doubts(lanes: Lanes, doubts: str, vectors: int) -> None:
-    """All of so many vectors of quads are."""
+    """All of so many vectors of tiles are."""
     index: Index
     for index in range(0, vectors * lanes.width, lanes.width):
         lanes.store(lanes.constant(1), doubts, index)

@@ -1,6 +1,6 @@
 """The linear combinations of F(2 x 2, 3 x 3), each along the columns of a matrix of values and then along its rows.
 
-Results y, a window's weights g and a patch d along one axis, with terms multiplied one by one:
+Results y, a window's weights g and an input tile d along one axis, with terms multiplied one by one:
 
     y = A' ((G g) * (B' d))         (1  1  1  0)        (1  0 -1  0)        ( 1    0    0 )
                                 A' =               B' = (0  1  1  0)    G = (1/2  1/2  1/2)
@@ -24,12 +24,12 @@ def _both_ways(lanes: Lanes, matrix: Matrix, along: _Along) -> list[list[str]]:
     return [along(lanes, row) for row in zip(*columns, strict=True)]
 
 
-def terms_of_patch(lanes: Lanes, patch: Matrix) -> list[list[str]]:
+def terms_of_input(lanes: Lanes, input_tile: Matrix) -> list[list[str]]:
     """4 x 4 terms of 4 x 4 numbers."""
-    return _both_ways(lanes, patch, _of_patch)
+    return _both_ways(lanes, input_tile, _of_input_tile)
 
 
-def _of_patch(lanes: Lanes, d: Sequence[str]) -> list[str]:
+def _of_input_tile(lanes: Lanes, d: Sequence[str]) -> list[str]:
     return [lanes.sub(d[0], d[2]), lanes.add(d[1], d[2]), lanes.sub(d[2], d[1]), lanes.sub(d[1], d[3])]
 
 
@@ -44,10 +44,10 @@ def _of_window(lanes: Lanes, g: Sequence[str]) -> list[str]:
     return [g[0], lanes.add(outer, middle), lanes.sub(outer, middle), g[2]]
 
 
-def quad_of_terms(lanes: Lanes, terms: Matrix) -> list[list[str]]:
+def tile_of_terms(lanes: Lanes, terms: Matrix) -> list[list[str]]:
     """2 x 2 results of 4 x 4 products."""
-    return _both_ways(lanes, terms, _to_quad)
+    return _both_ways(lanes, terms, _to_tile)
 
 
-def _to_quad(lanes: Lanes, m: Sequence[str]) -> list[str]:
+def _to_tile(lanes: Lanes, m: Sequence[str]) -> list[str]:
     return [lanes.add(lanes.add(m[0], m[1]), m[2]), lanes.sub(lanes.sub(m[1], m[2]), m[3])]

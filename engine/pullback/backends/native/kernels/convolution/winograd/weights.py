@@ -1,6 +1,6 @@
-"""Weights for quads: packed with results side by side, their terms, and how spread the numbers of a window have to be.
+"""Weights for tiles: packed with results side by side, their terms, and how spread the numbers of a window have to be.
 
-Lanes are results. The bound of errors by quads is held against the least that a sum of magnitudes can be (decision 73):
+Lanes are results. The bound of errors by Winograd tiles is held against the least that a sum of magnitudes can be (decision 73):
 
     norm of the numbers of a window * sensitivity <= WORTH * (level * sum of their magnitudes - lack * their norm)
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.kernels.convolution.rows import clear_row, transpose_rows
-from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TERMS, QuadPlan
+from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TERMS, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.transforms import Matrix, terms_of_window
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type, number
@@ -41,7 +41,7 @@ def least_square(dtype: np.dtype[Any]) -> float:
 EDGES = ((False, False), (False, True), (True, False), (True, True))
 
 
-def write_weights(function: Function, plan: QuadPlan, weights: str, memory: str) -> None:
+def write_weights(function: Function, plan: WinogradPlan, weights: str, memory: str) -> None:
     """The body of a kernel: pack the weights, compute their terms, and the least spread of a window for each of EDGES."""
     _Writer(function, plan, weights, Made.at(function, plan, memory)).write()
 
@@ -56,7 +56,7 @@ class Made:
     terms: str
 
     @classmethod
-    def at(cls, function: Function, plan: QuadPlan, memory: str) -> "Made":
+    def at(cls, function: Function, plan: WinogradPlan, memory: str) -> "Made":
         """From the beginning of `plan.weight_bytes`."""
         element = memory_type(plan.correlation.dtype)
         packed = function.element(memory, plan.line, element)
@@ -64,7 +64,7 @@ class Made:
 
 
 class _Writer:
-    def __init__(self, function: Function, plan: QuadPlan, weights: str, made: Made) -> None:
+    def __init__(self, function: Function, plan: WinogradPlan, weights: str, made: Made) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation

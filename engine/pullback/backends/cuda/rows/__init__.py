@@ -1,1 +1,0 @@
-"""What evaluates each primitive on tensors: `ROWS` by name, and `steps.step` for one application at known types."""

@@ -1,0 +1,585 @@
+"""The captured environment of a function: closures, globals, defaults, attributes of modules, classes and plain objects.
+
+A compiled function must not go on with old values. Arrays, and numbers that have changed before, become hidden inputs of the
+plan, read again on each call (`pullback.compiling.substitution` puts traced values in their place while recording, so that
+nothing computed from them is folded). Other numbers, functions and classes are compared on each call, and a change means
+recording again. Effects that happen while recording (writing, drawing random numbers) are noticed by
+`pullback.compiling.noticing`. What can be neither watched nor noticed (iterators, files) keeps the function on the tape, with
+the reason. The list is of what is allowed: anything unknown is an obstacle.
+"""
+
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.blocks import Block
+from pullback.compiling import code_facts
+from pullback.compiling.constancy import (
+    C_DESCRIPTORS,
+    CONSTANT_PACKAGES,
+    HARMLESS_ATTRIBUTES,
+    LRU_CACHE,
+    functions_of,
+    holds_what_cannot_be_seen,
+    is_constant,
+    is_plain_class,
+    is_plain_member,
+    is_same,
+    is_suspicious,
+    of_constant_package,
+    package,
+    slots_of,
+)
+from pullback.compiling.noticing import Generator, is_generator, is_logger
+from pullback.compiling.places import (
+    CLASS_LABELS,
+    UNASSIGNED,
+    Attributes,
+    Captured,
+    Code,
+    Defaults,
+    Fixed,
+    Item,
+    Itself,
+    Keys,
+    KeywordDefaults,
+    Kind,
+    Members,
+    Named,
+    Names,
+    Place,
+    PlaceKey,
+    Slot,
+    TypeOfInput,
+    key_of,
+)
+from pullback.compiling.substitution import (
+    BlockPart,
+    BoundMethodPart,
+    CellPart,
+    ContainerPart,
+    Contents,
+    DefinitionPart,
+    FunctionPart,
+    InputPart,
+    InstancePart,
+    ModulePart,
+    Part,
+    PartialPart,
+    Substitution,
+    WrappedPart,
+)
+from pullback.core.types import ArrayType, type_of
+from pullback.custom import CustomPrimitive
+from pullback.rule import StatefulRule
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+#: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
+LARGEST_COMPARED_BYTES = 16 * 1024
+
+_CONTAINERS = (tuple, list, dict)
+#: Types of numbers that may be hidden inputs.
+NUMBERS = (float, int, np.float64, np.float32, np.int64, np.int32)
+_STANDARD_LIBRARY = str(Path(types.__file__).parent)
+
+
+class Environment:
+    """The captured environment of one function: whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
+
+    Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
+    is among `looked_into`: of most that a program can reach, none runs.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        varying: Collection[PlaceKey] = (),
+        looked_into: Collection[types.CodeType] = (),
+    ) -> None:
+        self.function = function
+        self.varying = frozenset(varying)
+        self.looked_into = frozenset(looked_into)
+        self.left_out: set[types.CodeType] = set()
+        """Code that was not looked into; where it runs, looking has to begin again."""
+        self.catches_errors = False
+        self.generators: list[Generator] = []
+        self.input_names: list[str] = []
+        self._inputs: list[Place] = []
+        self._types: list[ArrayType] = []
+        self._remembered: list[tuple[Place, Any, str]] = []
+        self._walked: dict[tuple[int, bool], Part] = {}
+        self._first_seen: dict[int, tuple[Place, Any]] = {}
+        self._found: dict[Any, Part] = {}
+        self._escaped: dict[int, tuple[ModulePart, str, bool]] = {}
+        self._attributes: set[str] = set()
+        self._reads_any_attribute = False
+        self._is_suspicious = False
+        self.asks_for_types = False
+        """True if some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        self.numbers_matter = False
+        """True if the latest recording asked for the text of a number that is an input."""
+        self._root = self._look_at("the function", Fixed(function), comparing=False)
+        self._look_into_escaped()
+        self._find_what_moves()
+        self.obstacle = next(iter(self._obstacles_of(self._root)), None)
+
+    @property
+    def input_types(self) -> Sequence[ArrayType]:
+        """Types of the hidden inputs, in order; other types mean recording anew."""
+        return self._types
+
+    @property
+    def inputs(self) -> Sequence[Place]:
+        """Where they are."""
+        return self._inputs
+
+    @property
+    def watched(self) -> Sequence[tuple[Place, Any]]:
+        """Where everything else is, and what has to be there."""
+        return [(place, value) for place, value, _ in self._remembered]
+
+    @property
+    def compares_contents(self) -> bool:
+        """True if arrays are compared element by element."""
+        return any(isinstance(value, _Contents) for _, value, _ in self._remembered)
+
+    def read(self) -> list[Any]:
+        """The hidden inputs as they are now."""
+        return [getter() for getter in self._inputs]
+
+    def numbers(self) -> dict[int, PlaceKey]:
+        """Where those of the hidden inputs are that are numbers."""
+        return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
+
+    def unchanged(self) -> bool:
+        """True if everything but the contents of the inputs is still what it was."""
+        for getter, value, _ in self._remembered:
+            now = getter()
+            if now is not value and not _is_as_it_was(now, value):
+                return False
+        return True
+
+    def changes(self) -> list[tuple[str, Place, Any]]:
+        """The name and place of everything that is not what it was, and what was there."""
+        return [
+            (name, getter, value)
+            for getter, value, name in self._remembered
+            if (now := getter()) is not value and not _is_as_it_was(now, value)
+        ]
+
+    def substituted(self, inputs: Sequence[Any]) -> tuple[Callable[..., Any], Substitution]:
+        """The function with these in place of the arrays and numbers around it."""
+        substitution = Substitution(inputs)
+        function = self._root.rebuilt(substitution)
+        substitution.note_modules()
+        return function, substitution
+
+    @cached_property
+    def before(self) -> Contents:
+        """The values of the environment when this is first asked for, until `forget`."""
+        return Contents(self._walked.values())
+
+    def forget(self) -> None:
+        """Forget what the things around the function held: arrays among it may be replaced, and are not for us to keep."""
+        self.__dict__.pop("before", None)
+
+    # --- what is noticed while recording ----------------------------------------------------------------------------
+    @property
+    def obstacles(self) -> Mapping[types.CodeType, str]:
+        """Why functions that can be reached cannot be compiled, by their code; most are never run."""
+        functions = (part for part in self._walked.values() if isinstance(part, FunctionPart))
+        found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
+        return {code: obstacle for code, obstacle in found if obstacle is not None}
+
+    @property
+    def is_suspicious(self) -> bool:
+        """True if recording has to be watched."""
+        return self._is_suspicious or bool(self.left_out) or any(part.obstacle for part in self._walked.values())
+
+    def watch_logger(self, logger: "Logger") -> None:
+        """Watch what a logger writes."""
+        above: Any = logger
+        self._watch(Named(logger.manager.__dict__, "_disable"), logger.manager.disable, "logging.disable")
+        while above is not None:
+            for attribute in ("disabled", "level", "parent"):
+                value = above.__dict__[attribute]
+                self._watch(Named(above.__dict__, attribute), value, f"the {attribute} of logger {above.name}")
+            above = above.parent if not above.level else None
+
+    def _obstacles_of(self, part: Part) -> Iterator[str]:
+        """The obstacle to compiling a function that reads a thing; what the functions that it may call read is theirs."""
+        seen, waiting = {id(part)}, [part]
+        for one in waiting:
+            if one.obstacle is not None:
+                yield one.obstacle
+            if isinstance(one, FunctionPart) and one.against_inputs is not None and self._inputs:
+                yield one.against_inputs
+            further = [] if isinstance(one, FunctionPart) and one is not part else one.parts()
+            waiting.extend(other for other in further if id(other) not in seen)
+            seen.update(map(id, further))
+
+    def _find_what_moves(self) -> None:
+        parts: dict[int, Part] = {}
+        leading: dict[int, list[Part]] = {}
+        waiting = [self._root, *self._walked.values()]
+        for part in waiting:
+            if id(part) not in parts:
+                parts[id(part)] = part
+                for other in part.parts():
+                    leading.setdefault(id(other), []).append(part)
+                    waiting.append(other)
+        waiting = [part for part in parts.values() if part.moves]
+        for part in waiting:
+            fresh = [other for other in leading.get(id(part), ()) if not other.moves]
+            for other in fresh:
+                other.moves = True
+            waiting.extend(fresh)
+
+    # --- walking ----------------------------------------------------------------------------------------------------
+    def _watch(self, getter: Place, value: Any, name: str) -> None:
+        if not (isinstance(getter, Fixed) and getter.value is value):
+            self._remembered.append((getter, value, name))
+
+    def _look_at(self, name: str, getter: Place, place: Any = None, *, comparing: bool) -> Part:
+        """Watch what a getter gives, and everything it leads to.
+
+        A variable that several functions read has a `place`, so that it is one hidden input and not several. `comparing`:
+        what is found belongs to a class, which is not made again, so its arrays are compared instead.
+        """
+        if place is None:
+            return self._look(name, getter, comparing=comparing)
+        known = self._found.get((place, comparing))
+        if known is None:
+            known = self._found[place, comparing] = self._look(name, getter, comparing=comparing)
+        return known
+
+    def _look(self, name: str, getter: Place, *, comparing: bool) -> Part:  # noqa: PLR0911 - one for each kind
+        value = getter()
+        if type(value) is np.ndarray:
+            return self._look_at_array(name, getter, value, comparing=comparing)
+        if isinstance(value, np.ndarray):
+            return Part(value, f"{name} is a {type(value).__name__}, not a plain array; pass it as an argument")
+        if type(value) in _CONTAINERS or hasattr(type(value), "_make"):
+            return self._look_into_container(name, getter, value, comparing=comparing)
+        if type(value) in NUMBERS and not comparing and key_of(getter) in self.varying:
+            return self._input(name, getter, value)
+        self._watch(getter, value, name)
+        if isinstance(value, types.ModuleType) and not is_constant(value):
+            return self._look_into_module(name, value, [()], comparing=comparing)
+        self._is_suspicious |= is_suspicious(value)
+        if is_constant(value):
+            return Part(value)
+        if type(value) is set and is_constant(frozenset(value)):
+            self._watch(lambda: frozenset(value), frozenset(value), name)
+            return Part(value)
+        if isinstance(value, Block):
+            array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
+            return BlockPart(value, array)
+        known = self._walked.get((id(value), comparing))
+        return known if known is not None else self._look_inside(name, value, comparing=comparing)
+
+    def _input(self, name: str, getter: Place, value: Any) -> Part:
+        self._inputs.append(getter)
+        self.input_names.append(name)
+        self._types.append(type_of(value))
+        self._watch(TypeOfInput(getter, type(value)), type_of(value), f"the type of {name}")
+        return InputPart(len(self._inputs) - 1)
+
+    def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
+        if value.dtype.kind not in "biufc" or not value.dtype.isnative:
+            return Part(value, f"{name} is an array of dtype {value.dtype}, which plans do not take")
+        if not comparing:
+            return self._input(name, getter, value)
+        if value.nbytes > LARGEST_COMPARED_BYTES:
+            return Part(
+                value,
+                f"{name} is an array that a class reads, too large to be compared on each call; make it an attribute",
+            )
+        self._watch(getter, _Contents(value), name)
+        return Part(value)
+
+    def _look_inside(self, name: str, value: Any, *, comparing: bool) -> Part:  # noqa: PLR0911 - as above
+        key = (id(value), comparing)
+        if isinstance(value, types.FunctionType):
+            part = self._walked[key] = FunctionPart(value)
+            self._look_into_function(value, part, comparing=comparing)
+            return part
+        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE):
+            return self._look_into_definition(name, value, key)
+        if isinstance(value, partial):
+            looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
+            keywords = {
+                keyword: self._look_at(name, Fixed(part), comparing=comparing)
+                for keyword, part in value.keywords.items()
+            }
+            self._walked[key] = PartialPart(value, looked, keywords)
+            return self._walked[key]
+        if isinstance(value, types.MethodType):
+            function = self._look_at(name, Fixed(value.__func__), comparing=True)
+            owner = self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=comparing)
+            return BoundMethodPart(value, function, owner)
+        if isinstance(value, types.BuiltinFunctionType):  # a method of something made by a module written in C
+            self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=True)
+            return Part(value)
+        if is_generator(value):
+            self.generators.append(value)
+            return Part(value)
+        if is_logger(value):
+            self._is_suspicious = True
+            return Part(value)
+        if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):
+            wrapped = self._walked[key] = WrappedPart(value)
+            wrapped.function = self._look_at(name, Fixed(value.function), comparing=comparing)
+            return wrapped
+        return self._look_into_instance(name, value, comparing=comparing)
+
+    def _look_into_definition(self, name: str, value: Any, key: tuple[int, bool]) -> Part:
+        """A class, a rule of the user's, a cached function: none is made again, so what its functions read is compared."""
+        part = DefinitionPart(value)
+        self._walked[key] = part
+        if isinstance(value, type):
+            self._look_into_class(name, value, part)
+        elif isinstance(value, LRU_CACHE):
+            part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
+        else:
+            self._watch(lambda: value.user_functions, value.user_functions, name)
+            part.members += [self._look_at(name, Fixed(function), comparing=True) for function in value.user_functions]
+        return part
+
+    def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
+        code = function.__code__
+        self._watch(Code(function), code, f"the code of {function.__name__}")
+        if _is_of_another_package(function) and code not in self.looked_into and function is not self.function:
+            self.left_out.add(code)
+            return
+        for attribute in function.__dict__.keys() - HARMLESS_ATTRIBUTES:
+            part.obstacle = (
+                f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
+            )
+        chains = code_facts.chains_read(code)
+        assigned = code_facts.captured_names_assigned(code)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            contents = self._look_at_variable(name, Captured(cell), chains.get(name), comparing=comparing)
+            part.cells[name] = CellPart(cell, contents)
+            if name in assigned and type(contents) is not Part:
+                part.against_inputs = f"{function.__name__} assigns {name}, which it captures; pass and return it"
+        part.defaults = self._look_at("a default", Defaults(function), comparing=comparing)
+        part.keyword_defaults = self._look_at("a default", KeywordDefaults(function), comparing=comparing)
+        if of_constant_package(function):
+            return
+        namespace = function.__globals__
+        for name in code_facts.globals_read(code):
+            part.globals_[name] = self._look_at_variable(
+                name, Named(namespace, name), chains.get(name), comparing=comparing
+            )
+            if name in code_facts.EFFECTIVE and name not in namespace:
+                self._is_suspicious = True
+        self._look_at_code(function, part)
+
+    def _look_at_variable(
+        self, name: str, getter: Named | Captured, chains: Collection[tuple[str, ...]] | None, *, comparing: bool
+    ) -> Part:
+        """A variable of a function; of a module in it only what the code reads, where the code alone tells."""
+        value = getter()
+        if isinstance(value, types.ModuleType) and not is_constant(value):
+            self._watch(getter, value, name)
+            return self._look_into_module(name, value, chains or [()], comparing=comparing)
+        return self._look_at(name, getter, key_of(getter), comparing=comparing)
+
+    def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
+        """The obstacle that the code itself shows: it imports, draws, reads, assigns or asks for what a plan cannot follow."""
+        code, name = function.__code__, function.__name__
+        self._attributes |= code_facts.attributes_read(code)
+        self._reads_any_attribute |= code_facts.reads_any_attribute(code)
+        self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
+        self.asks_for_types |= code_facts.asks_for_types(code)
+        self.catches_errors |= code_facts.catches_errors(code)
+        for found in code_facts.imports(code):
+            self._look_at_import(function, found, part)
+        if code_facts.globals_assigned(code):
+            part.against_inputs = f"{name} assigns a global; return the value instead"
+        if code_facts.asks_for_type(code):
+            part.obstacle = (
+                f"{name} asks for type(x) and ndarray, which a traced value is not; ask isinstance(x, numpy.ndarray)"
+            )
+
+    def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:
+        """An import inside a function gives the module itself and no copy, so what is read of it is compared."""
+        namespace = function.__globals__
+        name = found.module
+        if found.level:
+            inside = namespace.get("__package__") or str(namespace.get("__name__")).rpartition(".")[0]
+            name = importlib.util.resolve_name("." * found.level + name, inside)
+        for known in {name, package(name)} if not found.names else {name}:
+            module = sys.modules.get(known)
+            self._watch(Named(sys.modules, known), UNASSIGNED if module is None else module, f"the module {known}")
+            if isinstance(module, types.ModuleType) and not is_constant(module):
+                chains: list[tuple[str, ...]] = [(attribute,) for attribute in found.names] or [()]
+                part.imported.append(self._look_into_module(known, module, chains, comparing=True))
+                self._attributes.update(name.split("."))
+            elif module is not None and is_suspicious(module):
+                self._is_suspicious = True
+
+    def _look_into_module(
+        self, name: str, module: types.ModuleType, chains: Iterable[tuple[str, ...]], *, comparing: bool
+    ) -> ModulePart:
+        """The attributes of attributes that are read of a module; by what code ever, if it is handed on."""
+        key = (id(module), comparing)
+        part = self._walked.get(key)
+        if not isinstance(part, ModulePart):
+            part = self._walked[key] = ModulePart(module)
+            if type(module) is not types.ModuleType:
+                part.obstacle = f"{name} is a {type(module).__name__}, whose attributes may change between calls unseen"
+        for chain in chains:
+            if chain:
+                self._look_at_attribute(name, part, chain, comparing=comparing)
+            else:
+                self._escaped.setdefault(id(part), (part, name, comparing))
+        return part
+
+    def _look_at_attribute(self, name: str, part: ModulePart, chain: tuple[str, ...], *, comparing: bool) -> None:
+        attribute, further = chain[0], chain[1:]
+        namespace = part.original.__dict__
+        getter, name = Named(namespace, attribute), f"{name}.{attribute}"
+        value = getter()
+        if value is UNASSIGNED:
+            self._watch(getter, UNASSIGNED, name)
+        elif isinstance(value, types.ModuleType) and not is_constant(value):
+            self._watch(getter, value, name)
+            part.attributes[attribute] = self._look_into_module(name, value, [further], comparing=comparing)
+        else:
+            part.attributes[attribute] = self._look_at(name, getter, key_of(getter), comparing=comparing)
+
+    def _look_into_escaped(self) -> None:
+        """Modules that are handed on as values: every attribute that some code reads may be read of them."""
+        looked: set[tuple[int, str]] = set()
+        while True:
+            fresh = [
+                (part, name, attribute, comparing)
+                for part, name, comparing in self._escaped.values()
+                for attribute in (list(part.original.__dict__) if self._reads_any_attribute else self._attributes)
+                if (id(part), attribute) not in looked and (attribute in part.original.__dict__ or self.catches_errors)
+            ]
+            if not fresh:
+                break
+            for part, name, attribute, comparing in fresh:
+                looked.add((id(part), attribute))
+                if not (attribute.startswith("__") and attribute.endswith("__")):
+                    self._look_at_attribute(name, part, (attribute,), comparing=comparing)
+        if self._reads_any_attribute:
+            modules = [part.original for part, _, _ in self._escaped.values()]
+            functions = [part.original for part in self._walked.values() if isinstance(part, FunctionPart)]
+            for one in (*modules, *functions):
+                self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
+
+    def _look_into_container(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
+        self._watch(Keys(getter), Keys(Fixed(value))(), f"the length or keys of {name}")
+        first, _ = self._first_seen.setdefault(id(value), (getter, value))
+        if first is not getter:
+            # Reached by two names, it is watched by its identity under both: either may be given another one.
+            for name_of_it in (first, getter):
+                self._watch(Itself(name_of_it), _Identity(value), name)
+        known = self._walked.get((id(value), comparing))
+        if known is not None:
+            return known
+        part = ContainerPart(value, name)
+        self._walked[id(value), comparing] = part
+        for key in value if isinstance(value, dict) else range(len(value)):
+            part.items[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
+        return part
+
+    def _look_into_instance(self, name: str, value: Any, *, comparing: bool) -> Part:
+        """A plain object: it has attributes and slots, and its class does nothing when they are read."""
+        kind = type(value)
+        attributes = getattr(value, "__dict__", {})
+        if not is_plain_class(kind) or holds_what_cannot_be_seen(kind) or type(attributes) is not dict:
+            return Part(
+                value,
+                f"{name} is a {kind.__name__}, whose contents may change between calls unseen; "
+                "pass what is needed of it as an argument",
+            )
+        part = InstancePart(value, name, self._look_at(kind.__name__, Fixed(kind), comparing=True))
+        self._walked[id(value), comparing] = part
+        if hasattr(value, "__dict__"):
+            self._watch(Attributes(value), _Identity(kind, attributes), f"the class of {name}")
+            self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
+        else:
+            self._watch(Kind(value), _Identity(kind), f"the class of {name}")
+        places: dict[str, Place] = {attribute: Named(attributes, attribute) for attribute in attributes}
+        places |= {slot: Slot(value, slot) for slot in slots_of(kind)}
+        for attribute, getter in places.items():
+            looked = self._look_at(f"{name}.{attribute}", getter, comparing=comparing)
+            if looked.original is not UNASSIGNED:
+                part.attributes[attribute] = looked
+        return part
+
+    def _look_into_class(self, name: str, class_: type, part: DefinitionPart) -> None:
+        if not is_plain_class(class_):
+            part.obstacle = f"{name} is a {type(class_).__name__}, whose attributes may change between calls unseen"
+            return
+        for base in class_.__mro__:
+            if package(base.__module__) in CONSTANT_PACKAGES | {"builtins"}:
+                continue
+            members = Members(base)
+            self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
+            for key, member in vars(base).items():
+                if key in CLASS_LABELS:
+                    continue
+                if isinstance(member, C_DESCRIPTORS):
+                    continue
+                part.members += [
+                    self._look_at(f"{name}.{key}", Fixed(one), comparing=True) for one in functions_of(member)
+                ]
+                if not is_plain_member(member):
+                    part.obstacle = (
+                        f"{name}.{key} is a {type(member).__name__}, which may give another value on each call"
+                    )
+
+
+class _Contents:
+    """The contents of an array when it was recorded."""
+
+    __slots__ = ("_bytes", "_dtype", "_shape")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._shape, self._dtype, self._bytes = array.shape, array.dtype, array.tobytes()
+
+    def matches(self, value: Any) -> bool:
+        """True if an array holds the same, bit for bit."""
+        return (
+            type(value) is np.ndarray
+            and value.shape == self._shape
+            and value.dtype == self._dtype
+            and value.tobytes() == self._bytes
+        )
+
+
+class _Identity:
+    """Which objects there were."""
+
+    __slots__ = ("_objects",)
+
+    def __init__(self, *objects: Any) -> None:
+        self._objects = objects
+
+    def matches(self, value: Any) -> bool:
+        """True if these, in a tuple, are the same objects."""
+        return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+
+
+def _is_as_it_was(now: Any, then: Any) -> bool:
+    return then.matches(now) if isinstance(then, _Contents | _Identity) else is_same(now, then)
+
+
+def _is_of_another_package(function: types.FunctionType) -> bool:
+    """True if a function is of the standard library or of an installed package: not the user's own."""
+    file = function.__code__.co_filename
+    return file.startswith((_STANDARD_LIBRARY, "<frozen")) or "site-packages" in file

@@ -1,0 +1,103 @@
+"""Rows of products of matrices and of convolutions: the libraries that PyTorch brings, in full precision.
+
+TF32 is off in convolutions whatever PyTorch's own switch says, and algorithms that differ from run to run are not taken.
+In products PyTorch's switch is left alone: it is off unless somebody turned it on.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pullback.core.types import ArrayType, Shape
+from pullback.devices.cuda.rows.table import row
+from pullback.rules.sliding import Pads
+
+
+@row("matmul", kinds="fc")
+def _matmul(result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
+    del result
+    return torch.matmul(a.to(dtype), b.to(dtype))
+
+
+_CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+
+
+def _exact() -> AbstractContextManager[Any]:
+    flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
+        enabled=True, benchmark=False, deterministic=True, allow_tf32=False
+    )
+    return flags
+
+
+def _padded(x: Tensor, pad: Pads) -> Tensor:
+    ends = [end for ends in reversed(pad) for end in ends]
+    return functional.pad(x, ends) if any(ends) else x
+
+
+@row("conv", kinds="f")
+def _conv(
+    result: ArrayType,
+    dtype: torch.dtype,
+    w: Tensor,
+    x: Tensor,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+) -> Tensor:
+    del result
+    with _exact():
+        return _CONVOLUTIONS[len(stride)](_padded(x.to(dtype), pad), w.to(dtype), None, stride, 0, dilation, groups)
+
+
+def _backward(
+    y: Tensor, x: Tensor, w: Tensor, stride: Shape, dilation: Shape, groups: int, mask: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    none = [0] * len(stride)
+    with _exact():
+        results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
+            y.contiguous(), x, w, None, list(stride), none, list(dilation), False, none, groups, mask
+        )
+        return results
+
+
+@row("conv_data_gradient", kinds="f")
+def _conv_data_gradient(
+    result: ArrayType,
+    dtype: torch.dtype,
+    w: Tensor,
+    y: Tensor,
+    size: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+) -> Tensor:
+    wide = [length + low + high for length, (low, high) in zip(size, pad, strict=True)]
+    x = torch.empty(1, dtype=dtype, device=y.device).expand(*result.shape[:2], *wide)  # of which the shape is read
+    gradient, _, _ = _backward(y.to(dtype), x, w.to(dtype), stride, dilation, groups, [True, False, False])
+    interior = tuple(slice(low, low + length) for length, (low, _) in zip(size, pad, strict=True))
+    return gradient[(..., *interior)]
+
+
+@row("conv_weight_gradient", kinds="f")
+def _conv_weight_gradient(
+    result: ArrayType,
+    dtype: torch.dtype,
+    y: Tensor,
+    x: Tensor,
+    kernel: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+) -> Tensor:
+    del kernel
+    w = torch.empty(1, dtype=dtype, device=y.device).expand(result.shape)
+    _, gradient, _ = _backward(
+        y.to(dtype), _padded(x.to(dtype), pad), w, stride, dilation, groups, [False, True, False]
+    )
+    return gradient

@@ -1,0 +1,122 @@
+"""Rows of sums, products, extrema, cumulative functions, orders and positions."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.core.types import ArrayType
+from pullback.devices.cuda.rows.table import row
+
+Axes = tuple[int, ...]
+
+
+@row("sum")
+def _sum(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
+    del result
+    return torch.sum(x, dim=axes, keepdim=keepdims, dtype=dtype) if axes else x  # to PyTorch no axis is all of them
+
+
+@row("max", kinds="biuf")
+def _max(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.amax(x, dim=axes, keepdim=keepdims) if axes else x
+
+
+@row("min", kinds="biuf")
+def _min(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.amin(x, dim=axes, keepdim=keepdims) if axes else x
+
+
+@row("prod")
+def _prod(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
+    del result
+    return torch.prod(x, dim=axis, dtype=dtype)
+
+
+@row("all")
+def _all(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.all(x != 0, dim=axes, keepdim=keepdims) if axes else x != 0
+
+
+@row("any")
+def _any(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.any(x != 0, dim=axes, keepdim=keepdims) if axes else x != 0
+
+
+@row("cumsum")
+def _cumsum(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
+    del result
+    return torch.cumsum(x, dim=axis, dtype=dtype)
+
+
+@row("cumprod")
+def _cumprod(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
+    del result
+    return torch.cumprod(x, dim=axis, dtype=dtype)
+
+
+@row("linear_recurrence")
+def _linear_recurrence(
+    result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor, axis: int, *, reverse: bool
+) -> Tensor:
+    """One step after the other, as the rule has it: each reads what the one before it gave."""
+    steps = range(result.shape[axis])
+    factors, terms = a.to(dtype).unbind(axis), b.to(dtype).unbind(axis)
+    rows: list[Tensor] = []
+    for k in reversed(steps) if reverse else steps:
+        rows.append(factors[k] * rows[-1] + terms[k] if rows else terms[k])
+    if not rows:
+        return torch.empty(result.shape, dtype=dtype, device=b.device)
+    return torch.stack(rows[::-1] if reverse else rows, dim=axis)
+
+
+@row("argmax", kinds="biuf")
+def _argmax(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.argmax(_countable(x), dim=axis, keepdim=keepdims)
+
+
+@row("argmin", kinds="biuf")
+def _argmin(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
+    del result, dtype
+    return torch.argmin(_countable(x), dim=axis, keepdim=keepdims)
+
+
+@row("argsort", kinds="biuf")
+def _argsort(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
+    del result, dtype
+    return torch.argsort(_countable(x), dim=axis, stable=True)
+
+
+@row("argpartition", kinds="biuf")
+def _argpartition(result: ArrayType, dtype: torch.dtype, x: Tensor, kth: Any, axis: int) -> Tensor:
+    """What is sorted is partitioned, wherever."""
+    del result, dtype, kth
+    return torch.argsort(_countable(x), dim=axis, stable=True)
+
+
+def _countable(x: Tensor) -> Tensor:
+    return x.to(torch.uint8) if x.dtype == torch.bool else x
+
+
+@row("quiet_log", kinds="fc")
+def _quiet_log(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
+    del result, dtype
+    return torch.log(x)
+
+
+@row("class_numbers", kinds="iu")
+def _class_numbers(result: ArrayType, dtype: torch.dtype, labels: Tensor, classes: int) -> Tensor:
+    """The labels, after a look at them, as the rule has it."""
+    del result, dtype
+    if labels.numel():
+        low, high = torch.aminmax(labels)
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"logitcrossentropy: class numbers go from 0 to {classes - 1}, got {int(low)} to {int(high)}"
+            )
+    return labels
