@@ -48,7 +48,7 @@ def recompute_saved(graph: Graph) -> Graph:
     uses = Counter(atom for node in graph.nodes for atom in node.inputs)
     uses.update(graph.outputs)
     uses.update(guard.atom for guard in graph.guards)
-    savers = {result: loop for loop in loops.values() for _, result in loop.ys}
+    savers: dict[Atom, Loop] = {result: loop for loop in loops.values() for _, result in loop.ys}
     changed = False
     for reader in loops.values():
         for saver in {id(loop): loop for _, stack in reader.xs if (loop := savers.get(stack)) is not None}.values():
@@ -70,7 +70,7 @@ class _Pair:
 
     def recompute(self) -> bool:
         """Whether anything is no longer saved."""
-        makers = {var: node for node in self.saver.nodes for var in node.outputs}
+        makers: dict[Atom, Node] = {var: node for node in self.saver.nodes for var in node.outputs}
         found = False
         for inside, stack in list(self.reader.xs):
             saved = next((atom for atom, result in self.saver.ys if result is stack), None)
@@ -122,7 +122,7 @@ class _Pair:
         """Whether it is a constant, or a value of the same step that the reader has."""
         if any(var is atom for var, _ in self.saver.consts):
             return True
-        stacks = [result for given, result in self.saver.ys if given is atom]
+        stacks: list[Atom] = [result for given, result in self.saver.ys if given is atom]
         stacks += [operand for var, operand in self.saver.xs if var is atom]
         return any(operand in stacks for _, operand in self.reader.xs)
 
