@@ -163,6 +163,12 @@ def database_url(postgres_server, migrated_template):
     yield from _fresh_database(postgres_server, migrated_template)
 
 
+@pytest.fixture(scope="module")
+def module_database_url(postgres_server, migrated_template):
+    """Address of a migrated database that the tests of one file share."""
+    yield from _fresh_database(postgres_server, migrated_template)
+
+
 @pytest.fixture
 def bare_database_url(postgres_server):
     """Address of a database with nothing in it, not even the migrations."""
@@ -191,30 +197,67 @@ def fontconfig(tmp_path_factory):
     return file
 
 
-@pytest.fixture(scope="module")
-def browser(fontconfig):
-    """A headless Chromium that speaks to nobody but the application.
+class Chromium:
+    """The headless Chromium of a worker: started for the first test that asks, closed before one that drives no browser.
 
-    Not for the whole session: Playwright keeps an event loop running in this thread, beside which no asynchronous test
-    can run, and a worker takes tests of both kinds in turn.
+    Playwright keeps an event loop running in this thread, beside which no asynchronous test can run.
     """
-    path = _chromium()
-    if path is None:
-        pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")
-    from playwright.sync_api import sync_playwright
 
-    flags = (
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    )
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=path, args=flags, env={**os.environ, "FONTCONFIG_FILE": str(fontconfig)}
+    def __init__(self):
+        self._playwright = self._browser = None
+
+    def open(self, fonts):
+        """The browser, which speaks to nobody but the application."""
+        if self._browser is not None and self._browser.is_connected():
+            return self._browser
+        self.close()
+        path = _chromium()
+        if path is None:
+            pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")
+        from playwright.sync_api import sync_playwright
+
+        flags = (
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
         )
-        yield chromium
-        chromium.close()
+        self._playwright = sync_playwright().start()
+        self._browser = self._playwright.chromium.launch(
+            executable_path=path, args=flags, env={**os.environ, "FONTCONFIG_FILE": str(fonts)}
+        )
+        return self._browser
+
+    def close(self):
+        """Close it, with the event loop."""
+        if self._browser is not None:
+            self._browser.close()
+        if self._playwright is not None:
+            self._playwright.stop()
+        self._playwright = self._browser = None
+
+
+CHROMIUM = Chromium()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("browser") is None:
+        CHROMIUM.close()
+
+
+def pytest_sessionfinish():
+    CHROMIUM.close()
+
+
+@pytest.fixture
+def browser(request, fontconfig):
+    """A headless Chromium with no window open."""
+    assert request.node.get_closest_marker("browser") is not None, "a test that drives a browser is marked so"
+    chromium = CHROMIUM.open(fontconfig)
+    yield chromium
+    for context in chromium.contexts:
+        context.close()

@@ -92,8 +92,8 @@ def page(
     """
     path, query = address_of(request), request.url.query
     bar_project = project or coming_from
-    body = _rendered(
-        template,
+    layout = _templates().get_template(template)
+    body = layout.render(
         title=title,
         theme=theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
         path=path,
@@ -134,29 +134,6 @@ class _Unindented(Extension):
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002 - as Jinja calls it
         """The source without it."""
         return _INDENTATION.sub("", source)
-
-
-class _Context(Context):
-    """What a template, or one that it imports, knows; `_rendered` is told of it."""
-
-    def __init__(self, environment: Environment, parent: dict[str, Any], *named: Any, **others: Any) -> None:
-        super().__init__(environment, parent, *named, **others)
-        parent.get("contexts", []).append(self)
-
-
-def _rendered(template: str, **values: Any) -> str:
-    """The text of a template.
-
-    A context knows its macros, and these know their context. That circle would keep all that the page shows (2,500 objects
-    of a workload's) until Python looks for circles, which takes 1.6 us for each.
-    """
-    contexts: list[Context] = []
-    try:
-        return _templates().get_template(template).render(contexts=contexts, **values)
-    finally:
-        for context in contexts:
-            context.vars.clear()
-            context.parent.clear()
 
 
 def address_of(request: Request) -> str:
@@ -283,7 +260,6 @@ def _templates() -> Environment:
         trim_blocks=True,
         extensions=[_Unindented],
     )
-    environment.context_class = _Context
     environment.globals |= {"links": links, "asset": _address_of_asset, "look_of": look_of}
     environment.filters |= {
         "asset": _address_of_asset,
@@ -295,7 +271,6 @@ def _templates() -> Environment:
         "visible": visible,
         "sign": factors.sign,
         "quantity": units.quantity,
-        "exact": units.exact,
         "in_groups": _in_groups,
         "metric_label": metric_label,
         "strip": _strip,

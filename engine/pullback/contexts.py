@@ -121,10 +121,6 @@ class Stack:
         """Close every frame; the bytes stay."""
         self._open.clear()
 
-    def may_hold(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether an array lies in this memory."""
-        return any(np.may_share_memory(array, block) for block in self._blocks)
-
     def _follows(self, slot: _Slot, block: int, start: int) -> bool:
         """Whether a slot lies where `_place` would put one: behind the end of the frame before it."""
         return slot.start == start if slot.block == block else slot.start == 0 and slot.block == block + 1
@@ -199,11 +195,6 @@ class Run:
         self._context = current()
         self._stack: Stack | None = None
         self._give_back: weakref.finalize[..., Any] | None = None
-
-    @property
-    def has_state(self) -> bool:
-        """Whether anything was kept, now or before."""
-        return self._give_back is not None
 
     @property
     def stack(self) -> Stack:

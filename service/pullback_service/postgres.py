@@ -36,7 +36,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psutil
-import psycopg
 
 from pullback_service.errors import PostgresError
 
@@ -122,17 +121,14 @@ class EmbeddedPostgres:
                 if not self.is_running():
                     self._launch()
                 postmaster = self._wait_until_ready()
-                refusal: Exception | str = "it is gone as soon as it is there"
+                refused: Exception | str | None = "it is gone as soon as it is there"
                 if postmaster is not None:
-                    try:
-                        _make_database(postmaster)
-                    except psycopg.OperationalError as error:
-                        refusal = error
-                    else:
+                    refused = _make_database(postmaster)
+                    if refused is None:
                         return _url(postmaster, DATABASE)
                 # The server found was on its way out: killed or stopped a moment ago, not yet gone.
                 if time.monotonic() > deadline:
-                    raise PostgresError(f"Postgres on {self._folder} takes no connections: {refusal}")
+                    raise PostgresError(f"Postgres on {self._folder} takes no connections: {refused}")
                 time.sleep(0.1)
 
     def stop(self) -> bool:
@@ -317,11 +313,18 @@ def _url(postmaster: Postmaster, database: str) -> str:
     return f"postgresql://{SUPERUSER}@/{database}?host={host}&port={postmaster.port}"
 
 
-def _make_database(postmaster: Postmaster) -> None:
-    with psycopg.connect(_url(postmaster, "postgres"), autocommit=True) as connection:
-        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-        if known is None:
-            connection.execute(f'CREATE DATABASE "{DATABASE}"')
+def _make_database(postmaster: Postmaster) -> Exception | None:
+    """Make the database where it is missing; returns why the server refused, if it did."""
+    import psycopg  # noqa: PLC0415 - a quarter of `pullback status` and `pullback down`, which do not connect
+
+    try:
+        with psycopg.connect(_url(postmaster, "postgres"), autocommit=True) as connection:
+            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+            if known is None:
+                connection.execute(f'CREATE DATABASE "{DATABASE}"')
+    except psycopg.OperationalError as error:
+        return error
+    return None
 
 
 def _read_postmaster(folder: Path) -> Postmaster | None:

@@ -174,6 +174,18 @@ def test_a_wrong_setting_is_told_before_anything_heavy_is_loaded(tmp_path, comma
     assert shown.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("command", ["status", "down"])
+def test_to_look_at_a_folder_or_to_stop_what_runs_there_loads_nothing_heavy(tmp_path, command):
+    (tmp_path / "postgres").mkdir()
+    shown = subprocess.run(
+        [sys.executable, "-P", "-c", _LOOKED, command, "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.stdout.splitlines()[-1] == "[]", shown.stderr
+
+
 def test_a_port_in_use_and_a_missing_secret_are_told_before_anything_heavy_is_loaded(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,11 +1,8 @@
 import csv
-import gc
 import io
 import json
 import re
-import weakref
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fastapi import Request
@@ -16,7 +13,6 @@ from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.still import Spot
 from pullback_dashboards.choices import Empty
-from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.mistaken import ErrorView
 from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
 
@@ -28,10 +24,6 @@ def request():
         "server": ("pages", 80), "scheme": "http",
     }  # fmt: skip
     return Request(scope)
-
-
-class Shown:
-    """Something that a page shows."""
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
@@ -86,24 +78,6 @@ def test_templates_are_indented_and_pages_are_not():
 def test_a_template_can_be_read_line_by_line(template):
     lines = template.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 140] == []
-
-
-def test_what_a_page_showed_is_gone_when_it_is_sent():
-    shown = [Shown(), Shown()]
-    known = [weakref.ref(one) for one in shown]
-    view = SimpleNamespace(
-        fleet=Fleet(), heat=None, commit=None, empty=Empty("Nothing", ()), questions=(), project=None
-    )
-    gc.collect()
-    gc.disable()
-    try:
-        for one in shown:
-            page(request(), "overview.html", title="A", view=view, state=one)
-        del one
-        shown.clear()
-        assert [one() for one in known] == [None, None]
-    finally:
-        gc.enable()
 
 
 def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():

@@ -157,3 +157,29 @@ def test_a_minimum_that_is_not_a_number_has_not_converged():
         found = pb.optim.minimize(lambda p: np.sum(np.log(p)), -np.ones(3))
     assert not found.converged
     assert found.message.startswith("the loss is nan")
+
+
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+    @pb.compile
+    def scaled(self, x):
+        return self.w * x
+
+    @pb.compile(tier="stateful")
+    def loss(self, x):
+        return np.sum(np.tanh(self.scaled(x)))
+
+
+def test_a_plan_in_a_class_is_a_method_that_sees_its_instance():
+    layer, other = Layer(2.0), Layer(np.zeros(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for w in (2.0, 3.0, X):
+            layer.w = w
+            np.testing.assert_allclose(layer.loss(X), np.sum(np.tanh(w * X)))
+            assert other.loss(X) == 0.0
+        np.testing.assert_allclose(pb.compile(pb.grad(layer.loss))(X), (1 - np.tanh(X * X) ** 2) * X)
+    assert layer.loss is layer.loss
+    assert layer.loss.summary()["fallbacks"] == []

@@ -64,14 +64,15 @@ class Cluster:
 
     def wait_until_ready(self, url):
         """Wait until a replica and its database answer."""
-        until(lambda: _is_ready(url), 180, what=f"{url} to be ready")
+        until(lambda: is_ready(url), 180, what=f"{url} to be ready")
 
     def said(self):
         """What all processes wrote."""
         return "".join(process.log.read_text() for process in self.processes)
 
 
-def _is_ready(url):
+def is_ready(url):
+    """Whether a service and its database answer."""
     try:
         return httpx.get(f"{url}/readyz", trust_env=False, timeout=5).is_success
     except httpx.TransportError:

@@ -89,16 +89,26 @@ class Product:
         """Return what `status` says."""
         return json.loads(self.run("status", "--data", str(self.data), "--json").stdout)
 
+    def measuring(self):
+        """The processes that measure."""
+        return self.processes("pullback_runners.agent.measuring")
+
     def down(self):
         """Stop everything."""
         return self.run("down", "--data", str(self.data))
 
-    def processes(self):
-        """Every process that belongs to this product, by the home folder it inherited or the data it names."""
+    def processes(self, module=""):
+        """Every process that belongs to this product, by the home folder it inherited or the data it names.
+
+        Those of one module only, if it is named: most of the machine's processes then need no second look.
+        """
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                named = any(str(self.data) in argument for argument in process.cmdline())
+                command = process.cmdline()
+                if module and module not in command:
+                    continue
+                named = any(str(self.data) in argument for argument in command)
                 if process.pid != os.getpid() and (named or process.environ().get("HOME") == str(self.home)):
                     found.append(process)
         return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import socket
 
 import psutil
 import psycopg
 import pytest
-from tests.system.products import SUITE
+from tests.system.clusters import free_port, is_ready
+from tests.system.products import SUITE, Product, until
 
 from pullback_runners.suites import SUITES
 
@@ -17,35 +17,49 @@ pytestmark = pytest.mark.system
 TOKEN = "a-secret-of-the-fleet"  # noqa: S105 - of this test alone
 
 
-@pytest.fixture
-def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+class Service:
+    """The API on a database. It runs from the first time that it is asked for until a test ends it or the module does."""
 
+    def __init__(self, folder, database_url):
+        (folder / "token").write_text(TOKEN + "\n")
+        (folder / "database_url").write_text(database_url + "\n")
+        self.environment = {
+            "DATABASE_URL_FILE": str(folder / "database_url"),
+            "PULLBACK_AUTH": "token",
+            "PULLBACK_TOKEN_FILE": str(folder / "token"),
+            "PULLBACK_LEASE_S": "6",
+            "PULLBACK_HEARTBEAT_S": "1",
+            "PULLBACK_RETRY_PAUSE_S": "0",
+        }
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._product = Product(folder, None)
+        self._process = None
 
-@pytest.fixture
-def secrets(folder, database_url):
-    (folder / "token").write_text(TOKEN + "\n")
-    (folder / "database_url").write_text(database_url + "\n")
-    return {
-        "DATABASE_URL_FILE": str(folder / "database_url"),
-        "PULLBACK_AUTH": "token",
-        "PULLBACK_TOKEN_FILE": str(folder / "token"),
-        "PULLBACK_LEASE_S": "6",
-        "PULLBACK_HEARTBEAT_S": "1",
-        "PULLBACK_RETRY_PAUSE_S": "0",
-    }
+    def serve(self):
+        """Start it unless it runs, and return its process once it answers."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = self._product.start(
+                *("serve", "--port", str(self.port)), log=self._product.home / "serve.log", environment=self.environment
+            )
+        until(lambda: is_ready(self.url), what="the service to be ready")
+        return self._process
+
+    def stop(self):
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
 
 
 class Fleet:
     """The processes of a compose file."""
 
-    def __init__(self, product, secrets, port, connect, until):
-        self.product, self.secrets, self.port = product, secrets, port
+    def __init__(self, product, service, connect):
+        self.product, self.service = product, service
+        self.secrets, self.port, self.serve = service.environment, service.port, service.serve
         self.logs = product.home
         self.until = until
-        self.api = connect(f"http://127.0.0.1:{port}", TOKEN)
+        self.api = connect(service.url, TOKEN)
         self.running = []
 
     def start(self, *arguments, environment):
@@ -53,17 +67,18 @@ class Fleet:
         self.running.append(process)
         return process
 
-    def serve(self):
-        process = self.start("serve", "--port", str(self.port), environment=self.secrets)
-        self.until(self._answers, what="the service to be ready")
-        return process
+    def stop(self):
+        for process in reversed(self.running):
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            process.wait(30)
 
     def work(self):
         return self.start("worker", environment=self.secrets)
 
     def agent(self, *more):
         return self.start(
-            *("agent", "--server", f"http://127.0.0.1:{self.port}", "--repository", str(self.product.repository)),
+            *("agent", "--server", self.service.url, "--repository", str(self.product.repository)),
             *("--data", str(self.product.data), "--least-free-gib", "0.1", *more),
             environment={"PULLBACK_TOKEN_FILE": self.secrets["PULLBACK_TOKEN_FILE"]},
         )
@@ -82,34 +97,47 @@ class Fleet:
         assert answer.is_success, answer.text
         return answer.json()["id"]
 
+    def cancel_jobs(self):
+        """Leave no job to the next test's agents."""
+        for job in self.api.get("/api/v1/jobs", limit=100)["items"]:
+            if job["state"] in {"queued", "leased", "running"}:
+                assert self.api.http.post(f"/api/v1/jobs/{job['id']}/cancel").is_success
+
     def measuring(self):
-        return [p for p in self.product.processes() if "pullback_runners.agent.measuring" in p.cmdline()]
+        return self.product.measuring()
 
-    def _answers(self):
-        try:
-            return self.api.http.get("/readyz").is_success
-        except OSError:
-            return False
-        except Exception as error:
-            if type(error).__module__.startswith("httpx"):
-                return False
-            raise
+
+@pytest.fixture(scope="module")
+def shared_service(module_database_url, tmp_path_factory):
+    service = Service(tmp_path_factory.mktemp("service"), module_database_url)
+    yield service
+    service.stop()
 
 
 @pytest.fixture
-def fleet(product, secrets, port, connect, until):
-    fleet = Fleet(product, secrets, port, connect, until)
+def fleet(product, shared_service, connect):
+    """A fleet whose service other tests of this module use as well: each has its own repository, and leaves no job."""
+    fleet = Fleet(product, shared_service, connect)
     yield fleet
-    for process in reversed(fleet.running):
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.wait(30)
+    fleet.stop()
+    fleet.serve()
+    fleet.cancel_jobs()
 
 
 @pytest.fixture
-def rows(database_url):
+def own_fleet(product, tmp_path, bare_database_url, connect):
+    """A fleet on a database of its own, which is migrated."""
+    fleet = Fleet(product, Service(tmp_path, bare_database_url), connect)
+    fleet.command("migrate")
+    yield fleet
+    fleet.stop()
+    fleet.service.stop()
+
+
+@pytest.fixture
+def rows(bare_database_url):
     def ask(query):
-        with psycopg.connect(database_url, autocommit=True) as connection:
+        with psycopg.connect(bare_database_url, autocommit=True) as connection:
             return connection.execute(query).fetchall()
 
     return ask
@@ -124,17 +152,15 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
-def test_the_commands_of_the_compose_file_measure_a_commit(bare_database_url, fleet, head, folder):
-    (folder / "database_url").write_text(bare_database_url + "\n")
-    fleet.command("migrate")
-    fleet.serve()
-    fleet.work()
-    job_id = fleet.ask_for_job(head)
-    assert fleet.agent("--once").wait(120) == 0
-    assert fleet.api.job(job_id)["state"] == "done"
-    assert len(_accepted(fleet, head)) == 1
-    assert fleet.api.http.get("/api/v1/jobs", headers={"Authorization": "Bearer wrong"}).status_code == 401
-    assert fleet.api.http.get("/api/v1/jobs", headers={"Authorization": ""}).status_code == 401
+def test_the_commands_of_the_compose_file_measure_a_commit(own_fleet, head):
+    own_fleet.serve()
+    own_fleet.work()
+    job_id = own_fleet.ask_for_job(head)
+    assert own_fleet.agent("--once").wait(120) == 0
+    assert own_fleet.api.job(job_id)["state"] == "done"
+    assert len(_accepted(own_fleet, head)) == 1
+    assert own_fleet.api.http.get("/api/v1/jobs", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert own_fleet.api.http.get("/api/v1/jobs", headers={"Authorization": ""}).status_code == 401
 
 
 def test_an_agent_that_is_killed_says_so_when_it_is_back_and_its_job_is_done_once(fleet, head):
@@ -273,52 +299,52 @@ def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, h
     assert noise["groups"] == SUITES["trial"].groups * noise["comparisons"]
 
 
-def test_an_agent_enrols_once_with_a_code_and_ends_with_its_token(fleet, folder, rows):
-    fleet.serve()
+def test_an_agent_enrols_once_with_a_code_and_ends_with_its_token(own_fleet, folder, rows):
+    own_fleet.serve()
     nowhere = "d" * 40  # a commit no clone has: every attempt ends before anything is measured
     code = folder / "code"
-    address = ("--server", f"http://127.0.0.1:{fleet.port}", "--repository", str(fleet.product.repository))
+    address = ("--server", f"http://127.0.0.1:{own_fleet.port}", "--repository", str(own_fleet.product.repository))
 
     def agent(data, *more):
-        return fleet.product.run(
+        return own_fleet.product.run(
             *("agent", *address, "--data", str(folder / data), "--token-file", str(code)),
             *("--least-free-gib", "0.1", "--name", "box", "--once", *more),
         )
 
-    code.write_text(fleet.command("token", "enroll"))
-    first = fleet.ask_for_job(nowhere)
+    code.write_text(own_fleet.command("token", "enroll"))
+    first = own_fleet.ask_for_job(nowhere)
     done = agent("one")
     assert done.returncode == 0, done.stderr
-    lacking = fleet.api.job(first)
+    lacking = own_fleet.api.job(first)
     assert (lacking["state"], lacking["failure_kind"]) == ("queued", "infra")
     own = folder / "one" / "token"
     assert (own.stat().st_mode & 0o777, own.read_text()[:4]) == (0o600, "plb_")
-    (token,) = json.loads(fleet.command("token", "list", "--json"))
+    (token,) = json.loads(own_fleet.command("token", "list", "--json"))
     assert (token["name"], token["scopes"], token["revoked_at"]) == ("agent 1 (box)", ["agent"], None)
     limits = {"Authorization": f"Bearer {own.read_text().strip()}"}
-    assert fleet.api.http.get("/api/v1/jobs", headers=limits).status_code == 403
+    assert own_fleet.api.http.get("/api/v1/jobs", headers=limits).status_code == 403
 
     # The code is used up for anybody else; its own agent goes on with its token.
     other = agent("two")
     assert (other.returncode, other.stderr.splitlines()[-1].count("was used at")) == (2, 1), other.stderr
     assert [agent("one").returncode for _ in range(2)] == [0, 0]
-    tried = fleet.api.job(first)
+    tried = own_fleet.api.job(first)
     assert (tried["state"], len(tried["history"])) == ("lost", 3)
 
-    code.write_text(fleet.command("token", "enroll", "--expires-in-minutes", "5"))
+    code.write_text(own_fleet.command("token", "enroll", "--expires-in-minutes", "5"))
     rows("UPDATE enrolment_code SET expires_at = now() WHERE used_at IS NULL RETURNING 1")
     late = agent("two")
     assert (late.returncode, late.stderr.splitlines()[-1].count("expired at")) == (2, 1), late.stderr
 
     # Revoked while it waits for a job: it is told so, and ends.
-    waiting = fleet.product.start(
+    waiting = own_fleet.product.start(
         *("agent", *address, "--data", str(folder / "one"), "--name", "box", "--least-free-gib", "0.1"),
-        log=fleet.logs / "revoked.log",
+        log=own_fleet.logs / "revoked.log",
     )
-    fleet.running.append(waiting)
-    fleet.until(lambda: "enrolled" in (fleet.logs / "revoked.log").read_text(), what="the agent to wait")
-    fleet.command("token", "revoke", "agent 1 (box)")
-    fleet.api.http.post(f"/api/v1/jobs/{first}/retry")
+    own_fleet.running.append(waiting)
+    own_fleet.until(lambda: "enrolled" in (own_fleet.logs / "revoked.log").read_text(), what="the agent to wait")
+    own_fleet.command("token", "revoke", "agent 1 (box)")
+    own_fleet.api.http.post(f"/api/v1/jobs/{first}/retry")
     assert waiting.wait(60) == 2
-    assert "revoked" in (fleet.logs / "revoked.log").read_text().splitlines()[-1]
-    assert fleet.api.job(first)["state"] == "queued"
+    assert "revoked" in (own_fleet.logs / "revoked.log").read_text().splitlines()[-1]
+    assert own_fleet.api.job(first)["state"] == "queued"

@@ -1,56 +1,47 @@
 """`pullback up`, `status` and `down` as a person lives with them."""
 
 import os
+import shutil
 import signal
 import socket
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.system.clusters import is_ready
+from tests.system.products import Product
 
 from pullback_cli.supervision.state import read_state
 
 pytestmark = pytest.mark.system
 
 
-def test_killing_up_leaves_what_the_next_up_takes_over(product, until):
-    product.up("--no-agent")
-    before = product.status()
-    os.kill(before["processes"]["up"], signal.SIGKILL)
-    children = [pid for name, pid in before["processes"].items() if name != "up"]
-    until(lambda: not any(_runs(pid) for pid in children), what="the children to die with their parent")
-    assert _runs(before["postgres"]["pid"])
-    assert "left behind: Postgres" in product.run("status", "--data", str(product.data)).stdout
-
-    product.up("--no-agent")
-    after = product.status()
-    assert after["ready"]
-    assert after["postgres"]["pid"] == before["postgres"]["pid"], "the running database is adopted"
-
-    os.kill(after["processes"]["up"], signal.SIGKILL)
-    assert "Postgres" in product.down().stdout
-    assert product.processes() == []
+@pytest.fixture(scope="module")
+def shared_product():
+    """A product for tests of an `up` without an agent, which each of them leaves running or ended."""
+    folder = Path(tempfile.mkdtemp(prefix="pullback-up-"))
+    folder.chmod(0o755)
+    product = Product(folder, folder)
+    yield product
+    product.down()
+    shutil.rmtree(folder)
 
 
-def test_ctrl_c_stops_everything_in_the_middle_of_measuring(product, until, tmp_path):
-    log = tmp_path / "log"
-    up = product.start(*product.up_arguments(), log=log)
-    until(lambda: "is ready" in log.read_text(), what="up to be ready")
-    measuring = until(
-        lambda: [p for p in product.processes() if "pullback_runners.agent.measuring" in p.cmdline()], what="measuring"
-    )
-    up.send_signal(signal.SIGINT)
-    assert up.wait(60) == 0
-    assert product.processes() == []
-    assert not any(process.is_running() for process in measuring)
+@pytest.fixture
+def running(shared_product):
+    """A product that is up."""
+    state = read_state(shared_product.data)
+    if state is None or state.up.process() is None:
+        shared_product.up("--no-agent")
+    return shared_product
 
 
-def test_one_up_a_folder_whose_children_are_kept_alive(product, until):
-    product.up("--no-agent")
-    status = product.status()
-    refused = product.run(*product.up_arguments("--no-agent"))
+def test_one_up_a_folder_whose_children_are_kept_alive(running, until):
+    status = running.status()
+    refused = running.run(*running.up_arguments("--no-agent"))
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert status["url"] in refused.stderr
 
@@ -58,12 +49,42 @@ def test_one_up_a_folder_whose_children_are_kept_alive(product, until):
     before = status["processes"]["api"]
 
     def renewed():  # by what `status` reads: the command itself takes a second of processor time
-        state = read_state(product.data)
+        state = read_state(running.data)
         return state.ready and "api" in state.children and state.children["api"].pid != before
 
     until(renewed, what="a new API")
-    until(lambda: product.status()["ready"], what="the new API to be ready")
-    assert "the api ended unexpectedly (killed by SIGKILL" in (product.data / "logs" / "up.log").read_text()
+    until(lambda: is_ready(status["url"]), what="the new API to be ready")
+    assert running.status()["ready"]
+    assert "the api ended unexpectedly (killed by SIGKILL" in (running.data / "logs" / "up.log").read_text()
+
+
+def test_killing_up_leaves_what_the_next_up_takes_over(running, until):
+    before = running.status()
+    os.kill(before["processes"]["up"], signal.SIGKILL)
+    children = [pid for name, pid in before["processes"].items() if name != "up"]
+    until(lambda: not any(_runs(pid) for pid in children), what="the children to die with their parent")
+    assert _runs(before["postgres"]["pid"])
+    assert "left behind: Postgres" in running.run("status", "--data", str(running.data)).stdout
+
+    running.up("--no-agent")
+    after = running.status()
+    assert after["ready"]
+    assert after["postgres"]["pid"] == before["postgres"]["pid"], "the running database is adopted"
+
+    os.kill(after["processes"]["up"], signal.SIGKILL)
+    assert "Postgres" in running.down().stdout
+    assert running.processes() == []
+
+
+def test_ctrl_c_stops_everything_in_the_middle_of_measuring(product, until, tmp_path):
+    log = tmp_path / "log"
+    up = product.start(*product.up_arguments(), log=log)
+    until(lambda: "is ready" in log.read_text(), what="up to be ready")
+    measuring = until(product.measuring, what="measuring")
+    up.send_signal(signal.SIGINT)
+    assert up.wait(60) == 0
+    assert product.processes() == []
+    assert not any(process.is_running() for process in measuring)
 
 
 @pytest.mark.parametrize("detach", [[], ["--detach"]])

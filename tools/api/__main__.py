@@ -12,7 +12,6 @@ from pullback_service.application import create_service
 from pullback_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-CLIENT = ROOT / "service/pullback_service/client"
 
 
 def made(root: Path = ROOT) -> dict[Path, str]:

@@ -157,7 +157,11 @@ def is_plain_class(class_: type) -> bool:
 
 def is_plain_member(member: Any) -> bool:
     """Whether a member of a class gives the same on each reading."""
-    return isinstance(member, _DESCRIPTORS) or not hasattr(type(member), "__get__")
+    return (
+        isinstance(member, _DESCRIPTORS)
+        or not hasattr(type(member), "__get__")
+        or package(type(member).__module__) == "pullback"  # a plan as a method
+    )
 
 
 def package(name: str | None) -> str:

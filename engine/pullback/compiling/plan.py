@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any, Self, overload
 from weakref import WeakKeyDictionary
 
@@ -52,6 +53,7 @@ from pullback.transforms.linearizing import jvp, vjp
 
 #: Signatures kept per function; the least recently used one goes first.
 PLANS_KEPT = 64
+INSTANCES_KEPT = 16
 
 #: Frames that are made for one program: for threads that call a plan at the same time, and for what is around the function
 #: as often as it is exchanged for its like. From then on calls that fit none go through Python.
@@ -125,6 +127,21 @@ class Plan:
         self._last: Program | Fallback | None = None
         self._entered: dict[NativeProgram | None, int] = {}
         self._through_python: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._bound: OrderedDict[int, Plan] = OrderedDict()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> "Plan":
+        """A plan in a class, as a method: for each instance one, to which what it reads of `self` is around the function.
+
+        The latest are kept, and with them their instances.
+        """
+        if instance is None or not isinstance(self.function, FunctionType):
+            return self
+        with _lock:
+            plan = self._bound.pop(id(instance), None) or Plan(MethodType(self.function, instance), self.tier)
+            self._bound[id(instance)] = plan
+            if len(self._bound) > INSTANCES_KEPT:
+                self._bound.popitem(last=False)
+        return plan
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run, compiling first if arguments of these types have not been seen.

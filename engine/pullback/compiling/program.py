@@ -169,7 +169,10 @@ def require_plain(leaf: Any) -> None:
             raise CannotCompileError(
                 "it is differentiated or batched from outside; compile what is called outermost: pb.compile(pb.grad(f))"
             )
-        raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
+        raise CannotCompileError(
+            f"an argument is a {type(leaf).__name__}, not an array or a number; bind it with functools.partial, or make its "
+            "class a tree with pb.register_pytree_node"
+        )
     dtype = type_of(leaf).dtype
     if dtype.kind not in "biufc":
         raise CannotCompileError(f"an argument is of dtype {dtype}, which plans do not take")

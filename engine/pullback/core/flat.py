@@ -1,13 +1,12 @@
 """Functions whose derivative is zero wherever it exists: positions, counts, orders, roundings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.core.kinds import Declared
 
 
-class Flat(Primitive):
+class Flat(Declared):
     """A function of any operands and parameters that no operand moves.
 
     That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps. `batch(x,
@@ -15,34 +14,6 @@ class Flat(Primitive):
     """
 
     moves = False
-
-    def __init__(
-        self,
-        name: str,
-        evaluate: Callable[..., Any],
-        infer: Callable[..., ArrayType],
-        batch: Callable[..., Any] | None = None,
-        into: Callable[..., Any] | None = None,
-        scratch: Callable[..., Sequence[ArrayType]] | None = None,
-    ) -> None:
-        super().__init__(name)
-        self._batch = batch
-        self._scratch = scratch
-        self.into = into
-        self._evaluate = evaluate
-        self._infer = infer
-
-    def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Apply the NumPy function."""
-        return self._evaluate(*operands, **params)
-
-    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """Type by the declared function."""
-        return (self._infer(*types, **params),)
-
-    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
-        return () if self._scratch is None else self._scratch(*types, **params)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]

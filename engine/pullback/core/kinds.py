@@ -137,7 +137,45 @@ class Scalar(Primitive):
         return self(*(behind_batch(x, rank) if own else x for x, own in zip(operands, batched, strict=True)), **params)
 
 
-class Linear(Primitive):
+class Declared(Primitive):
+    """A primitive whose values, types, memory and batches are functions it is declared with."""
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        infer: Callable[..., ArrayType],
+        *,
+        into: Callable[..., Any] | None = None,
+        batch: Callable[..., Any] | None = None,
+        scratch: Callable[..., Sequence[ArrayType]] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._evaluate = evaluate
+        self._infer = infer
+        self.into = into
+        self._batch = batch
+        self._scratch = scratch
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Apply the NumPy function."""
+        return self._evaluate(*operands, **params)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """Type by the declared function."""
+        return (self._infer(*types, **params),)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """As declared."""
+        return () if self._scratch is None else self._scratch(*types, **params)
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch is more than its examples one by one."""
+        return self._batch is not None
+
+
+class Linear(Declared):
     """A linear function of its one operand; parameters are constants.
 
     `transpose(y_bar, x, **params)` may look at the shape and dtype of x, never at its values. `batch(x, **params)` is the
@@ -160,23 +198,10 @@ class Linear(Primitive):
         batch: Callable[..., Any] | None = None,
         scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
-        super().__init__(name)
-        self._scratch = scratch
-        self._evaluate = evaluate
-        self._infer = infer
+        super().__init__(name, evaluate, infer, into=into, batch=batch, scratch=scratch)
         self._transpose = transpose
-        self._batch = batch
         self._flops = flops
         self.aliases_operand = is_view
-        self.into = into
-
-    def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Apply the NumPy function."""
-        return self._evaluate(*operands, **params)
-
-    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """Type by the declared function."""
-        return (self._infer(*types, **params),)
 
     def pull(
         self,
@@ -193,15 +218,6 @@ class Linear(Primitive):
         """Apply the function itself."""
         return self(tangents[0], **params)
 
-    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
-        return () if self._scratch is None else self._scratch(*types, **params)
-
-    @property
-    def has_batch(self) -> bool:
-        """Whether a batch is more than its examples one by one."""
-        return self._batch is not None
-
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """As declared, else one by one."""
         return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)
@@ -211,7 +227,7 @@ class Linear(Primitive):
         return 0 if self._flops is None else self._flops(types)
 
 
-class Bilinear(Primitive):
+class Bilinear(Declared):
     """A function linear in each of its two operands.
 
     `batch(a, b, batched, **params)` is the function for operands of which those flagged have one more, leading axis.
@@ -229,22 +245,9 @@ class Bilinear(Primitive):
         batch: Callable[..., Any] | None = None,
         scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
-        super().__init__(name)
-        self.into = into
-        self._batch = batch
-        self._scratch = scratch
-        self._evaluate = evaluate
-        self._infer = infer
+        super().__init__(name, evaluate, infer, into=into, batch=batch, scratch=scratch)
         self._transposes = (transpose_a, transpose_b)
         self._flops = flops
-
-    def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Apply the NumPy function."""
-        return self._evaluate(*operands, **params)
-
-    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """Type by the declared function."""
-        return (self._infer(*types, **params),)
 
     def pull(
         self,
@@ -266,15 +269,6 @@ class Bilinear(Primitive):
         left = None if da is None else self(da, b, **params)
         right = None if db is None else self(a, db, **params)
         return right if left is None else left if right is None else left + right
-
-    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
-        return () if self._scratch is None else self._scratch(*types, **params)
-
-    @property
-    def has_batch(self) -> bool:
-        """Whether a batch is more than its examples one by one."""
-        return self._batch is not None
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """As declared, else one by one."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.primitive import Primitive
+from pullback.core.kinds import Declared
 from pullback.ir.types import ArrayType
 
 
-class Selection(Primitive):
+class Selection(Declared):
     """`evaluate(x, *indices, **params)` with `transpose(y_bar, x, *indices, **params)`.
 
     Like `Linear`, but for the positions, which are operands: they may come out of a computation. They do not move. The
@@ -27,25 +27,8 @@ class Selection(Primitive):
         into: Callable[..., Any] | None = None,
         scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
-        super().__init__(name)
-        self._batch = batch
-        self._scratch = scratch
-        self.into = into
-        self._evaluate = evaluate
-        self._infer = infer
+        super().__init__(name, evaluate, infer, into=into, batch=batch, scratch=scratch)
         self._transpose = transpose
-
-    def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Apply the NumPy function."""
-        return self._evaluate(*operands, **params)
-
-    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """Type by the declared function."""
-        return (self._infer(*types, **params),)
-
-    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
-        return () if self._scratch is None else self._scratch(*types, **params)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]

@@ -34,7 +34,7 @@ argmax: Flat = Flat(
     "argmax",
     lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
-    lambda x, axis, keepdims: argmax(x, axis=axis + 1, keepdims=keepdims),
+    batch=lambda x, axis, keepdims: argmax(x, axis=axis + 1, keepdims=keepdims),
     into=partial(_position_into, np.argmax),
     scratch=_in_front,
 )
@@ -42,7 +42,7 @@ argmin: Flat = Flat(
     "argmin",
     lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
-    lambda x, axis, keepdims: argmin(x, axis=axis + 1, keepdims=keepdims),
+    batch=lambda x, axis, keepdims: argmin(x, axis=axis + 1, keepdims=keepdims),
     into=partial(_position_into, np.argmin),
     scratch=_in_front,
 )
@@ -50,13 +50,13 @@ argsort: Flat = Flat(
     "argsort",
     lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
     lambda type_, axis: ArrayType(type_.shape, _POSITION),
-    lambda x, axis: argsort(x, axis=axis + 1),
+    batch=lambda x, axis: argsort(x, axis=axis + 1),
 )
 argpartition: Flat = Flat(
     "argpartition",
     lambda x, kth, axis: np.argpartition(x, kth, axis=axis),
     lambda type_, kth, axis: ArrayType(type_.shape, _POSITION),
-    lambda x, kth, axis: argpartition(x, kth=kth, axis=axis + 1),
+    batch=lambda x, kth, axis: argpartition(x, kth=kth, axis=axis + 1),
 )
 
 

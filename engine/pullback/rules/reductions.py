@@ -149,14 +149,14 @@ all_: Flat = Flat(
     "all",
     lambda x, axes, keepdims: np.logical_and.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
-    lambda x, axes, keepdims: all_(x, axes=behind_the_batch(axes), keepdims=keepdims),
+    batch=lambda x, axes, keepdims: all_(x, axes=behind_the_batch(axes), keepdims=keepdims),
     into=lambda out, x, axes, keepdims: np.logical_and.reduce(x, axis=axes, out=out, keepdims=keepdims),
 )
 any_: Flat = Flat(
     "any",
     lambda x, axes, keepdims: np.logical_or.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
-    lambda x, axes, keepdims: any_(x, axes=behind_the_batch(axes), keepdims=keepdims),
+    batch=lambda x, axes, keepdims: any_(x, axes=behind_the_batch(axes), keepdims=keepdims),
     into=lambda out, x, axes, keepdims: np.logical_or.reduce(x, axis=axes, out=out, keepdims=keepdims),
 )
 

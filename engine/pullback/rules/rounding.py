@@ -41,7 +41,7 @@ round_: Flat = Flat(
     "round",
     np.round,
     lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),
-    lambda x, decimals: round_(x, decimals=decimals),
+    batch=lambda x, decimals: round_(x, decimals=decimals),
 )
 
 

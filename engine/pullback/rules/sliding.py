@@ -49,14 +49,6 @@ class Sliding:
         """Whether every window is one element, and every element a window."""
         return prod(self.kernel) == 1 and self.stride == (1,) * len(self.size) and not any(map(any, self.pad))
 
-    def padded_copy(self, x: np.ndarray[Any, Any], fill: Any = 0) -> np.ndarray[Any, Any]:
-        """X with its padding; x itself where there is none."""
-        if not any(map(any, self.pad)):
-            return x
-        wide = np.full((*x.shape[: -len(self.size)], *self.padded), fill, x.dtype)
-        wide[self.interior] = x
-        return wide
-
     @property
     def interior(self) -> tuple[Any, ...]:
         """Key of what is not padding."""

@@ -158,7 +158,7 @@ class_numbers: Flat = Flat(
     "class_numbers",
     checked_classes,
     lambda type_, **_: type_,
-    lambda labels, classes: class_numbers(labels, classes=classes),
+    batch=lambda labels, classes: class_numbers(labels, classes=classes),
     into=_write_class_numbers,
     scratch=lambda type_, **_: [ArrayType((), type_.dtype)] * 2,
 )

@@ -7,7 +7,6 @@ reference than either.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.collecting import collect_groups
@@ -19,8 +18,6 @@ from pullback_runners.measurement.statistics import RatioEstimate, noise_floor, 
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
-
-Role = Literal["reference", "candidate"]
 
 REFERENCE, CANDIDATE, TWIN = "reference", "candidate", "reference twin"
 

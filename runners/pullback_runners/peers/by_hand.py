@@ -1,6 +1,7 @@
 """Gradients written by hand: `numpy` as a careful person writes it, beside the workload that it belongs to."""
 
 from functools import partial
+from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.peers.peer import Peer, Prepared
@@ -26,7 +27,11 @@ class ByHand(Peer):
         return Prepared(partial(workload.peers[self.name], **inputs, **dict(case.params)), _differentiated)
 
 
-def _differentiated(result: Differentiated) -> Differentiated:
+def _differentiated(result: Any) -> Differentiated:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise VariantError(
+            "exception", f"the peer returned {type(result).__name__}; return (value, gradients), a dict by argument"
+        )
     value, gradients = result
     return value, dict(gradients)
 

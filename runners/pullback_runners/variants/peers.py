@@ -26,5 +26,5 @@ def _adapter(peer: str, workload: Workload) -> Peer:
     if peer in PEERS and find_peer(peer).offers(workload):
         return find_peer(peer)
     written = [name for name in PEERS if name not in workload.peers and find_peer(name).offers(workload)]
-    offered = ", ".join([*workload.peers, *written]) or "none"
+    offered = ", ".join([*workload.peers, *written]) or "no peers"
     raise VariantError("unavailable", f"workload {workload.name} has no peer {peer!r}, it has {offered}")

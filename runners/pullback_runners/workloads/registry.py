@@ -231,8 +231,8 @@ def broken_packages() -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def load_workload_file(path: Path, *, beside_own: bool = True) -> None:
-    """Register the workloads of a Python file that is not part of this package.
+def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
+    """Register the workloads of a Python file that is not part of this package, and return their names.
 
     Our own are loaded first, so that none of the file can take a name of theirs. A worker, whose coordinator has done so,
     goes without: they are forty modules with all that those import, half of the time that it takes to start.
@@ -248,8 +248,10 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> None:
         said = error if isinstance(error, UsageError) else repr(error)
         place = place_in((str(path),), error).replace(f"{path}, ", "")
         raise UsageError(f"{path} cannot be loaded{place}: {said}; mend the file") from error
-    if all(before.get(name) is declared for name, declared in _workloads.items()):
+    names = [name for name, declared in _workloads.items() if before.get(name) is not declared]
+    if not names:
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")
+    return names
 
 
 def find_workload(name: str) -> Workload:

@@ -48,13 +48,15 @@ class Choice:
 
 
 def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
-    """Load workload files and select cases; what cannot be had is refused in a sentence, and the rest goes on.
+    """Load workload files and select cases, without patterns all of the files' workloads.
 
+    What cannot be had is refused in a sentence, and the rest goes on.
     Where nothing is left to measure, the first sentence is raised.
     """
     loaded, refused = load_workload_files(files)
     chosen: set[str] = set()
-    for wishes in [[pattern] for pattern in patterns] or [[]]:
+    declared = [name for names in loaded.values() for name in names]
+    for wishes in [[pattern] for pattern in patterns or declared] or [[]]:
         try:
             chosen |= {case.name for case in select_cases(suite, wishes, device)}
         except UsageError as error:
@@ -62,16 +64,15 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     if not chosen and refused:
         raise UsageError(refused[0])
     known = [case for workload in known_workloads() for case in workload.cases(suite, device)]
-    return Choice([case for case in known if case.name in chosen], loaded, refused)
+    return Choice([case for case in known if case.name in chosen], list(loaded), refused)
 
 
-def load_workload_files(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """Register the workloads of files: those that could be loaded, and a sentence for each file or package that could not."""
-    loaded, refused = [], list(broken_packages())
+def load_workload_files(files: Sequence[Path]) -> tuple[dict[Path, list[str]], list[str]]:
+    """Register the workloads of files: names by file, and a sentence for each file or package that could not be loaded."""
+    loaded, refused = {}, list(broken_packages())
     for path in files:
         try:
-            load_workload_file(path)
-            loaded.append(path)
+            loaded[path] = load_workload_file(path)
         except UsageError as error:
             refused.append(str(error))
     return loaded, refused

@@ -13,13 +13,13 @@ from pullback_service.comparisons import queries
 from pullback_service.comparisons.asking import Asked, compare_as_asked
 from pullback_service.comparisons.judging import Outcome
 from pullback_service.comparisons.outcomes import Outcomes, summarize
-from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.schemas import (
     ComparedCommit,
     ComparedMetric,
     ComparedSeries,
     ComparisonPage,
     ComparisonSummary,
+    plain_compared,
 )
 from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse

@@ -7,14 +7,14 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from pullback_service.commits.naming import NamedCommit
-from pullback_service.comparisons.judging import Evidence, Outcome
+from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
-from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.queries import Shown
 from pullback_service.machines.models import Machine
 from pullback_service.paging import Page
+from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread
-from pullback_service.series.schemas import CaseSummary
+from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 
 class ComparedCommit(BaseModel):
@@ -107,6 +107,45 @@ class ComparedSeries(BaseModel):
     def of(cls, shown: Shown) -> Self:
         """A compared series in full."""
         return cls.model_validate(plain_compared(shown))
+
+
+def _significance(shown: Shown) -> float | None:
+    ratio, threshold = shown.compared.judgement.log_ratio, shown.compared.judgement.threshold
+    return abs(ratio) / threshold if ratio is not None and threshold else None
+
+
+def _is_same_program(shown: Shown) -> bool | None:
+    sides = (shown.compared.reference, shown.compared.candidate)
+    hashes = [None if side is None else side.program_hash for side in sides]
+    return None if None in hashes else hashes[0] == hashes[1]
+
+
+def _kind(shown: Shown) -> str | None:
+    evidence = shown.compared.judgement.evidence
+    return "unpaired" if evidence in UNPAIRED else evidence
+
+
+_side = plain(ComparedSide, **OF_READING, report_ids="reports")
+plain_compared = plain(
+    ComparedSeries,
+    **{name: f"compared.{name}" for name in ("unit", "exact", "series_id")},
+    **{
+        name: f"compared.judgement.{name}"
+        for name in ("outcome", "evidence", "log_ratio", "low", "high", "n", "threshold", "reason", "provisional")
+    },
+    case=lambda shown: plain_case(shown.case),
+    variant=lambda shown: shown.compared.key[2],
+    variant_kind="compared.kind",
+    metric=lambda shown: shown.compared.key[3],
+    direction=lambda shown: "bigger" if shown.compared.bigger_is_better else "smaller",
+    machine="machine.name",
+    machine_fingerprint="machine.fingerprint",
+    kind=_kind,
+    significance=_significance,
+    same_program=_is_same_program,
+    reference=lambda shown: None if shown.reference is None else _side(shown.reference),
+    candidate=lambda shown: None if shown.candidate is None else _side(shown.candidate),
+)
 
 
 class SpanSummary(BaseModel):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Direction = Literal["smaller", "bigger"]
-LONGEST_UNIT = 32
 
 
 @dataclass(frozen=True, slots=True)

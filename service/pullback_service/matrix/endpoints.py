@@ -17,8 +17,7 @@ from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
 from pullback_service.machines.queries import machines_called
 from pullback_service.matrix import queries
-from pullback_service.matrix.plain import plain_workload
-from pullback_service.matrix.schemas import WorkloadSummary
+from pullback_service.matrix.schemas import WorkloadSummary, plain_workload
 from pullback_service.matrix.tables import MATRIX, ExportedCell, exported_cells
 from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
 from pullback_service.problems import documented

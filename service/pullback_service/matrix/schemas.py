@@ -1,13 +1,15 @@
 """What the API says about the newest state of a project."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from pullback_service.matrix.queries import MatrixWorkload
+from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread
-from pullback_service.series.schemas import CaseSummary
+from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 
 class MatrixCommit(BaseModel):
@@ -74,3 +76,22 @@ class WorkloadSummary(BaseModel):
 
     workload: str = Field(examples=["dense_bias_act"])
     cases: list[MatrixCase]
+
+
+_commit = plain(MatrixCommit)
+_cell = plain(MatrixCell, **OF_READING, series_id="reading.series_id", kind="variant_kind")
+_failure = plain(MatrixFailure, commit="commit.sha")
+_row = plain(
+    MatrixCase,
+    case=lambda row: plain_case(row.case),
+    machine="machine.name",
+    machine_fingerprint="machine.fingerprint",
+    commit=lambda row: None if row.commit is None else _commit(row.commit),
+    cells=lambda row: [*map(_cell, row.cells)],
+    failures=lambda row: [*map(_failure, row.failures)],
+)
+
+
+def plain_workload(workload: MatrixWorkload) -> dict[str, Any]:
+    """A `WorkloadSummary`."""
+    return {"workload": workload.workload, "cases": [*map(_row, workload.rows)]}

@@ -24,9 +24,15 @@ from pullback_service.readings.reading import Place
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.finding import StoredSeries
-from pullback_service.series.plain import plain_point, plain_series
 from pullback_service.series.queries import series_by_id
-from pullback_service.series.schemas import FacetsSummary, PointPage, SeriesPoint, SeriesSummary
+from pullback_service.series.schemas import (
+    FacetsSummary,
+    PointPage,
+    SeriesPoint,
+    SeriesSummary,
+    plain_point,
+    plain_series,
+)
 from pullback_service.series.tables import (
     FACETS,
     POINTS,

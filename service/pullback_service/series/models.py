@@ -63,7 +63,7 @@ class Point(Base):
     Where a project keeps process values for a time only, `process_count`, `process_low`, `process_q25`, `process_q75`
     and `process_high` stand for them afterwards; before that, these are null.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
-    commit's place in history, repeated here so that a series is read in order from one index.
+    commit's place in history. Pages read `reading`; points are for the samples of a report, and for computing readings.
     """
 
     __tablename__ = "point"
@@ -71,7 +71,7 @@ class Point(Base):
         Index(
             "ix_point_series_history",
             *("series_id", "ordered_at", "commit_id", "id"),
-            postgresql_include=["value", "log_ratio", "low", "high", "outcome"],  # charts read nothing else
+            postgresql_include=["value", "log_ratio", "low", "high", "outcome"],  # for the release before readings
         ),
         Index("ix_point_commit_id_series_id", "commit_id", "series_id"),
         Index("ix_point_report_id", "report_id"),

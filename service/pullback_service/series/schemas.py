@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.paging import Page
+from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread
 from pullback_service.series.finding import Facets
 
@@ -23,6 +24,9 @@ class CaseSummary(BaseModel):
     device: str | None = Field(examples=["cpu"])
 
 
+plain_case = plain(CaseSummary)
+
+
 class SeriesSummary(BaseModel):
     """A series: a metric of one variant of a case on one machine."""
 
@@ -37,6 +41,16 @@ class SeriesSummary(BaseModel):
     exact: bool
     machine: str = Field(examples=["box"])
     machine_fingerprint: str
+
+
+plain_series = plain(
+    SeriesSummary,
+    **{name: f"series.{name}" for name in ("id", "variant", "metric", "unit", "direction", "exact")},
+    case=lambda stored: plain_case(stored.case),
+    kind="series.variant_kind",
+    machine="machine.name",
+    machine_fingerprint="machine.fingerprint",
+)
 
 
 class FacetValue(BaseModel):
@@ -129,6 +143,23 @@ class PointSummary(BaseModel):
     program_hash: str | None
     report_ids: list[UUID] = Field(description="Reports behind the point, oldest first.")
     raw: list[RawPointSummary] | None = Field(None, description="What each report measured, with `raw=true`.")
+
+
+OF_READING = {
+    name: f"reading.{name}"
+    for name in (
+        *("value", "spread", "baseline", "log_ratio", "low", "high", "n", "outcome"),
+        *("quality", "dirty", "method", "program_hash"),
+    )
+}
+"""Where rows with a reading have the fields that points, compared sides and cells of the matrix share."""
+plain_point = plain(
+    PointSummary,
+    **OF_READING,
+    ordered_at="reading.ordered_at",
+    report_ids="reports",
+    raw=lambda point: [each._asdict() for each in point.raw] or None,
+)
 
 
 class PointPage(Page[PointSummary]):

@@ -12,7 +12,7 @@ import os, signal
 import numpy as np
 from pullback_runners.workloads import grid, workload
 
-first_process, calls = os.getpid(), 0
+first_process = os.getpid()
 
 
 @workload(wrt="x", quick=grid(n=(200,)))
@@ -29,25 +29,39 @@ def _(rng, dtype, n):
 @squares.oracle
 def _(x, *, n):
     return np.sum(x**2), {"x": 2 * x}
+"""
+PEER = """
+
+calls_of_NAME = 0
 
 
-@squares.peer("numpy")
+@squares.peer("NAME")
 def _(x, *, n):
-    global calls
-    calls += 1
-    is_fork, right = os.getpid() != first_process, 2 * x
+    global calls_of_NAME
+    calls_of_NAME += 1
+    calls, is_fork, right = calls_of_NAME, os.getpid() != first_process, 2 * x
     HERE
     return np.sum(x * x), {"x": right}
 """
+WRONG = {
+    "zeros": ("if calls > 1: right = 0 * right", "in a call after the first"),
+    "writes": ("if calls > 1: x += 1e-9", "in a call after the first"),
+    "forks": ("if is_fork: right = right * 1.001", "in a call after the first"),
+    "killed": ("if is_fork: os.kill(os.getpid(), 40)", "signal 40"),
+    "exits": ("if is_fork: os._exit(75)", "exit status 75"),
+    "exits_later": ("if is_fork and calls > 8: os._exit(75)", "exit status 75"),
+}
 
 
-def run(tmp_path, here):
-    file, report = tmp_path / "mine.py", tmp_path / "report.json"
-    file.write_text(FILE.replace("HERE", here))
+def run(folder, peers):
+    """What a run of some peers said, and its variants by name."""
+    file, report = folder / "mine.py", folder / "report.json"
+    file.write_text(FILE + "".join(PEER.replace("NAME", name).replace("HERE", here) for name, here in peers.items()))
     done = subprocess.run(
         [
             *(sys.executable, "-P", "-m", "pullback_cli", "run", "--workloads", str(file), "--case", "squares"),
-            *("--suite", "trial", "--variant", "numpy", "--quiet", "-o", str(report)),
+            *(argument for name in peers for argument in ("--variant", name)),
+            *("--suite", "trial", "--quiet", "-o", str(report)),
         ],
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
@@ -56,37 +70,30 @@ def run(tmp_path, here):
         timeout=100,
     )
     (case,) = json.loads(report.read_text())["pullback"]["cases"]
-    return done, next(variant for variant in case["variants"] if variant["variant"] == "numpy")
+    return done, {variant["variant"]: variant for variant in case["variants"]}
 
 
-@pytest.mark.parametrize(
-    ("here", "said"),
-    [
-        ("if calls > 1: right = 0 * right", "in a call after the first"),
-        ("if calls > 1: x += 1e-9", "in a call after the first"),
-        ("if is_fork: right = right * 1.001", "in a call after the first"),
-        ("if is_fork: os.kill(os.getpid(), 40)", "signal 40"),
-        ("if is_fork: os._exit(75)", "exit status 75"),
-        ("if is_fork and calls > 8: os._exit(75)", "exit status 75"),
-    ],
-)
-def test_what_goes_wrong_after_the_first_call_has_no_time(tmp_path, here, said):
-    done, numpy = run(tmp_path, here)
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory):
+    """All that go wrong, in one run: each has processes of its own."""
+    return run(tmp_path_factory.mktemp("wrong"), {name: here for name, (here, _) in WRONG.items()})
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_goes_wrong_after_the_first_call_has_no_time(wrong, name):
+    done, variants = wrong
+    _, said = WRONG[name]
     assert done.returncode == 1
-    assert said in numpy["error"]["message"]
-    assert numpy["metrics"] == {}
+    assert said in variants[name]["error"]["message"]
+    assert variants[name]["metrics"] == {}
 
 
-def test_a_workload_that_ignores_its_children_is_measured(tmp_path):
-    done, numpy = run(tmp_path, "signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
-    assert done.returncode == 0, done.stderr
-    assert numpy["error"] is None
-
-
-def test_what_a_workload_leaves_running_ends_with_it(tmp_path):
+def test_a_workload_that_ignores_its_children_is_measured_and_what_one_leaves_running_ends_with_it(tmp_path):
     marker = f"{os.getpid()}4321"
-    here = f"__import__('subprocess').Popen(['sleep', '{marker}']) if is_fork is False and calls == 1 else None"
-    run(tmp_path, here)
+    leaves = f"__import__('subprocess').Popen(['sleep', '{marker}']) if is_fork is False and calls == 1 else None"
+    done, variants = run(tmp_path, {"ignores": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "leaves": leaves})
+    assert done.returncode == 0, done.stderr
+    assert variants["ignores"]["error"] is None
     left = subprocess.run(
         ["pgrep", "-f", f"sleep {marker}"], capture_output=True, text=True, check=False
     ).stdout.split()

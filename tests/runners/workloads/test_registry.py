@@ -86,6 +86,14 @@ def test_a_file_declares_workloads_as_often_as_it_is_loaded(tmp_path, own_regist
     assert find_workload("mine").sentence == "(its function has no docstring)"
 
 
+def test_a_run_with_a_file_measures_the_workloads_of_the_file(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    assert [case.workload for case in choose_cases("quick", files=[file]).cases] == ["mine"]
+    assert [case.workload for case in choose_cases("quick", ["mine*"], [file]).cases] == ["mine"]
+    assert "lstm" in {case.workload for case in choose_cases("quick", ["lstm"], [file]).cases}
+
+
 def test_a_file_that_declares_nothing_is_refused(tmp_path, own_registry):
     file = tmp_path / "mine.py"
     file.write_text("import numpy\n")

@@ -22,7 +22,7 @@ import numpy as np
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
-from pullback.ir.graph import Atom, Node
+from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import ArrayType, Shape
 
@@ -194,8 +194,3 @@ def emits(
         return emit
 
     return enter
-
-
-def computed_dtype(atom: Atom, result: ArrayType) -> np.dtype[Any]:
-    """The dtype in which an operand takes part: Python numbers follow what they meet."""
-    return result.dtype if atom.type.weak else atom.type.dtype
