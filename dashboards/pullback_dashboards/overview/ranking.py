@@ -195,7 +195,9 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     outcome = _outcome(mean, metric)
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
     disturbed = _disturbed(sound, metric)
-    return Mean(variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean, disturbed)
+    return Mean(
+        variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean, disturbed
+    )
 
 
 def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:

@@ -439,6 +439,10 @@ def _in_frames(program: Program, state: State) -> Program:
     return run
 
 
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+"""Of dtypes; one of a lower rank has no room for numbers of a higher one."""
+
+
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
     """For each operand that may be a number, the dtype in which the step reads it; None for arrays."""
     result = node.outputs[0].type
@@ -447,7 +451,7 @@ def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
     if node.primitive.keeps_dtypes:
         return [type_.dtype if type_.shape == () else None for type_ in types]
     loop: Sequence[np.dtype[Any]] = [
-        result.dtype if type_.weak and np.can_cast(type_.dtype, result.dtype, "same_kind") else type_.dtype
+        result.dtype if type_.weak and _KINDS[type_.dtype.kind] <= _KINDS[result.dtype.kind] else type_.dtype
         for type_ in types
     ]
     if node.primitive in (gather, scatter_add):  # positions are no values: they stay whole numbers

@@ -4,8 +4,8 @@ A Python number in the carry has no dtype of its own. It takes the one that the 
 become that: `0.0` may become a float32, `0` a float64, but `0.0` never an integer.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ class Carry:
         self.loop = loop
         self.structure = trees.structure(init)
         leaves, self.rebuild = trees.flatten(init)
-        self.places = list(places(init, "the carry"))
+        self.places = places(init, "the carry")
         self.types = [leaf_type(leaf, place, loop) for leaf, place in zip(leaves, self.places, strict=True)]
 
     def leaves_of(self, tree: Any, step: str) -> list[Any]:
@@ -79,27 +79,15 @@ def describe(tree: Any) -> str:
     return "one array"
 
 
-def places(tree: Any, place: str) -> Iterator[str]:
+def places(tree: Any, place: str) -> list[str]:
     """A name for every leaf, in the order of the leaves: `the carry[0]['h']`."""
-    if tree is None:
-        return
-    if isinstance(tree, tuple | list):
-        for number, part in enumerate(tree):
-            yield from places(part, f"{place}[{number}]")
-    elif isinstance(tree, dict):
-        for key, part in tree.items():
-            yield from places(part, f"{place}[{key!r}]")
-    elif is_dataclass(type(tree)):
-        for field in fields(tree):
-            yield from places(getattr(tree, field.name), f"{place}.{field.name}")
-    else:
-        yield place
+    return [f"{place}{path}" for path in trees.paths(tree)]
 
 
 def common_length(xs: Any, length: int | None) -> tuple[list[Any], int]:
     """Leaves of xs, and the number of steps they and `length` agree on."""
     leaves, _ = trees.flatten(xs)
-    names = list(places(xs, "xs"))
+    names = places(xs, "xs")
     known: tuple[str, int] | None = None if length is None else ("length", _steps(length))
     for leaf, name in zip(leaves, names, strict=True):
         shape = leaf_type(leaf, name, "scan").shape

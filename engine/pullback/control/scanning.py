@@ -128,7 +128,7 @@ def _step_by_step(
         values, y = carry_and_result(f(values, rebuild_x(iter([leaf[step] for leaf in leaves]))))
         values = carry.rebuild(iter(carry.leaves_of(values, f"in step {step}")))
         if rebuild_y is None:
-            structure, names = trees.structure(y), list(places(y, "y"))
+            structure, names = trees.structure(y), places(y, "y")
         elif trees.structure(y) != structure:
             raise ControlFlowError(f"scan: y has another structure in step {step} than in the steps before")
         y_leaves, rebuild_y = trees.flatten(y)

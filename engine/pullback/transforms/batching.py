@@ -106,7 +106,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> C
                 for leaf, axis in zip(leaves, leaf_axes, strict=True)
             ]
             positional, named = rebuild(iter(traced))
-            results, rebuild_result = trees.flatten(function(*positional, **named))
+            output = function(*positional, **named)
+            # A constant alone is no result; as a part of one it is the same for all examples.
+            results, rebuild_result = ([output], next) if trees.is_constant(output) else trees.flatten(output)
             examples = [_examples(result, trace, out_axes) for result in results]
         return rebuild_result(iter(examples))
 

@@ -13,7 +13,7 @@ from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.numpy_api.memory import given
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape
-from pullback.transforms.arguments import differentiable, like
+from pullback.transforms.arguments import differentiable_leaves, like
 from pullback.transforms.fingerprints import Watch, saved_arrays
 from pullback.transforms.gradients import plain_tree, split_aux
 
@@ -23,13 +23,13 @@ class Linearization:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, has_aux: bool = False) -> None:
         self.function = function
-        self.leaves, self._rebuild = trees.flatten(args)
+        self.leaves, self._rebuild = argument_leaves(args, function)
         with Tape() as tape:
-            self.inputs = [given(tape.watch(differentiable(leaf, function, args))) for leaf in self.leaves]
+            self.inputs = [given(tape.watch(leaf)) for leaf in self.leaves]
             try:
                 output = function(*self._rebuild(iter(self.inputs)))
                 output, aux = split_aux(output, function) if has_aux else (output, None)
-                self.outputs, self.rebuild_output = trees.flatten(output)
+                self.outputs, self.rebuild_output = output_leaves(output, function)
                 self.values = [checked_array(tape.value_of(leaf), function) for leaf in self.outputs]
             except BaseException:
                 tape.undo()
@@ -193,19 +193,16 @@ def jvp(
 def _jvp(
     function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool
 ) -> tuple[Any, ...]:
-    leaves, rebuild = trees.flatten(tuple(primals))
+    leaves, rebuild = argument_leaves(tuple(primals), function)
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
     moves = [
         _fitting(move, leaf, "jvp got a tangent", "its argument") for move, leaf in zip(moves, leaves, strict=True)
     ]
     with tracing(ForwardTrace()) as trace:
-        duals = [
-            given(DualTracer(trace, differentiable(leaf, function), move))
-            for leaf, move in zip(leaves, moves, strict=True)
-        ]
+        duals = [given(DualTracer(trace, leaf, move)) for leaf, move in zip(leaves, moves, strict=True)]
         output = function(*rebuild(iter(duals)))
         output, aux = split_aux(output, function) if has_aux else (output, None)
-        results, rebuild_output = trees.flatten(output)
+        results, rebuild_output = output_leaves(output, function)
         values = [checked_array(trace.value_of(result), function) for result in results]
         pushed = [trace.tangent_of(result) for result in results]
         dys = [zero_like(value) if dy is None else dy for value, dy in zip(values, pushed, strict=True)]
@@ -214,6 +211,18 @@ def _jvp(
         trace.refuse_unread()
     result = rebuild_output(iter(values)), rebuild_output(iter(dys))
     return (*result, aux) if has_aux else result
+
+
+def argument_leaves(args: tuple[Any, ...], function: Callable[..., Any]) -> tuple[list[Any], trees.Rebuild]:
+    """The leaves of arguments, each of which can have a derivative, and what rebuilds the arguments."""
+    for argument in args:
+        differentiable_leaves(argument, function)
+    return trees.flatten(args)
+
+
+def output_leaves(output: Any, function: Callable[..., Any]) -> tuple[list[Any], trees.Rebuild]:
+    """The leaves of what a function returned, which is no constant, and what rebuilds it."""
+    return trees.flatten(checked_array(output, function) if trees.is_constant(output) else output)
 
 
 def checked_array(value: Any, function: Callable[..., Any]) -> Any:

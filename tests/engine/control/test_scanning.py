@@ -118,7 +118,7 @@ def test_no_steps_give_the_carry_and_no_rows_of_the_right_type(arguments):
         (lambda: pb.scan(lambda c, x: (c, x), 0.0), "give length="),
         (lambda: pb.scan(lambda c, x: (c, x), 0.0, length=-1), "length is -1"),
         (lambda: pb.scan(lambda c, x: c, 0.0, length=1), "a step returns (carry, y)"),
-        (lambda: pb.scan(lambda c, x: (c, x), "a", length=1), "the carry is a str"),
+        (lambda: pb.scan(lambda c, x: (c, x), object(), length=1), "the carry is a object"),
         (lambda: pb.scan(lambda c, x: (c, x[: int(x[0])]), 0.0, np.array([[1.0, 2], [2, 2]])), "y has shape (1,) in"),
         (lambda: pb.scan(lambda c, x: (c, x if x > 1 else (x,)), 0.0, np.arange(3.0)), "y has another structure"),
     ],

@@ -72,7 +72,7 @@ def test_long_nests_repeat_bodies_where_short_ones_call_them():
 
     for points, is_called in ((LONG_NEST - 4, True), (LONG_NEST, False)):
         graph = pb.trace(function)(np.ones(points)).graph
-        assert ("@tanh_of_v4f64" in emit_program(plan_memory(graph, 256), 256).text()) == is_called
+        assert ("@tanh_of_v8f64" in emit_program(plan_memory(graph, 256), 256).text()) == is_called
 
 
 def nests_of(function, *args):

@@ -20,7 +20,7 @@ class VSpace:
 
     def __init__(self, value: Any) -> None:
         leaves, self._rebuild = trees.flatten(value)
-        self._types = [_leaf_type(leaf) for leaf in leaves]
+        self._types = [_leaf_type(leaf) for leaf in ([value] if trees.is_constant(value) else leaves)]
         self._structure = trees.structure(value)
         self._places = self._rebuild(iter(range(len(leaves))))
 
