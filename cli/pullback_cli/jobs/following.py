@@ -31,7 +31,8 @@ def log_of(client: Client, job_id: int, *, follow: bool) -> Iterator[LogText]:
         attempt, offset = int(headers["pullback-attempt"]) or 1, int(headers["pullback-next-offset"])
         all_written = offset >= int(headers["pullback-log-size"])
         yield LogText(attempt, decoder.decode(piece.content, final=complete or (all_written and not follow)))
-        if all_written and (not follow or (complete and headers["pullback-job-state"] not in UNFINISHED)):
+        has_ended = complete and headers["pullback-job-state"] not in UNFINISHED
+        if all_written and (not follow or (has_ended and client.read_job(job_id).attempts <= attempt)):
             return
         if complete:
             attempt, offset, decoder = attempt + 1, 0, _decoder()

@@ -258,10 +258,11 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line, referenc
     moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
     if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
-    text = (
-        f"{moved.replace('_', ' ')}: time against {BASELINE} {factors.factor(before.log_ratio, before.low, before.high)} → "
-        f"{factors.factor(now.log_ratio, now.low, now.high)}"
-    )
+    factor_before, factor_now = factors.factor(before.log_ratio), factors.factor(now.log_ratio)
+    if factor_before == factor_now:  # as many digits as tell them apart
+        factor_before = factors.factor(before.log_ratio, before.low, before.high)
+        factor_now = factors.factor(now.log_ratio, now.low, now.high)
+    text = f"{moved.replace('_', ' ')}: time against {BASELINE} {factor_before} → {factor_now}"
     note = "measured at different times, not yet in the same groups"
     if before.contaminated or now.contaminated:
         note += ", on a busy machine"

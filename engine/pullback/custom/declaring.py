@@ -107,7 +107,7 @@ class CustomPrimitive:
         operands, options = self._bind(args, keywords)
         leaves, rebuild = trees.flatten(operands)
         counts = tuple(len(trees.flatten(operand)[0]) for operand in operands)
-        for leaf in leaves:
+        for leaf in [*leaves, *filter(trees.is_constant, operands)]:
             if not isinstance(leaf, Traced) and not is_array_like(leaf):
                 raise TracingError(
                     f"{self.__name__}: an operand holds a {type(leaf).__name__}, not an array or a number; "

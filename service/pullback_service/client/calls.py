@@ -732,5 +732,5 @@ class Client(Sender):
         return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
 
     def report_metrics(self) -> Content:
-        """Figures in Prometheus' text format."""
+        """Figures in Prometheus' text format; of jobs, those of the caller's projects."""
         return self._fetch(Call("GET", "/metrics", repeatable=True))

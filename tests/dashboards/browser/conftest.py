@@ -158,7 +158,7 @@ def made_case(place, chance, workload, params, dtype, seconds, size):
                     "array_allocs": {"unit": "1", "value": allocations(place, variant, share), "method": "nep49"},
                     "native_bytes": {"unit": "B", "value": None, "method": None},
                 },
-                "program_hash": f"{variant}-{place // 4}-{allocations(place, variant, share)}",
+                "program_hash": f"{variant}-{sum(place >= step for step in (4, 8, 9))}-{allocations(place, variant, share)}",
                 "plan": {
                     "arrays": 3,
                     "bytes": int(size * share),

@@ -44,6 +44,7 @@ def upload(address):
         case["variants"] = [variant for variant in case["variants"] if variant["variant"] in variants]
         case["paired"] = []
         for variant in case["variants"]:
+            variant["program_hash"] = None  # of equal programs nothing is likely
             counted = baseline if variant["variant"] == "unfused" else array_bytes
             timed = variant["metrics"]["time"] | ({} if processes is None else {"processes": processes, "slices": None})
             variant["metrics"] = {

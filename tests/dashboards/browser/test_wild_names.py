@@ -4,6 +4,8 @@ The names are those of the large made project: HTML, quotes, emoji, right-to-lef
 like an address, and two hundred characters without a blank, of workloads, machines and commits alike.
 """
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import httpx
@@ -22,7 +24,11 @@ def wild_base(database_url, made):
     from benchmarks.large_project.filling import fill
     from tests.dashboards.browser.conftest import serving
 
+    from pullback_service.readings.rebuilding import project_all
+
     fill(database_url, SHAPE)
+    with ThreadPoolExecutor() as beside:  # Playwright has a loop in this thread
+        beside.submit(asyncio.run, project_all(database_url)).result()
     with serving(database_url) as address:
         names = [
             name.replace("\N{RIGHT-TO-LEFT OVERRIDE}", "") for name in large.WILD_WORKLOADS

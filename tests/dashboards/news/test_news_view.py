@@ -15,7 +15,7 @@ def news(history, extent=LATELY):
 def test_news_tell_exact_changes_and_ratios_that_moved(history):
     told = {(item.variant, item.text.split(" (")[0]) for item in news(history)}
     assert ("fused", "array bytes 1\u202fKiB → 2\u202fKiB") in told
-    assert ("fused", "likely slower: time against unfused 0.400× → 0.500×") in told
+    assert ("fused", "likely slower: time against unfused 0.40× → 0.50×") in told
 
 
 def test_a_ratio_that_moved_is_no_news_of_a_peer_and_says_where_the_machine_was_busy(build):

@@ -186,7 +186,7 @@ def test_the_engine_asks_for_types_where_values_may_be_traced():
     """`isinstance(x, np.ndarray)` is true of a traced array as well: rules and transforms ask `type(x)`."""
     engine = Path(pb.__file__).parent
     found = []
-    for folder in ("rules", "traces", "core/kinds.py", "ir/types.py", "trees.py"):
+    for folder in ("rules", "traces", "core/kinds.py", "core/types.py", "trees.py"):
         for file in [engine / folder] if folder.endswith(".py") else sorted((engine / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
