@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from types import FrameType
@@ -37,8 +38,11 @@ class StopUp(BaseException):
 class _Up:
     """One `up`, whose parts know of each other only what they are handed here."""
 
-    def __init__(self, options: UpOptions, settings: Settings, display: Display, suite: str) -> None:
+    def __init__(
+        self, options: UpOptions, settings: Settings, display: Display, suite: str, obey_signals: Callable[[], None]
+    ) -> None:
         self._options = options
+        self._obey_signals = obey_signals
         self._suite = suite
         self._display = display
         self._settings = settings
@@ -56,7 +60,7 @@ class _Up:
             url = self._database.service_url()
             supervisor.start(plan_processes(self._options, database_url=url, listening_fd=listening_fd))
             with ServiceApi(self._options.url, token=self._settings.token()) as api:
-                _wait_until_ready(api, supervisor)
+                self._wait_until_ready(api, supervisor)
                 self._state = replace(self._state, ready=True)
                 write_state(data, self._state)
                 self._display.say(f"Pullback is ready: {self._options.url}   (Ctrl-C stops everything; data in {data})")
@@ -77,6 +81,7 @@ class _Up:
             jobs = ask_for_jobs(api, history, self._suite)
         head_is_open = bool(jobs)
         while True:
+            self._obey_signals()
             supervisor.look()
             self._database.look()
             try:
@@ -92,6 +97,17 @@ class _Up:
                     self._display.show_result(headline(api, jobs[0], self._options.url))
             time.sleep(_LOOK_S)
 
+    def _wait_until_ready(self, api: ServiceApi, supervisor: Supervisor) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not api.is_ready():
+            self._obey_signals()
+            supervisor.look(most_deaths=1)  # what cannot even start will not start the second time
+            if time.monotonic() > deadline:
+                raise RefusalError(
+                    f"the service was not ready after {READY_TIMEOUT_S:.0f} s: its reasons are in logs/api.log"
+                )
+            time.sleep(0.1)
+
     def _remember(self, name: str, mark: ProcessMark) -> None:
         self._state = self._state.with_child(name, mark)
         write_state(self._options.data, self._state)
@@ -105,13 +121,13 @@ class _Up:
 
 def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
     """Run until Ctrl-C or SIGTERM; returns the exit code."""
-    _stop_on_signals()
+    obey_signals = _stop_on_signals()
     # The socket is opened before anything is started: a port in use must not leave a database behind.
     with only_up_on(options.data), closing(listen(options.host, options.port)) as listening:
         here = replace(options, port=listening.getsockname()[1])
         with Display(Console(highlight=False)) as display:
             try:
-                _Up(here, settings, display, suite).run(listening.fileno())
+                _Up(here, settings, display, suite, obey_signals).run(listening.fileno())
             except StopUp:
                 return 0
             except ProcessKeepsDyingError as error:
@@ -120,18 +136,11 @@ def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
     return 0
 
 
-def _wait_until_ready(api: ServiceApi, supervisor: Supervisor) -> None:
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    while not api.is_ready():
-        supervisor.look(most_deaths=1)  # what cannot even start will not start the second time
-        if time.monotonic() > deadline:
-            raise RefusalError(
-                f"the service was not ready after {READY_TIMEOUT_S:.0f} s: its reasons are in logs/api.log"
-            )
-        time.sleep(0.1)
+def _stop_on_signals() -> Callable[[], None]:
+    """Let the first signal raise StopUp, and return what raises it where that was lost.
 
-
-def _stop_on_signals() -> None:
+    Python drops what is raised while it runs a finalizer or the callback of a weak reference.
+    """
     stopping: list[int] = []
 
     def received(number: int, _frame: FrameType | None) -> None:
@@ -141,3 +150,9 @@ def _stop_on_signals() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, received)
+
+    def obey() -> None:
+        if stopping:
+            raise StopUp
+
+    return obey
