@@ -164,10 +164,14 @@ def site(base):
         agent = post("/agents/enroll", name="an agent", labels={}, machine=machine)["agent_id"]
         for number in (1, 2):
             commit = {"sha": f"{number}" * 40, "title": "Not measured before"}
-            job = post("/jobs", project="pullback", commit=commit, suite="quick")["id"]
+            post("/jobs", project="pullback", commit=commit, suite="quick")
             if number == 1:
-                claim = post(f"/agents/{agent}/claim", wait_s=0, labels={})
-                attempt = f"/jobs/{job}/attempts/{claim['attempt']}"
+                # The first that waits, which another test of this service may have queued; none where one is being done.
+                answer = client.post(f"/agents/{agent}/claim", json={"wait_s": 0, "labels": {}}).raise_for_status()
+                if answer.status_code == httpx.codes.NO_CONTENT:
+                    continue
+                claim = answer.json()
+                attempt = f"/jobs/{claim['job']['id']}/attempts/{claim['attempt']}"
                 progress = {"done": 3, "total": 6, "message": "poly9_broadcast"}
                 post(f"{attempt}/heartbeat", lease_token=claim["lease_token"], phase="measuring", progress=progress)
         if sitemap.route_of("/api/v1/boards", "POST"):
