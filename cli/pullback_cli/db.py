@@ -1,4 +1,4 @@
-"""`pullback db`: backing up, restoring, upgrading, checking and recomputing the service's database."""
+"""`pullback db`: backing up, restoring, upgrading, checking and rebuilding the service's database."""
 
 import json
 from pathlib import Path

@@ -111,7 +111,7 @@ class Present:
 async def present_of(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
 ) -> Present:
-    """How far a machine is, under the notice of commits that wait for their readings."""
+    """The newest commits and upload of a machine, with the notice about commits that wait for their readings."""
     commits = await overviewing.measured_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
     upload = await overviewing.newest_upload(session, project_id, machine_id)
     return Present(project_id, machine_id, tuple(commits), upload, notice)

@@ -171,7 +171,7 @@ class Declared(Primitive):
 
     @property
     def has_batch(self) -> bool:
-        """Whether a batch is more than its examples one by one."""
+        """True where a batch has a rule of its own, and is not computed example by example."""
         return self._batch is not None
 
 

@@ -1,4 +1,4 @@
-"""What a traced array is in memory, as NumPy has it: an array of its own or a view of another, and the order it lies in.
+"""Memory of traced arrays, as NumPy has it: an array of its own or a view of another, and the order it lies in.
 
 Where the places of a view are is found by making the view of an array without memory that lies as the base does, as NumPy would.
 """

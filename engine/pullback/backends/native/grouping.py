@@ -23,7 +23,7 @@ class Grouping:
     graph: Graph
     vector_bits: int
     layouts: Layouts = field(default_factory=dict)
-    """Of what the graph is given, where that is not in C order."""
+    """Strides of inputs that are not in C order."""
     is_body: bool = False
     """True of a step of a loop or a branch. How much memory it takes does not depend on layouts, so products have no epilogue."""
 

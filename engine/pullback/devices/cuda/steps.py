@@ -29,7 +29,7 @@ Application = Callable[..., Any]
 def row_application(
     primitive: Primitive, types: Sequence[ArrayType], params: dict[str, Any], device: torch.device
 ) -> Application | None:
-    """What evaluates a primitive by a row of PyTorch; None where it has none for these types."""
+    """The application of a primitive by its row of PyTorch; None where it has none for these types."""
     if isinstance(primitive, Scalar):
         return _elementwise(primitive, types, device)
     own = ROWS.get(primitive.name)

@@ -309,7 +309,7 @@ def _called_together(primitive: Primitive, dtypes: Sequence[np.dtype[Any]]) -> t
 
 
 def uses(steps: Iterable[tuple[Primitive, Sequence[np.dtype[Any]]]]) -> Counter[Use]:
-    """How often functions that may be called are computed in steps, which are given by primitive and operand dtypes."""
+    """Counts of the functions that may be called, over steps given by primitive and operand dtypes."""
     return Counter((names, dtypes[0]) for primitive, dtypes in steps if (names := _called_together(primitive, dtypes)))
 
 

@@ -30,7 +30,7 @@ _LARGEST_PARTITION = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """How the elements of a line are divided: 2**passes runs of a length."""
+    """The division of a line into 2**passes runs of one length."""
 
     count: int
     length: int

@@ -68,7 +68,7 @@ def _imag(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
 
 # --- basic keys -------------------------------------------------------------------------------------------------------
 def _selected(x: Tensor, key: Any) -> tuple[Tensor, list[int]]:
-    """What a basic key selects as a view, and the axes of it that are back to front: PyTorch has no steps below zero."""
+    """The view that a basic key selects, and its axes that are reversed: PyTorch has no negative steps."""
     parts = list(key) if isinstance(key, tuple) else [key]
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if Ellipsis in parts:
@@ -105,7 +105,7 @@ def read(x: Tensor, key: Any) -> Tensor:
 
 
 def _spread(v: Tensor, like: Tensor) -> Tensor:
-    """What is stored, in the shape of where it goes; NumPy also takes leading axes of length one."""
+    """The stored value broadcast to the shape of its place; NumPy also drops leading axes of length one."""
     return v.reshape(v.shape[max(0, v.ndim - like.ndim) :]).expand(like.shape)
 
 

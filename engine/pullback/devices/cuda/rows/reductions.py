@@ -94,7 +94,7 @@ def _argsort(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Ten
 
 @row("argpartition", kinds="biuf")
 def _argpartition(result: ArrayType, dtype: torch.dtype, x: Tensor, kth: Any, axis: int) -> Tensor:
-    """What is sorted is partitioned, wherever."""
+    """A stable sort, which is a partition at every position."""
     del result, dtype, kth
     return torch.argsort(_countable(x), dim=axis, stable=True)
 

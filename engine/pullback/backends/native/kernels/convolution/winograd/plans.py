@@ -77,7 +77,7 @@ class WinogradPlan:
 
     @property
     def offsets(self) -> tuple[list[int], list[int]]:
-        """How far the rows and columns of an input tile are from its place in the copy."""
+        """Offsets of the rows and columns of an input tile from its place in the copy."""
         axes = enumerate(self.planes.axes[1:], 1)
         rows, columns = ([self.planes.place(number, tap) for tap in axis.courses[0].taps] for number, axis in axes)
         return rows, columns

@@ -104,7 +104,7 @@ def _is_spread(lanes: Lanes, sum_: str, square: str, least: str) -> str:
 
 
 def count_doubts(lanes: Lanes, doubts: str, vectors: int) -> str:
-    """How many of so many vectors of tiles are in doubt."""
+    """The number of tiles in doubt, of this many vectors of tiles."""
     total = lanes.load(doubts)
     for vector in range(1, vectors):
         total = lanes.add(total, lanes.load(doubts, vector * lanes.width))
