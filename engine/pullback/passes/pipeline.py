@@ -21,7 +21,6 @@ from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.packing import pack_before_loops
 from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.products import split_products
-from pullback.passes.loops.recomputing import recompute_saved
 from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.loops.taking_in import take_in
@@ -251,7 +250,6 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
         ]
     if native:
         loops = (
-            Pass("loops: recomputing", recompute_saved),
             Pass("loops: shifting", shift_carries),
             Pass("loops: taking in", take_in),
             Pass("loops: slices", slice_operands),

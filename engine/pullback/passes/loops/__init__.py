@@ -7,7 +7,6 @@
 | hoisting    | computes what no step changes once, before the loop                                       |
 | sums        | `acc += a_t @ b_t` becomes one product of stacked a and b after the loop                  |
 | products    | products of constants and inputs are done for all steps at once, before the loop          |
-| recomputing | computes cheap values again in the loop that reads them, instead of saving them every step  |
 
 All are exact in that every number is the sum of the same products; the order of additions is BLAS's.
 """

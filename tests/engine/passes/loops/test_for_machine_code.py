@@ -1,4 +1,4 @@
-"""Passes on loops for a backend that compiles them: panels, shifted carries, what is taken in, what is computed again."""
+"""Passes on loops for a backend that compiles them: panels, shifted carries, and what is taken in."""
 
 import re
 
@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.control.scan_rule import scan
 from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.printer import format_graph
 from pullback.passes.loops.panels import lay_in_panels
-from pullback.passes.loops.recomputing import recompute_saved
 from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.taking_in import take_in
 from pullback.passes.pipeline import Stages, simplify
@@ -204,98 +202,3 @@ def test_steps_of_recurrent_layers_are_a_product_and_a_nest_or_two(layer, batch)
     native, expected = (pb.compile(pb.value_and_grad(loss), tier=tier)(params, x) for tier in ("native", "unfused"))
     np.testing.assert_allclose(native[0], expected[0], rtol=1e-12)
     np.testing.assert_allclose(native[1].array, expected[1].array, rtol=1e-9, atol=1e-11)
-
-
-# --- computed again --------------------------------------------------------------------------------------------------
-def saving(save, read, xs):
-    """A loop that saves something of its states, and one that reads it, backwards."""
-    _, saved = pb.scan(lambda h, x: ((after := np.tanh(h + x)), save(h, after)), np.zeros_like(xs[0]), xs)
-    return pb.scan(lambda t, one: (read(t, one), np.sum(t)), np.ones_like(xs[0]), saved, reverse=True)
-
-
-def apart(h):
-    return h[None, :] - h[:, None]
-
-
-def spread(t, one):
-    return 0.5 * t + 0.01 * np.sum(one * np.cos(t)[:, None], axis=0)
-
-
-POINTS = RNG.normal(size=(STEPS, 12))
-
-
-def saved_shapes(graph):
-    first = next(node for node in graph.nodes if node.primitive is scan)
-    params = dict(first.params)
-    return sorted(var.type.shape[1:] for var in first.outputs[params["carries"] :])
-
-
-def test_differences_of_what_is_small_are_computed_where_they_are_read():
-    def function(xs):
-        return saving(lambda _, after: 2 * apart(after), spread, xs)
-
-    graph = lowered(function, POINTS)
-    assert saved_shapes(graph) == [(12, 12)]
-    changed = check_graph(recompute_saved(graph))
-    assert saved_shapes(changed) == [(12,)]
-    reader = dict([node for node in changed.nodes if node.primitive is scan][1].params)["body"]
-    assert [node.primitive.name for node in reader.nodes].count("sub") == 1
-    same(function, POINTS)
-    same(pb.grad(lambda xs: np.sum(function(xs)[0])), POINTS)
-
-
-def test_what_is_computed_from_other_saved_values_needs_no_memory():
-    def function(xs):
-        def save(h, after):
-            return (far := np.exp(apart(after))), far * far - h
-
-        return saving(save, lambda t, both: spread(t, both[0] * both[1]), xs)
-
-    changed = check_graph(recompute_saved(lowered(function, POINTS)))
-    assert saved_shapes(changed) == [(12,), (12, 12)]
-    same(function, POINTS)
-
-
-@pytest.mark.parametrize(
-    ("save", "read"),
-    [
-        pytest.param(lambda _, after: apart(after), lambda t, one: t @ one, id="read by a product"),
-        pytest.param(lambda _, after: np.exp(apart(after)), spread, id="no sum or product"),
-        pytest.param(lambda _, after: ((after * 3 - 1) * 2 + after) * after, lambda t, one: t + one, id="too many"),
-        pytest.param(lambda h, after: h - 2 * np.sin(after), lambda t, one: t + one, id="of what is as large"),
-    ],
-)
-def test_other_values_stay_saved(save, read):
-    def function(xs):
-        return saving(save, read, xs)
-
-    graph = lowered(function, POINTS)
-    assert saved_shapes(recompute_saved(graph)) == saved_shapes(graph)
-    same(function, POINTS)
-
-
-def test_values_that_somebody_else_reads_stay_saved():
-    def function(xs):
-        _, saved = pb.scan(lambda h, x: ((after := np.tanh(h + x)), apart(after)), np.zeros_like(xs[0]), xs)
-        last, _ = pb.scan(lambda t, one: (spread(t, one), None), np.ones_like(xs[0]), saved, reverse=True)
-        return last, np.exp(saved)
-
-    graph = lowered(function, POINTS)
-    assert saved_shapes(recompute_saved(graph)) == saved_shapes(graph)
-    same(function, POINTS)
-
-
-def test_what_one_reader_computes_another_from_is_not_computed_again_by_a_third():
-    def function(xs):
-        def step(h, x):
-            after = np.tanh(h + x)
-            return after, (2 * after, apart(2 * after))
-
-        _, (small, large) = pb.scan(step, np.zeros_like(xs[0]), xs)
-        first, _ = pb.scan(lambda t, one: (spread(t, one), None), np.ones_like(xs[0]), large, reverse=True)
-        second, _ = pb.scan(lambda t, one: (np.sin(t + one), None), first, small)
-        return first, second
-
-    changed = check_graph(recompute_saved(lowered(function, POINTS)))
-    assert (12, 12) not in saved_shapes(changed)
-    same(function, POINTS)
