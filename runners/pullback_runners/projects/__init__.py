@@ -1,0 +1,9 @@
+"""Projects: what `pullback.toml` says of a repository, and its commits made ready to be measured.
+
+| file          | what                                                                |
+|---------------|---------------------------------------------------------------------|
+| configuration | `pullback.toml`, read and checked                                   |
+| checkouts     | the files of a commit, in a folder of their own                     |
+| environments  | a Python with what the requirements of a commit name                |
+| subjects      | both together: what a worker imports to measure a commit            |
+"""

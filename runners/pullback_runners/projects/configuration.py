@@ -1,0 +1,168 @@
+"""`pullback.toml`: how the commits of a repository are built, and what is measured of them."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pullback_runners.errors import UsageError
+
+FILE = "pullback.toml"
+
+
+@dataclass(frozen=True)
+class Project:
+    """`[project]`: what the service calls it."""
+
+    name: str | None = None
+    """The name of the repository, if none is given."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """`[build]`: how a commit becomes something that can be imported."""
+
+    python: str | None = None
+    """A version, `3.12`; the Python that runs Pullback, if none is given."""
+    requirements: tuple[str, ...] = ()
+    """Files of the commit that an environment is made of; without any it is the one that Pullback runs in."""
+    path: tuple[str, ...] = ()
+    """Folders of the commit that go in front of `sys.path`; `src` where there is one, else the top."""
+    install: str = "path"
+    """`path`: nothing is installed; `wheel`: the commit is installed into a folder of its own by pip."""
+    commands: tuple[str, ...] = ()
+    """Run one after the other at the top of the commit, with the environment's Python first on PATH."""
+    imports: tuple[str, ...] = field(default=(), metadata={"key": "import"})
+    """Modules that have to come from the commit."""
+    files: tuple[str, ...] = ()
+    """What makes two commits differ; everything, if nothing is named."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`[measure]`: workloads and how they are run."""
+
+    workloads: tuple[str, ...] = ()
+    """Files that declare them; Pullback's own, if none is named."""
+    suite: str = "quick"
+    variants: tuple[str, ...] = ()
+    """All that a workload declares, if none is named."""
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """A `pullback.toml`, and the repository that it lies at the top of."""
+
+    top: Path
+    project: Project = Project()
+    build: Build = Build()
+    measure: Measure = Measure()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the processes that are measured."""
+
+    @property
+    def name(self) -> str:
+        """What the service calls the project."""
+        return self.project.name or self.top.name
+
+
+def find_project(start: Path) -> ProjectFile | None:
+    """The project that a folder belongs to: the nearest `pullback.toml` upwards."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return read_project(folder / FILE)
+    return None
+
+
+def read_project(path: Path) -> ProjectFile:
+    """Read a file; UsageError says what is wrong in which line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return parse_project(text, path.resolve().parent)
+
+
+def parse_project(text: str, top: Path) -> ProjectFile:
+    """The project of this text, whose file lies in the folder `top`."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{FILE} is not TOML: {error}") from error
+    kinds = {"project": Project, "build": Build, "measure": Measure}
+    made: dict[str, Any] = {}
+    for name, table in tables.items():
+        if name not in (*kinds, "environment"):
+            raise _wrong(text, None, name, f"no table [{name}] is known{_near(name, [*kinds, 'environment'])}")
+        if not isinstance(table, dict):
+            raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
+        made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
+    found = ProjectFile(top, **made)
+    if found.build.install not in ("path", "wheel"):
+        raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
+    for table_name, key, paths in (
+        ("build", "requirements", found.build.requirements),
+        ("build", "path", found.build.path),
+        ("build", "files", found.build.files),
+        ("measure", "workloads", found.measure.workloads),
+    ):
+        for each in paths:
+            if Path(each).is_absolute() or ".." in Path(each).parts:
+                raise _wrong(
+                    text,
+                    table_name,
+                    key,
+                    f"[{table_name}] {key} names {each!r}; give a path below the top of the repository",
+                )
+    return found
+
+
+def _filled(text: str, name: str, kind: Any, table: Mapping[str, Any]) -> Any:
+    """A table as its dataclass, every key of it known and of the right type."""
+    types = get_type_hints(kind)
+    known = {each.metadata.get("key", each.name): each.name for each in fields(kind)}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise _wrong(text, name, key, f"[{name}] has no key {key!r}{_near(key, known)}")
+        wanted = types[known[key]]
+        if get_origin(wanted) is tuple:
+            if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+                raise _wrong(text, name, key, f'[{name}] {key} is a list of strings; write {key} = ["…"]')
+            values[known[key]] = tuple(value)
+        elif str in (wanted, *get_args(wanted)) and isinstance(value, str) and value:
+            values[known[key]] = value
+        else:
+            raise _wrong(text, name, key, f'[{name}] {key} is a string; write {key} = "…"')
+    return kind(**values)
+
+
+def _environment(text: str, table: Mapping[str, Any]) -> dict[str, str]:
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise _wrong(text, "environment", key, f'[environment] {key} is a string; write {key} = "{value}"')
+    return dict(table)
+
+
+def _near(key: str, known: Any) -> str:
+    near = difflib.get_close_matches(key, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+
+
+def _wrong(text: str, table: str | None, key: str, sentence: str) -> UsageError:
+    """What is wrong with a key of a table (or with a table itself), with the line that it stands in."""
+    current = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[\s*\"?([^\]\".]+)\"?\s*\]", line)
+        if header:
+            current = header[1].strip()
+            if table is None and current == key:
+                return UsageError(f"{FILE}, line {number}: {sentence}")
+        elif current == table and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+            return UsageError(f"{FILE}, line {number}: {sentence}")
+    return UsageError(f"{FILE}: {sentence}")

@@ -1,0 +1,79 @@
+"""`pullback.toml`: what is taken from it, and the sentence for each thing that is wrong in it."""
+
+from pathlib import Path
+
+import pytest
+
+from pullback_runners.errors import UsageError
+from pullback_runners.projects.configuration import Build, Measure, find_project, parse_project
+
+WHOLE = """\
+[project]
+name = "ridge"
+
+[build]
+python = "3.12"
+requirements = ["requirements.txt"]
+path = ["src"]
+install = "wheel"
+commands = ["make"]
+import = ["ridge"]
+files = ["src"]
+
+[measure]
+workloads = ["bench/gradients.py"]
+suite = "standard"
+variants = ["jax"]
+baseline = "jax"
+
+[environment]
+XLA_FLAGS = "--xla_cpu_multi_thread_eigen=false"
+"""
+
+
+def test_every_key_is_read():
+    found = parse_project(WHOLE, Path("/home/me/repository"))
+    assert found.name == "ridge"
+    assert found.build == Build("3.12", ("requirements.txt",), ("src",), "wheel", ("make",), ("ridge",), ("src",))
+    assert found.measure == Measure(("bench/gradients.py",), "standard", ("jax",), "jax")
+    assert found.environment == {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+
+
+def test_an_empty_file_is_a_project_named_as_its_folder():
+    found = parse_project("", Path("/home/me/ridge"))
+    assert (found.name, found.build, found.measure) == ("ridge", Build(), Measure())
+
+
+def test_the_nearest_file_upwards_is_found(tmp_path):
+    (tmp_path / "pullback.toml").write_text(WHOLE)
+    below = tmp_path / "src" / "ridge"
+    below.mkdir(parents=True)
+    found = find_project(below)
+    assert found is not None
+    assert found.top == tmp_path.resolve()
+    assert find_project(tmp_path.parent) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[build\n", "pullback.toml is not TOML: .*line 1"),
+        ("[project]\n\n[biuld]\n", r"pullback.toml, line 3: no table \[biuld\] is known; did you mean 'build'\?"),
+        ('name = "ridge"\n', "line 1: no table .name. is known"),
+        ("project = 1\n", "line 1: project is a table"),
+        (
+            '[build]\nrequirement = ["r.txt"]\n',
+            r"line 2: \[build\] has no key 'requirement'; did you mean 'requirements'\?",
+        ),
+        ('[project]\nname = "a"\n[build]\nname = "b"\n', r"line 4: \[build\] has no key 'name'; known: python, req"),
+        ('[build]\n\npath = "src"\n', r"line 3: \[build\] path is a list of strings; write path = \[…?"),
+        ("[project]\nname = 3\n", r"line 2: \[project\] name is a string"),
+        ('[project]\nname = ""\n', r"line 2: \[project\] name is a string"),
+        ('[build]\ninstall = "editable"\n', r"line 2: \[build\] install is 'editable'; give 'path' or 'wheel'"),
+        ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
+        ("[environment]\nTHREADS = 1\n", r'line 2: \[environment\] THREADS is a string; write THREADS = "1"'),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text, said):
+    with pytest.raises(UsageError, match=said):
+        parse_project(text, Path("/home/me/ridge"))
