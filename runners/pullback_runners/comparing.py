@@ -12,6 +12,7 @@ from pullback_runners.machine import ActivityWatch, describe_machine, judge_qual
 from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import engine_subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import ENGINE_PROJECT, FORMAT, VERSION
@@ -61,8 +62,8 @@ def compare_engines(
         for case, variant in pairs:
             comparison = Comparison(
                 case,
-                Member(variant, reference.engine, reference.objects, REFERENCE),
-                Member(variant, candidate.engine, candidate.objects, CANDIDATE),
+                Member(variant, engine_subject(reference.engine, reference.objects), REFERENCE),
+                Member(variant, engine_subject(candidate.engine, candidate.objects), CANDIDATE),
                 with_twin=chosen.twin,
             )
             comparisons.append(comparison)

@@ -16,6 +16,7 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import INSTALLED, engine_subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
@@ -104,13 +105,14 @@ def run_suite(
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
+    subject = INSTALLED if engine is None else engine_subject(engine)
     surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
     steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
     try:
         for case in choice.cases:
-            result = CaseResult(case, chosen_variants, engine, with_twin=chosen_suite.twin)
+            result = CaseResult(case, chosen_variants, subject, with_twin=chosen_suite.twin)
             results.append(result)
             _measure_case(
                 result,
@@ -186,7 +188,7 @@ def _measure_case(
     """
     case = result.case
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
-    members = [Member(variant, result.engine) for variant in result.variants]
+    members = [Member(variant, result.subject) for variant in result.variants]
     result.examinations, result.failures = examine(case, members, surroundings)
     result.leave_out_unavailable(by_name | {BASELINE})
     if with_instructions:

@@ -38,7 +38,7 @@ class Comparison:
         """Who takes part: both, or nobody."""
         if REFERENCE in self.failures or CANDIDATE in self.failures:
             return []
-        twin = [Member(self.reference.variant, self.reference.engine, self.reference.objects, TWIN)]
+        twin = [Member(self.reference.variant, self.reference.subject, TWIN)]
         return [self.reference, self.candidate, *(twin if self.with_twin and TWIN not in self.failures else [])]
 
     def estimate(self) -> RatioEstimate | None:

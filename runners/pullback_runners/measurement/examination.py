@@ -10,7 +10,7 @@ from typing import Any
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings
-from pullback_runners.measurement.zygote_process import Zygote
+from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
 
 
@@ -29,7 +29,7 @@ def examine(
     """Examine all members for a case side by side; return what was found and what failed, by their names."""
     found: dict[str, Examination] = {}
     failures: dict[str, VariantError] = {}
-    zygote = Zygote(case, members, surroundings, "examine")
+    zygote = Zygotes(case, members, surroundings, "examine")
     try:
         for name, worker in zygote.workers.items():
             try:

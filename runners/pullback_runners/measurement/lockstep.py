@@ -20,7 +20,7 @@ from pullback_runners.measurement.worker_process import (
     Surroundings,
     WorkerProcess,
 )
-from pullback_runners.measurement.zygote_process import Zygote
+from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
 
 
@@ -99,7 +99,7 @@ class Lineup:
         self.surroundings = surroundings
         self.start_order = [member.name for member in surroundings.rng.sample(self.members, len(self.members))]
         by_name = {member.name: member for member in self.members}
-        self._zygote: Zygote | None = Zygote(case, [by_name[name] for name in self.start_order], surroundings)
+        self._zygote: Zygotes | None = Zygotes(case, [by_name[name] for name in self.start_order], surroundings)
         self.workers: dict[str, WorkerProcess] = self._zygote.workers
 
     def end(self) -> None:

@@ -60,9 +60,9 @@ def main() -> int:
     if first is None:
         return 0
     try:
-        if first["objects"] is not None:
-            os.environ["PULLBACK_CACHE_DIR"] = first["objects"]
-        import_engine(first["engine"])
+        if first["subject"]["objects"] is not None:
+            os.environ["PULLBACK_CACHE_DIR"] = first["subject"]["objects"]
+        import_subject(first["subject"])
         with _checked_variant(first) as checked:
             prepared, check = checked.prepared, checked.first
             clock = clock_of(case := Case.of_document(first["case"]))
@@ -105,13 +105,17 @@ def _take_standard_output() -> Callable[[Answer], None]:
     return answer
 
 
-def import_engine(engine: str | None) -> None:
-    """Import the engine, from the folder given rather than the installed one, before any workload does."""
-    if engine is not None and engine not in sys.path[:1]:
-        sys.path.insert(0, engine)
-    imported = Path(str(importlib.import_module("pullback").__file__))
-    if engine is not None and Path(engine).resolve() not in imported.resolve().parents:
-        raise VariantError("unavailable", f"the engine came from {imported} and not from {engine}")
+def import_subject(subject: dict[str, Any]) -> None:
+    """Import what is measured, from its own folders rather than what is installed, before any workload does."""
+    paths = subject["paths"]
+    if sys.path[: len(paths)] != paths:
+        sys.path[:0] = paths
+    folders = {Path(path).resolve() for path in paths}
+    for name in subject["imports"]:
+        module = importlib.import_module(name)
+        imported = Path(module.__file__ or next(iter(module.__path__)))  # a namespace package has folders alone
+        if folders and not folders & set(imported.resolve().parents):
+            raise VariantError("unavailable", f"{name} came from {imported} and not from {', '.join(paths)}")
 
 
 @dataclass(frozen=True)

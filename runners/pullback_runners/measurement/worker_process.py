@@ -19,6 +19,7 @@ from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import Subject
 from pullback_runners.workloads import Case
 
 STOP_POLL_S = 0.2
@@ -49,6 +50,8 @@ class Surroundings:
     stop: Callable[[], bool] = lambda: False
     # Not seeded: hash seed, padding and start order are to differ from run to run, that is what groups average over.
     rng: random.Random = field(default_factory=random.Random)
+    modules: Sequence[str] = ()
+    """Modules of others that the workloads import, which are not part of any subject."""
 
 
 class Process(Protocol):
@@ -113,8 +116,7 @@ class WorkerProcess:
                 "task": task,
                 "case": case.document(),
                 "variant": member.variant,
-                "engine": str(member.engine) if member.engine else None,
-                "objects": str(member.objects) if member.objects else None,
+                "subject": member.subject.document(),
                 "workload_files": [str(path) for path in surroundings.workload_files],
             }
         )
@@ -203,11 +205,11 @@ def start_worker(
     """Start a worker as a fresh process, under another program if `under` is that one's command."""
     channel = Channel()
     process = _Session(
-        [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
+        [*under, *interpreter(member.subject), "-P", "-m", "pullback_runners.measurement.worker"],
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
         stderr=channel.errors,
-        env=worker_environment(case, surroundings.rng, counts_native=task == "examine"),
+        env=worker_environment(case, member.subject, surroundings.rng, counts_native=task == "examine"),
         # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
         start_new_session=True,
     )
@@ -222,7 +224,14 @@ def last_words(errors: IO[bytes]) -> str:
     return "; it wrote: " + " | ".join(last_lines) if last_lines else ""
 
 
-def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = False) -> dict[str, str]:
+def interpreter(subject: Subject) -> list[str]:
+    """The command of the Python that a subject runs on."""
+    return [str(subject.python or sys.executable)]
+
+
+def worker_environment(
+    case: Case, subject: Subject, rng: random.Random, *, counts_native: bool = False
+) -> dict[str, str]:
     """The environment of a worker: as many threads as the case says, hash seed and stack position drawn afresh.
 
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
@@ -237,7 +246,10 @@ def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = 
         **dict.fromkeys(THREADS_VARIABLES, str(blas_threads(case))),
         "JAX_PLATFORMS": case.device,
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        **subject.variables,
     }
+    if subject.harness is not None:
+        environment["PYTHONPATH"] = str(subject.harness)
     library = native_counter_library() if counts_native else None
     if library is not None:  # behind what the user preloads, as in the processes that are timed
         environment["LD_PRELOAD"] = f"{environment.get('LD_PRELOAD', '')} {library}".strip()

@@ -2,10 +2,10 @@
 
 It imports Python's share of a worker, NumPy, the harness and, where all members have the same, the engine and our workloads;
 workloads of others each worker imports by itself. So hash seed, environment and memory layout are drawn once a group, and
-what a lucky layout gives to one member it gives to the others.
+what a lucky layout gives to one member it gives to the others. Members whose subjects have an interpreter each have a zygote each.
 
-It reads orders, one JSON object a line, from its standard input. The first names the engine that all members share, if they
-do, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
+It reads orders, one JSON object a line, from its standard input. The first names modules that none of its members changes, the
+subject that all share, if they do, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
 whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
 id is never somebody else's.
 """
@@ -35,9 +35,8 @@ def main() -> NoReturn:
     )  # a caller that ignores it hands that on, and then nobody can be waited for
     first = json.loads(sys.stdin.readline())
     channels = first["fork"]
-    if first["engine"] is not None:
-        with contextlib.suppress(Exception):  # each worker meets it again, and answers with the reason
-            _import_shared(first["engine"] or None)
+    with contextlib.suppress(Exception):  # each worker meets it again, and answers with the reason
+        _import_shared(first)
     gc.collect()
     gc.freeze()  # or the first collection in each worker copies every page that holds an object
     ids = [_forked(channel, channels) for channel in channels]
@@ -59,9 +58,15 @@ def main() -> NoReturn:
     os._exit(0)  # as fast as it can: the interpreter's own farewell takes as long as a dozen turns
 
 
-def _import_shared(engine: str | None) -> None:
+def _import_shared(first: dict[str, Any]) -> None:
     """Import what all workers would import: most of the time until they can be timed."""
-    worker.import_engine(engine)
+    for name in first["modules"]:
+        importlib.import_module(name)
+    if first["subject"] is None:
+        return
+    worker.import_subject(first["subject"])
+    if not first["engine"]:
+        return
     known_workloads()
     engine_package = importlib.import_module("pullback")
     for name in engine_package.__all__:

@@ -5,10 +5,9 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
@@ -16,10 +15,14 @@ from pullback_runners.measurement.worker_process import (
     Channel,
     Surroundings,
     WorkerProcess,
+    interpreter,
     last_words,
     worker_environment,
 )
 from pullback_runners.workloads import Case
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ForkedTask = Literal["examine", "time"]
 
@@ -29,6 +32,8 @@ FAREWELL_S = 5.0
 
 class Zygote:
     """A fresh process that forks a worker for every member, and the workers by member's name in the order of forking.
+
+    All members run on one interpreter; `Zygotes` has one of these for each.
 
     Nothing waits here: it imports, forks and lets its workers import while something else is measured.
     """
@@ -46,21 +51,28 @@ class Zygote:
             {"orders": each.worker_orders, "answers": each.worker_answers, "errors": each.errors.fileno()}
             for each in self._channels
         ]
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pullback_runners.measurement.zygote"],
+        self._process = subprocess.Popen(  # noqa: S603 - the interpreter of an environment that we made
+            [*interpreter(members[0].subject), "-P", "-m", "pullback_runners.measurement.zygote"],
             stdin=self._channel.worker_orders,
             stdout=self._channel.worker_answers,
             stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
-            env=worker_environment(case, surroundings.rng, counts_native=task == "examine"),
+            env=worker_environment(case, members[0].subject, surroundings.rng, counts_native=task == "examine"),
             # A session of its own, as every worker has, and the handle by which all are ended at once.
             start_new_session=True,
         )
         for channel in (self._channel, *self._channels):
             channel.close_worker_ends()
-        engines = {member.engine for member in members}
-        shared = str(next(iter(engines)) or "") if len(engines) == 1 else None
-        self._channel.send({"engine": shared, "fork": theirs})
+        subjects = [member.subject for member in members]
+        shared = subjects[0] if subjects.count(subjects[0]) == len(subjects) else None
+        self._channel.send(
+            {
+                "modules": surroundings.modules,
+                "subject": shared.document() if shared else None,
+                "engine": shared is not None and shared.has_engine,
+                "fork": theirs,
+            }
+        )
         self.workers = {
             member.name: WorkerProcess(task, case, member, surroundings, ForkedProcess(self, place), channel)
             for place, (member, channel) in enumerate(zip(members, self._channels, strict=True))
@@ -129,6 +141,25 @@ class Zygote:
         line, _, self._unread = self._unread.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+class Zygotes:
+    """The zygotes of a group, one for each interpreter, with the workers of all of them by member's name in the order given."""
+
+    def __init__(
+        self, case: Case, members: Sequence[Member], surroundings: Surroundings, task: ForkedTask = "time"
+    ) -> None:
+        by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
+        for member in members:
+            by_interpreter.setdefault((member.subject.python, member.subject.harness), []).append(member)
+        self._zygotes = [Zygote(case, alike, surroundings, task) for alike in by_interpreter.values()]
+        workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
+        self.workers = {member.name: workers[member.name] for member in members}
+
+    def end(self) -> None:
+        """End all of them."""
+        for zygote in self._zygotes:
+            zygote.end()
 
 
 class ForkedProcess:

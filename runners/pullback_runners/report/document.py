@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from pullback_runners.errors import VariantError
@@ -19,6 +18,7 @@ from pullback_runners.measurement.statistics import (
     pair_log_ratio,
     ratio_estimate,
 )
+from pullback_runners.measurement.subject import INSTALLED, Subject
 from pullback_runners.variants import BASELINE, kind_of
 from pullback_runners.workloads import Case
 
@@ -39,7 +39,7 @@ class CaseResult:
 
     case: Case
     variants: Sequence[str]
-    engine: Path | None = None
+    subject: Subject = INSTALLED
     with_twin: bool = False
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
@@ -64,11 +64,11 @@ class CaseResult:
         """Who takes part in the next group; one alone needs none, there is nothing to compare."""
         measured = self.measured_variants()
         twin = (
-            [Member(BASELINE, self.engine, role=TWIN)]
+            [Member(BASELINE, self.subject, role=TWIN)]
             if self.with_twin and BASELINE in measured and TWIN not in self.failures
             else []
         )
-        return [Member(variant, self.engine) for variant in measured] + twin
+        return [Member(variant, self.subject) for variant in measured] + twin
 
     def time_estimates(self) -> dict[str, RatioEstimate]:
         """The time ratio to the baseline of each variant that was timed in two groups or more."""

@@ -24,6 +24,7 @@ from pullback_runners.measurement.lockstep import (
     share_calls,
 )
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads, worker_environment
 from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
@@ -189,7 +190,8 @@ def test_what_all_members_import_is_imported_before_they_are_forked():
         "from pullback_runners.measurement import worker, zygote\n"
         "from pullback_runners.workloads import choose_cases\n"
         "from pullback_runners.variants import TIERS, open_variant\n"
-        "zygote._import_shared(None)\n"
+        "from pullback_runners.measurement.subject import INSTALLED\n"
+        "zygote._import_shared({'modules': [], 'subject': INSTALLED.document(), 'engine': True})\n"
         "before = set(sys.modules)\n"
         "case = choose_cases('quick', ['dense_bias_act*'], [], 'cpu').cases[0]\n"
         "for tier in TIERS:\n"
@@ -296,7 +298,7 @@ def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
     try:
         worker = lineup.workers["right"]
         worker.answer()
-        os.kill(lineup._zygote._process.pid, signal.SIGKILL)
+        os.kill(lineup._zygote._zygotes[0]._process.pid, signal.SIGKILL)
         with pytest.raises(VariantError, match="the process that forks workers ended early") as crash:
             ask_for_a_minute(worker)  # it may answer once more before the kernel tells it
         assert crash.value.kind == "crash"
@@ -313,5 +315,5 @@ def test_members_have_as_many_threads_as_the_case_says_whatever_the_runner_may_u
     monkeypatch.setenv("PULLBACK_NUM_THREADS", "5")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
     for case, threads in ((sound_case, "1"), (Case("sound", (("n", 8), ("threads", 2)), "f8"), "2")):
-        environment = worker_environment(case, random.Random(1))
+        environment = worker_environment(case, INSTALLED, random.Random(1))
         assert {environment[name] for name in ("PULLBACK_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {threads}

@@ -1,0 +1,46 @@
+"""A subject: what a worker imports, and the Python that it runs on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The files that are measured: those of a commit, or the installed engine where nothing is given."""
+
+    paths: tuple[Path, ...] = ()
+    """Folders that go in front of `sys.path`."""
+    imports: tuple[str, ...] = ("pullback",)
+    """Modules imported before any workload is; with `paths` they have to come from there."""
+    objects: Path | None = None
+    """Folder for the object code of its programs, or None for the user's cache."""
+    python: Path | None = None
+    """The interpreter of its environment, or None for the one that runs the coordinator."""
+    harness: Path | None = None
+    """Folder with our packages alone, for an interpreter that does not have them."""
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Environment variables of its processes."""
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether the engine itself is what is measured."""
+        return "pullback" in self.imports
+
+    def document(self) -> dict[str, Any]:
+        """What a worker's orders say of it."""
+        return {
+            "paths": [str(path) for path in self.paths],
+            "imports": list(self.imports),
+            "objects": str(self.objects) if self.objects else None,
+        }
+
+
+INSTALLED = Subject()
+"""The engine that is installed beside the runners."""
+
+
+def engine_subject(engine: Path, objects: Path | None = None) -> Subject:
+    """The engine in a folder that holds the package `pullback`."""
+    return Subject(paths=(engine,), objects=objects)
