@@ -80,7 +80,7 @@ def _peers(workload: "Workload") -> list[str]:
     from pullback_runners.peers import PEERS, find_peer
 
     written = [peer for peer in PEERS if find_peer(peer).offers(workload)]
-    return [*written, *(own for own in workload.peers if own not in written)]
+    return [*written, *(own for own in workload.variants if own not in written)]
 
 
 def _print_all(shown: Sequence["Workload"], suites: Sequence[str]) -> None:

@@ -16,10 +16,11 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.subject import INSTALLED, engine_subject
+from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.projects.listing import choose_elsewhere
 from pullback_runners.report import (
     ENGINE_PROJECT,
     FORMAT,
@@ -32,8 +33,8 @@ from pullback_runners.report import (
     case_document,
 )
 from pullback_runners.suites import Suite, find_suite
-from pullback_runners.variants import BASELINE, refuse_unknown_device, refuse_unknown_variants, why_no_form
-from pullback_runners.workloads import CPU, Case, choose_cases, find_workload, known_workloads
+from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
+from pullback_runners.workloads import CPU, Case, Choice, choose_cases, find_workload, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -56,6 +57,8 @@ def run_suite(
     device: str = CPU,
     variants: Sequence[str] = (),
     engine_dir: Path | None = None,
+    subject: Subject | None = None,
+    baseline: str | None = None,
     commit: Mapping[str, Any] | None = None,
     project: str | None = None,
     job: Mapping[str, Any] | None = None,
@@ -68,6 +71,8 @@ def run_suite(
 ) -> dict[str, Any]:
     """Measure a suite and return its report, a plain dictionary of format `pullback-report`.
 
+    `subject` is what is measured of a project, with its workloads read on the subject's own interpreter; `baseline` the
+    variant that ratios are against, `none` for no ratios, by default what each workload says.
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `device` is where they are computed: on
     `cuda` variants are those that have a form for it, by default all peers that do, and where `unfused` has none there are
     no ratios; `engine_dir` is a checkout whose engine
@@ -81,21 +86,31 @@ def run_suite(
     """
     chosen_suite = find_suite(suite)
     refuse_unknown_device(device)
-    choice = choose_cases(suite, cases, workload_files, device)
-    refuse_unknown_variants(variants)
+    choice = (
+        choose_cases(suite, cases, workload_files, device)
+        if subject is None
+        else choose_elsewhere(subject, suite, cases, workload_files, device)
+    )
+    if subject is None:
+        refuse_unknown_variants(variants)
     if with_instructions:
         _refuse_instructions(device)
     refused = [*choice.refused, *_without_form(variants, device)]
-    wanted = _with_baseline(variants or [*chosen_suite.variants, *(peers_for(device) if device != CPU else ())])
-    chosen_variants = [variant for variant in wanted if why_no_form(variant, device) is None]
-    if not chosen_variants:
-        raise UsageError(refused[0])
-    without_form = _without_form([variant for variant in wanted if variant not in variants], device)
+    wanted = {case: _wanted(case, choice, chosen_suite, variants, baseline, device) for case in choice.cases}
+    chosen = {
+        case: [variant for variant in names if why_no_form(variant, device) is None] for case, names in wanted.items()
+    }
+    if not any(chosen.values()):
+        raise UsageError(refused[0] if refused else "no variant is left to be measured; name one with --variant")
+    everything = dict.fromkeys(variant for names in wanted.values() for variant in names)
+    without_form = _without_form([variant for variant in everything if variant not in variants], device)
     reason = why_no_device(device)
     if reason is not None:
         raise UsageError(f"--device {device}: {reason}")
     engine = _engine_folder(engine_dir)
-    measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
+    measured = (
+        belonging_of_engine(_package(engine)) if commit is None else Belonging(project or ENGINE_PROJECT, dict(commit))
+    )
     owner = measured
     if engine is None and commit is None and (own := _files_of_own(choice.cases)):
         owner = belonging_of_workloads(own, _package(None)) or measured
@@ -105,14 +120,16 @@ def run_suite(
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
-    subject = INSTALLED if engine is None else engine_subject(engine)
-    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
+    if subject is None:
+        subject = INSTALLED if engine is None else engine_subject(engine)
+    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules)
     steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
     try:
         for case in choice.cases:
-            result = CaseResult(case, chosen_variants, subject, with_twin=chosen_suite.twin)
+            offered = _baseline(case, choice, baseline)
+            result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin)
             results.append(result)
             _measure_case(
                 result,
@@ -190,7 +207,7 @@ def _measure_case(
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
     members = [Member(variant, result.subject) for variant in result.variants]
     result.examinations, result.failures = examine(case, members, surroundings)
-    result.leave_out_unavailable(by_name | {BASELINE})
+    result.leave_out_unavailable(by_name | {str(result.baseline)})
     if with_instructions:
         steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
         alive = [member for member in members if member.name in result.examinations]
@@ -237,9 +254,21 @@ def _without_form(variants: Iterable[str], device: str) -> list[str]:
     ]
 
 
-def _with_baseline(variants: Sequence[str]) -> list[str]:
-    """The variants without repetition, the baseline first: every ratio is against it."""
-    return list(dict.fromkeys([BASELINE, *variants]))
+def _wanted(
+    case: Case, choice: Choice, suite: Suite, variants: Sequence[str], baseline: str | None, device: str
+) -> list[str]:
+    """The variants to measure a case by, the baseline first; by default those of the suite and what the workload declares."""
+    offer = choice.offers[case.workload]
+    if offer.is_foreign:
+        usual = [*(each for each in suite.variants if offer.has_numpy and each in TIERS), *offer.variants]
+    else:
+        usual = [*suite.variants, *(peers_for(device) if device != CPU else ())]
+    first = _baseline(case, choice, baseline)
+    return list(dict.fromkeys([*([first] if first is not None else []), *(variants or usual)]))
+
+
+def _baseline(case: Case, choice: Choice, baseline: str | None) -> str | None:
+    return (None if baseline == "none" else baseline) if baseline else choice.offers[case.workload].baseline
 
 
 def _engine_folder(engine_dir: Path | None) -> Path | None:

@@ -18,6 +18,7 @@ class GradientCheck:
     max_rel_error: float | None
     """None where no error can be given: a wrong shape, a missing gradient, a NaN."""
     complaint: str | None
+    oracle: str = "closed form"
 
     @property
     def ok(self) -> bool:
@@ -29,7 +30,7 @@ class GradientCheck:
         return {
             "ok": self.ok,
             "max_rel_error": self.max_rel_error,
-            "oracle": "closed form",
+            "oracle": self.oracle,
             "complaint": self.complaint,
         }
 
@@ -105,6 +106,8 @@ def array_of(value: Any) -> Any:
     if isinstance(value, dict):
         return np.concatenate([np.ravel(value[name]) for name in sorted(value)])
     # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
+    if hasattr(value, "detach"):  # a tensor of PyTorch
+        return value.detach().cpu().numpy()
     return np.asarray(getattr(value, "array", value))
 
 

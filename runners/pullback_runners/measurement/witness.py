@@ -1,11 +1,11 @@
 """Who disagrees with whom where a gradient is not the oracle's: the oracle, the variant, or both with a third."""
 
 from pullback_runners.measurement.gradient_check import check_gradient
-from pullback_runners.variants import BASELINE, open_variant
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+from pullback_runners.variants import open_variant
+from pullback_runners.workloads import UNFUSED, Case, Differentiated, Inputs, Workload
 
 OTHER = "fused"
-"""Who is asked where the baseline itself is in doubt."""
+"""Who is asked where the tape itself is in doubt."""
 
 
 def heard(
@@ -15,7 +15,7 @@ def heard(
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
     """
-    witness = OTHER if variant == BASELINE else BASELINE
+    witness = OTHER if variant == UNFUSED else UNFUSED
     try:
         with open_variant(witness, workload, case, inputs) as prepared:
             seen = prepared.differentiated(prepared.call())

@@ -1,6 +1,6 @@
-"""Gradients written by hand: `numpy` as a careful person writes it, beside the workload that it belongs to."""
+"""Variants that a workload declares itself: `numpy` as a careful person writes it, or any engine as its users call it."""
 
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -9,7 +9,7 @@ from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
 
 
 class ByHand(Peer):
-    """What a workload declares by `@workload.peer(name)`; a file of workloads may declare other names than `numpy`."""
+    """What a workload declares by `@workload.variant(name)` or `@workload.peer(name)`, under whatever name."""
 
     packages = ("numpy",)
 
@@ -18,22 +18,59 @@ class ByHand(Peer):
 
     def offers(self, workload: Workload) -> bool:
         """Whether the workload declares it."""
-        return self.name in workload.peers
+        return self.name in workload.variants
 
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
-        """Bind the function that computes value and gradients."""
+        """Bind the call that computes value and gradients; it waits for results that come later."""
         if not self.offers(workload):
-            raise VariantError("unavailable", f"workload {workload.name} declares no peer {self.name!r}")
-        return Prepared(partial(workload.peers[self.name], **inputs, **dict(case.params)), _differentiated)
+            raise VariantError("unavailable", f"workload {workload.name} declares no variant {self.name!r}")
+        call = workload.variants[self.name](**inputs, **dict(case.params))
+        if not callable(call):
+            raise VariantError(
+                "exception",
+                f"variant {self.name} of {workload.name} returned {type(call).__name__}; return the function that is timed",
+            )
+        return Prepared(_waiting(call), lambda result: _differentiated(result, workload.derivatives))
 
 
-def _differentiated(result: Any) -> Differentiated:
-    if not isinstance(result, tuple) or len(result) != 2:
+def _waiting(call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call, which waits for its result if that is computed later, as JAX's are."""
+    late = next((each for each in _leaves(call()) if hasattr(each, "block_until_ready")), None)
+    if late is None:
+        return call
+
+    def call_and_wait() -> Any:
+        result = call()
+        for each in _leaves(result):
+            each.block_until_ready()
+        return result
+
+    return call_and_wait
+
+
+def _leaves(result: Any) -> list[Any]:
+    if isinstance(result, Mapping):
+        return [leaf for each in result.values() for leaf in _leaves(each)]
+    if isinstance(result, tuple | list):
+        return [leaf for each in result for leaf in _leaves(each)]
+    return [result]
+
+
+def _differentiated(result: Any, names: tuple[str, ...]) -> Differentiated:
+    """Value and gradients by name; a tuple of gradients is in the order of the names, and one alone may stand for itself."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
         raise VariantError(
-            "exception", f"the peer returned {type(result).__name__}; return (value, gradients), a dict by argument"
+            "exception", f"the variant returned {type(result).__name__}; return (value, gradients), a dict by argument"
         )
     value, gradients = result
-    return value, dict(gradients)
+    if isinstance(gradients, Mapping):
+        return value, dict(gradients)
+    listed = list(gradients) if isinstance(gradients, tuple | list) else [gradients]
+    if len(listed) != len(names):
+        raise VariantError(
+            "exception", f"the variant returned {len(listed)} gradients; return those of {', '.join(names)}"
+        )
+    return value, dict(zip(names, listed, strict=True))
 
 
 PEER = ByHand("numpy")

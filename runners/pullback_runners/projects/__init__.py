@@ -5,5 +5,6 @@
 | configuration | `pullback.toml`, read and checked                                   |
 | checkouts     | the files of a commit, in a folder of their own                     |
 | environments  | a Python with what the requirements of a commit name                |
+| listing       | the cases of a subject, listed by its own interpreter                 |
 | subjects      | both together: what a worker imports to measure a commit            |
 """

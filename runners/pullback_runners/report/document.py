@@ -19,8 +19,8 @@ from pullback_runners.measurement.statistics import (
     ratio_estimate,
 )
 from pullback_runners.measurement.subject import INSTALLED, Subject
-from pullback_runners.variants import BASELINE, kind_of
-from pullback_runners.workloads import Case
+from pullback_runners.variants import kind_of
+from pullback_runners.workloads import UNFUSED, Case
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -29,16 +29,14 @@ VERSION = 1
 _MOST_NAMED = 3
 """Longer lists of cases are cut in sentences."""
 
-TWIN = f"{BASELINE} twin"
-"""The second process of the baseline in a group; what lies between the two is noise."""
-
 
 @dataclass
 class CaseResult:
-    """All that was measured of one case. On a device that the baseline has no form for there are no ratios."""
+    """All that was measured of one case. Without a baseline, or where that has no form for the device, there are no ratios."""
 
     case: Case
     variants: Sequence[str]
+    baseline: str | None = UNFUSED
     subject: Subject = INSTALLED
     with_twin: bool = False
     examinations: dict[str, Examination] = field(default_factory=dict)
@@ -46,6 +44,11 @@ class CaseResult:
     failures: dict[str, VariantError] = field(default_factory=dict)
     absent: dict[str, VariantError] = field(default_factory=dict)
     """Variants of the suite that do not exist here: no failures, but to be told of."""
+
+    @property
+    def twin(self) -> str:
+        """The second process of the baseline in a group; what lies between the two is noise."""
+        return f"{self.baseline} twin"
 
     def leave_out_unavailable(self, wanted: Collection[str]) -> None:
         """Set aside the variants that do not exist here, but for those that are wanted: their absence is a failure."""
@@ -56,7 +59,7 @@ class CaseResult:
 
     def measured_variants(self) -> list[str]:
         """The variants that nothing went wrong with; none if the baseline failed, since every ratio is against it."""
-        if BASELINE in self.failures:
+        if self.baseline in self.failures:
             return []
         return [variant for variant in self.variants if variant not in self.failures]
 
@@ -64,15 +67,18 @@ class CaseResult:
         """Who takes part in the next group; one alone needs none, there is nothing to compare."""
         measured = self.measured_variants()
         twin = (
-            [Member(BASELINE, self.subject, role=TWIN)]
-            if self.with_twin and BASELINE in measured and TWIN not in self.failures
+            [Member(self.baseline, self.subject, role=self.twin)]
+            if self.with_twin
+            and self.baseline is not None
+            and self.baseline in measured
+            and self.twin not in self.failures
             else []
         )
         return [Member(variant, self.subject) for variant in measured] + twin
 
     def time_estimates(self) -> dict[str, RatioEstimate]:
         """The time ratio to the baseline of each variant that was timed in two groups or more."""
-        if len(self.groups) < 2 or BASELINE not in self.variants:
+        if len(self.groups) < 2 or self.baseline not in self.variants:
             return {}
         return {
             variant: ratio_estimate(
@@ -82,7 +88,7 @@ class CaseResult:
                 ]
             )
             for variant in self.measured_variants()
-            if variant != BASELINE
+            if variant != self.baseline
         }
 
     def twin_log_ratios(self) -> list[float]:
@@ -101,7 +107,7 @@ class CaseResult:
         return any(noisy_outcome(e, smallest, may_say_same=may_say_same) == "ambiguous" for e in estimates)
 
     def _baselines(self, group: Group) -> list[Timing]:
-        return [group.timings[name] for name in (BASELINE, TWIN) if name in group.timings]
+        return [group.timings[name] for name in (self.baseline, self.twin) if name in group.timings]
 
 
 def absences(results: Sequence[CaseResult]) -> list[str]:
@@ -130,6 +136,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
     """
     return {
         "case": result.case.document(),
+        "baseline": result.baseline if result.baseline in result.variants else None,
         "gradient": _gradient(result),
         "twins": _twins(result),
         "error": _error(result),
@@ -137,7 +144,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
         "paired": [
             row
             for variant in result.variants
-            if variant != BASELINE and BASELINE in result.variants
+            if variant != result.baseline and result.baseline in result.variants
             for row in _paired(result, variant, may_say_same=may_say_same)
         ],
     }
@@ -150,7 +157,7 @@ def _twins(result: CaseResult) -> dict[str, Any] | None:
         return None
     floor = noise_floor(log_ratios, len(result.groups))
     return {
-        "variant": BASELINE,
+        "variant": result.baseline,
         "log_ratios": [_rounded(log_ratio) for log_ratio in log_ratios],
         "floor": None if floor is None else _rounded(floor),
     }
@@ -162,20 +169,20 @@ def _gradient(result: CaseResult) -> dict[str, Any]:
     return {
         "ok": bool(checks) and all(check["ok"] for check in checks),
         "max_rel_error": max((check["max_rel_error"] for check in checks), default=None),
-        "oracle": "closed form",
+        "oracle": " and ".join(sorted({check["oracle"] for check in checks})) or None,
     }
 
 
 def _error(result: CaseResult) -> dict[str, Any] | None:
     """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
-    error = result.failures.get(BASELINE)
-    return {"kind": error.kind, "message": f"{BASELINE}: {error.message}"} if error else None
+    error = result.failures.get(result.baseline) if result.baseline else None
+    return {"kind": error.kind, "message": f"{result.baseline}: {error.message}"} if error else None
 
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
     name = {"variant": variant, "kind": kind_of(variant)}
     if variant not in result.measured_variants():
-        failure = result.failures.get(variant) or result.failures[BASELINE]
+        failure = result.failures.get(variant) or result.failures[str(result.baseline)]
         return {**name, "error": {"kind": failure.kind, "message": failure.message}, "metrics": {}}
     examination = result.examinations[variant]
     plan = examination.plan
@@ -227,7 +234,7 @@ def seconds(value: float) -> float:
 
 
 def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dict[str, Any]]:
-    row: dict[str, Any] = {"variant": variant, "baseline": BASELINE}
+    row: dict[str, Any] = {"variant": variant, "baseline": result.baseline}
     if variant not in result.measured_variants():
         nothing = {"log_ratio": None, "low": None, "high": None, "n": 0}
         return [{**row, "metric": "time", **nothing, "outcome": "failed"}]
@@ -235,7 +242,7 @@ def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dic
     estimate = result.time_estimates().get(variant)
     if estimate is not None:
         rows.append({**row, "metric": "time", **ratio_document(estimate, result.margins(), may_say_same=may_say_same)})
-    ours, theirs = result.examinations[variant].counts, result.examinations[BASELINE].counts
+    ours, theirs = result.examinations[variant].counts, result.examinations[str(result.baseline)].counts
     rows.extend(
         {**row, "metric": metric, **counts_document(ours[metric], theirs[metric])}
         for metric in ours

@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pullback_runners.report.summary import case_name, is_on_device, stands_alone
+from pullback_runners.report.summary import baseline_of, case_name, is_on_device
 from pullback_runners.report.words import bytes_in_words, duration_in_words, round_bytes_in_words, time_in_words
-from pullback_runners.variants import BASELINE
 
 ROW_PX = 46
 _SPREAD = 0.56
@@ -73,7 +72,7 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
 
     Of arrays; on a GPU of its pool, which arrays are asked of there.
     """
-    first = [] if stands_alone(report) else [BASELINE]
+    first = list(dict.fromkeys(name for case in report["cases"] if (name := baseline_of(case)) is not None))
     metric = "gpu_bytes" if is_on_device(report) else "array_bytes"
     found = {
         variant: [
@@ -124,7 +123,7 @@ def process_figure(case: Mapping[str, Any]) -> Figure:
     traces = []
     variants = [each for each in case["variants"] if not each["error"] and each["metrics"]["time"]["processes"]]
     # The baseline is grey; where there is none nobody is.
-    first = -1 if any(each["variant"] == BASELINE for each in variants) else 0
+    first = -1 if any(each["variant"] == baseline_of(case) for each in variants) else 0
     for place, each in enumerate(variants, start=first):
         processes = each["metrics"]["time"]["processes"]
         traces.append(
@@ -231,8 +230,10 @@ def _layout(report: Mapping[str, Any], kind: str) -> Figure:
 
 
 def _variants(report: Mapping[str, Any]) -> Sequence[str]:
-    names = (each["variant"] for case in report["cases"] for each in case["variants"])
-    return [name for name in dict.fromkeys(names) if name != BASELINE]
+    names = (
+        each["variant"] for case in report["cases"] for each in case["variants"] if each["variant"] != baseline_of(case)
+    )
+    return list(dict.fromkeys(names))
 
 
 def _time_rows(report: Mapping[str, Any], variant: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

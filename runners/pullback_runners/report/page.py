@@ -14,6 +14,7 @@ from pullback_runners.report.files import write_text
 from pullback_runners.report.summary import (
     Cell,
     Row,
+    baseline_in_words,
     case_name,
     case_rows,
     doubts,
@@ -22,7 +23,6 @@ from pullback_runners.report.summary import (
     left_out,
     stands_alone,
 )
-from pullback_runners.variants import BASELINE
 
 _MARKS = {"faster": "▼", "less": "▼", "slower": "▲", "more": "▲", "ambiguous": "?", "failed": "✕"}
 """No meaning rests on colour alone."""
@@ -97,7 +97,7 @@ def _charts(report: Mapping[str, Any]) -> Iterator[str]:
         return
     if not stands_alone(report):
         yield (
-            f"<section><h2>Time against {BASELINE}</h2>"
+            f"<section><h2>Time against {escape(baseline_in_words(report))}</h2>"
             '<p class="hint">Left of the line is faster. Lines are intervals.</p>'
             '<div class="legend" data-of="ratios"></div><div class="chart" id="ratios"></div></section>'
         )
@@ -113,13 +113,13 @@ def _charts(report: Mapping[str, Any]) -> Iterator[str]:
 def _signs(report: Mapping[str, Any]) -> Iterator[str]:
     if not stands_alone(report):
         yield (
-            f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {BASELINE}; 95 % intervals in brackets.</p>'
+            f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {escape(baseline_in_words(report))}; 95 % intervals in brackets.</p>'
         )
 
 
 def _case(number: int, case: Mapping[str, Any], *, charted: bool, on_device: bool) -> str:
     layers = ("arrays", "malloc", "Python", *(("GPU",) if on_device else ()))
-    headings = ("variant", "time a call", f"against {BASELINE}", *layers, "gradient error")
+    headings = ("variant", "time a call", "against the baseline", *layers, "gradient error")
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     chart = (
         f'<details><summary>Every process</summary><div class="legend" data-of="case-{number}"></div>'
@@ -140,7 +140,7 @@ def _row(row: Row, *, on_device: bool) -> str:
         return f'<tr class="failed">{name}<td>failed</td><td colspan="{6 if on_device else 5}">{escape(row.error)}</td></tr>'
     labelled = {
         "time a call": row.time,
-        f"against {BASELINE}": row.against,
+        "against the baseline": row.against,
         "arrays": row.arrays,
         "malloc": row.malloc,
         "Python": row.python,

@@ -12,8 +12,7 @@ from pullback_runners.report.words import (
     memory_in_words,
     time_in_words,
 )
-from pullback_runners.variants import BASELINE
-from pullback_runners.workloads import CPU, Case
+from pullback_runners.workloads import CPU, UNFUSED, Case
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,21 @@ def is_on_device(report: Mapping[str, Any]) -> bool:
     return any(case["case"]["device"] != CPU for case in report["cases"])
 
 
+def baseline_of(case: Mapping[str, Any]) -> str | None:
+    """The variant that ratios of a case are against; reports of before it could be chosen do not say it."""
+    named: str | None = case.get("baseline", UNFUSED)
+    return named if any(variant["variant"] == named for variant in case["variants"]) else None
+
+
+def baseline_in_words(report: Mapping[str, Any]) -> str:
+    """What the ratios of a report are against: `unfused`, or `the baseline` where cases have different ones."""
+    names = {baseline_of(case) for case in report["cases"]} - {None}
+    return str(names.pop()) if len(names) == 1 else "the baseline"
+
+
 def stands_alone(report: Mapping[str, Any]) -> bool:
-    """Whether no case has the baseline that ratios are against."""
-    return bool(report["cases"]) and not any(
-        variant["variant"] == BASELINE for case in report["cases"] for variant in case["variants"]
-    )
+    """Whether no case has a baseline that ratios are against."""
+    return bool(report["cases"]) and all(baseline_of(case) is None for case in report["cases"])
 
 
 def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
@@ -67,7 +76,7 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
         yield Row(
             variant["variant"],
             Cell(duration_in_words(statistics.median(processes)) if processes else "not timed"),
-            _against(variant["variant"], pairs),
+            _against(pairs, is_baseline=variant["variant"] == baseline_of(case)),
             _memory(metrics, pairs, "array"),
             _memory(metrics, pairs, "native"),
             _memory(metrics, pairs, "python"),
@@ -80,7 +89,9 @@ def lede(report: Mapping[str, Any]) -> str:
     """What the run says in a sentence or two."""
     cases = report["cases"]
     means: dict[str, float] = {}
-    for variant in dict.fromkeys(v["variant"] for case in cases for v in case["variants"] if v["variant"] != BASELINE):
+    for variant in dict.fromkeys(
+        v["variant"] for case in cases for v in case["variants"] if v["variant"] != baseline_of(case)
+    ):
         ratios = [
             row["log_ratio"]
             for case in cases
@@ -90,11 +101,11 @@ def lede(report: Mapping[str, Any]) -> str:
         if ratios:
             means[variant] = statistics.fmean(ratios)
     parts = [f"{variant} {_factor_in_words(means[variant])}" for variant in sorted(means, key=lambda name: means[name])]
-    over = f"Against {BASELINE}, over {len(cases)} case{'s' if len(cases) != 1 else ''} by geometric mean:"
+    over = f"Against {baseline_in_words(report)}, over {len(cases)} case{'s' if len(cases) != 1 else ''} by geometric mean:"
     said = f"{over} {', '.join(parts)}." if parts else ""
     if stands_alone(report):
         devices = " and ".join(dict.fromkeys(case["case"]["device"] for case in cases))
-        said = f"Times and memory on {devices} stand alone: {BASELINE} has no form for it, so there are no ratios."
+        said = f"Times and memory on {devices} stand alone: there is no baseline, so there are no ratios."
     failed = sum(bool(variant["error"]) for case in cases for variant in case["variants"])
     if failed:
         wrong = f"{failed} variant{'s' if failed != 1 else ''} failed."
@@ -137,8 +148,8 @@ def _factor_in_words(log_ratio: float) -> str:
     return f"{factor:.3g}× {'faster' if log_ratio < 0 else 'slower'}"
 
 
-def _against(variant: str, pairs: Mapping[str, Mapping[str, Any]]) -> Cell:
-    if variant == BASELINE:
+def _against(pairs: Mapping[str, Mapping[str, Any]], *, is_baseline: bool) -> Cell:
+    if is_baseline:
         return Cell("baseline")
     return Cell(time_in_words(pairs["time"]), pairs["time"]["outcome"]) if "time" in pairs else Cell("")
 

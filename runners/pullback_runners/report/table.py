@@ -9,9 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import is_on_device, left_out
+from pullback_runners.report.summary import baseline_of, is_on_device, left_out
 from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
-from pullback_runners.variants import BASELINE
 from pullback_runners.workloads import Case
 
 _OUTCOME_STYLES = {
@@ -25,7 +24,7 @@ _OUTCOME_STYLES = {
 
 
 _GPU = "GPU"
-_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", _GPU, "gradient error")
+_HEADINGS = ("variant", "time a call", "time against the baseline", "arrays", "malloc", _GPU, "gradient error")
 _NARROW = (None, None, 14, 14, 14, 14, 8)
 """Widths at which cells fold between their words, for terminals that are too narrow for one line a variant."""
 
@@ -68,7 +67,9 @@ def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
             name, kind = Text(f"  {variant['variant']}"), Text(variant["error"]["kind"])
             yield [name, failed, kind, *(Text() for _ in _HEADINGS[3:])]
         else:
-            yield _variant_row(variant, _pairs(case, variant["variant"]))
+            yield _variant_row(
+                variant, _pairs(case, variant["variant"]), is_baseline=variant["variant"] == baseline_of(case)
+            )
 
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
@@ -100,14 +101,16 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text("malloc not seen: that needs Linux with glibc and its own malloc, on x86-64 or AArch64")
 
 
-def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> list[Text]:
+def _variant_row(
+    variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], *, is_baseline: bool
+) -> list[Text]:
     metrics = variant["metrics"]
     processes = metrics["time"]["processes"]
     time = duration_in_words(statistics.median(processes)) if processes else "not timed"
     if "time" in pairs:
         against = Text(time_in_words(pairs["time"]), style=_OUTCOME_STYLES.get(pairs["time"]["outcome"], ""))
     else:
-        against = Text("baseline" if variant["variant"] == BASELINE else "")
+        against = Text("baseline" if is_baseline else "")
     return [
         Text(f"  {variant['variant']}"),
         Text(time),

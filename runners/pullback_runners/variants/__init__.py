@@ -1,17 +1,17 @@
 """How a case is executed: by a tier of our engine, or by a peer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from typing import Any
 
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.peers import PEERS, find_peer
 from pullback_runners.variants.peers import open_peer
 from pullback_runners.variants.prepared import PreparedVariant, VariantKind
-from pullback_runners.variants.tiers import BASELINE, TIERS, open_tier
+from pullback_runners.variants.tiers import TIERS, open_tier
 from pullback_runners.workloads import CPU, DEVICES, Case, Inputs, Workload, known_workloads
 
 __all__ = [
-    "BASELINE",
     "TIERS",
     "PreparedVariant",
     "VariantKind",
@@ -20,6 +20,7 @@ __all__ = [
     "open_variant",
     "refuse_unknown_device",
     "refuse_unknown_variants",
+    "value_of",
     "why_no_form",
 ]
 
@@ -30,8 +31,8 @@ def kind_of(variant: str) -> VariantKind:
 
 
 def known_variants() -> list[str]:
-    """Tiers, our peers, and the peers that workloads declare."""
-    declared = (peer for workload in known_workloads() for peer in workload.peers)
+    """Tiers, our peers, and the variants that workloads declare."""
+    declared = (variant for workload in known_workloads() for variant in workload.variants)
     return list(dict.fromkeys([*TIERS, *PEERS, *declared]))
 
 
@@ -58,6 +59,17 @@ def why_no_form(variant: str, device: str) -> str | None:
     if variant in PEERS and device in find_peer(variant).devices:
         return None
     return f"it is written for the CPU, with no form for {device}"
+
+
+def value_of(variant: str, workload: Workload, case: Case) -> Callable[[Inputs], Any]:
+    """The value that a variant of a workload computes, as a function of other arguments."""
+    params = dict(case.params)
+    if variant in workload.variants:
+        return lambda inputs: workload.variants[variant](**inputs, **params)()[0]
+    if workload.has_numpy:
+        function = workload(**params)
+        return lambda inputs: function(*inputs.values())
+    raise VariantError("unavailable", f"workload {workload.name} has no variant {variant!r}")
 
 
 def open_variant(

@@ -21,10 +21,10 @@ def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
 
 def _adapter(peer: str, workload: Workload) -> Peer:
     """What the workload declares by hand comes first: its file may name a peer as it likes."""
-    if peer in workload.peers:
+    if peer in workload.variants:
         return ByHand(peer)
     if peer in PEERS and find_peer(peer).offers(workload):
         return find_peer(peer)
-    written = [name for name in PEERS if name not in workload.peers and find_peer(name).offers(workload)]
-    offered = ", ".join([*workload.peers, *written]) or "no peers"
+    written = [name for name in PEERS if name not in workload.variants and find_peer(name).offers(workload)]
+    offered = ", ".join([*workload.variants, *written]) or "no peers"
     raise VariantError("unavailable", f"workload {workload.name} has no peer {peer!r}, it has {offered}")

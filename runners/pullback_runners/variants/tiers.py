@@ -7,10 +7,7 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.variants.prepared import PreparedVariant
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
-
-BASELINE = "unfused"
-"""The variant that every ratio of a case is against."""
+from pullback_runners.workloads import UNFUSED, Case, Differentiated, Inputs, Workload
 
 TIERS = ("unfused", "fused", "stateful", "native")
 """Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
@@ -46,9 +43,11 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
         reason = importlib.import_module("pullback.backends.native.availability").why_not()
         if reason is not None:  # what would be measured is another tier
             raise VariantError("unavailable", f"this engine cannot run tier 'native' here: {reason}")
+    if not workload.has_numpy:
+        raise VariantError("unavailable", f"workload {workload.name} has no NumPy form")
     names = workload.derivatives
     differentiate: Any = workload.differentiated(pb, **dict(case.params))
-    planned = tier != BASELINE and hasattr(pb, "compile")
+    planned = tier != UNFUSED and hasattr(pb, "compile")
     if planned:  # what a program does that calls a gradient many times; the tape runs as it stands
         differentiate = pb.compile(differentiate, tier=tier)
     arguments = tuple(inputs.values())

@@ -2,6 +2,7 @@
 
 from pullback_runners.workloads.case import CPU, CUDA, DEVICES, Case
 from pullback_runners.workloads.registry import (
+    UNFUSED,
     Differentiated,
     Inputs,
     Workload,
@@ -11,16 +12,18 @@ from pullback_runners.workloads.registry import (
     load_workload_file,
     workload,
 )
-from pullback_runners.workloads.selection import Choice, choose_cases, load_workload_files, select_cases
+from pullback_runners.workloads.selection import Choice, Offer, choose_cases, load_workload_files, select_cases
 
 __all__ = [
     "CPU",
     "CUDA",
     "DEVICES",
+    "UNFUSED",
     "Case",
     "Choice",
     "Differentiated",
     "Inputs",
+    "Offer",
     "Workload",
     "choose_cases",
     "find_workload",

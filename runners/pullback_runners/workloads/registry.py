@@ -10,7 +10,7 @@ import runpy
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,13 @@ Differentiated = tuple[Any, dict[str, Any]]
 Compose = Callable[..., Callable[..., tuple[Any, tuple[Any, ...]]]]
 """`compose(pb, function, **params)`: from the arguments to the value and its derivatives, by the engine `pb`."""
 
+Prepare = Callable[..., Callable[[], Any]]
+"""`prepare(**inputs, **params)`: the call that computes the value and its gradients from these arguments."""
+
 Grid = list[dict[str, Parameter]]
+
+UNFUSED = "unfused"
+"""The tier that is the baseline where a workload has a NumPy form and names no other."""
 
 
 def grid(**axes: Sequence[Parameter]) -> Grid:
@@ -43,9 +49,9 @@ def grid(**axes: Sequence[Parameter]) -> Grid:
 class Workload:
     """A function to differentiate, and all that is needed to check and measure its gradient.
 
-    Calling it with size parameters gives the plain NumPy function at that size. The decorators `inputs`, `oracle` and
-    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used. What is
-    differentiated is a number, by reverse mode; `derivative` declares what else is asked of a workload.
+    Calling it with size parameters gives the plain NumPy function at that size, if it has one. The decorators `inputs`,
+    `oracle`, `variant` and `peer` complete the declaration; a workload without inputs is refused when it is first used.
+    What is differentiated is a number, by reverse mode; `derivative` declares what else is asked of a workload.
     """
 
     name: str
@@ -54,7 +60,12 @@ class Workload:
     grids: Mapping[str, Grid]
     _inputs: Callable[..., Inputs] | None = None
     _oracle: Callable[..., Differentiated] | None = None
-    peers: dict[str, Callable[..., Differentiated]] = field(default_factory=dict)
+    has_numpy: bool = True
+    """Whether its function gives a NumPy function, which the tiers differentiate."""
+    named_baseline: str | None = None
+    variants: dict[str, Prepare] = field(default_factory=dict)
+    """What the workload declares beside its NumPy form, by name."""
+    _declared_in: dict[str, Callable[..., Any]] = field(default_factory=dict)
     _compose: Compose | None = None
     derivatives: tuple[str, ...] = ()
     """Names of what is computed beside the value; `wrt` unless `derivative` declares others."""
@@ -85,7 +96,7 @@ class Workload:
     def place_of(self, error: BaseException) -> str:
         """Where in its file an error was raised, in parentheses; empty if it was elsewhere."""
         declared = {"inputs": self._inputs, "oracle": self._oracle, "derivative": self._compose}
-        declared |= {f"peer {name}": run for name, run in self.peers.items()}
+        declared |= {f"variant {name}": function for name, function in self._declared_in.items()}
         codes = {role: getattr(function, "__code__", None) for role, function in declared.items()}
         roles = {code: f"the {role} of {self.name}" for role, code in codes.items() if code is not None}
         return place_in((self.file,), error, roles)
@@ -120,14 +131,36 @@ class Workload:
             return pb.value_and_grad(function, wrt=self.wrt)  # type: ignore[no-any-return] # a transform's own
         return self._compose(pb, function, **params)
 
+    def variant(self, name: str) -> Callable[[Prepare], Prepare]:
+        """Declare another way to value and gradients: `prepare(**inputs, **params)` runs once and returns what is timed."""
+
+        def declare(prepare: Prepare) -> Prepare:
+            self.variants[name] = self._declared_in[name] = prepare
+            return prepare
+
+        return declare
+
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
-        """Declare another engine's way of computing value and gradients from the same arguments."""
+        """Declare a variant that needs no preparation: `run(**inputs, **params)` is what is timed."""
 
         def declare(run: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
-            self.peers[name] = run
+            self.variants[name] = lambda **arguments: partial(run, **arguments)
+            self._declared_in[name] = run
             return run
 
         return declare
+
+    @property
+    def baseline(self) -> str | None:
+        """The variant that ratios are against; None where there is nothing to be compared with."""
+        if self.named_baseline is not None or self.has_numpy:
+            return self.named_baseline or UNFUSED
+        return next(iter(self.variants)) if len(self.variants) > 1 else None
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether gradients are held against a closed form; derivatives of other kinds have to be."""
+        return self._oracle is not None or self._compose is not None
 
     def draw_inputs(self, case: Case) -> Inputs:
         """Arguments of a case; the same in every process, since the seed is derived from the case's name."""
@@ -179,13 +212,17 @@ ENTRY_POINTS = "pullback.workloads"
 """Installed packages name modules that declare workloads under this group of entry points."""
 
 
-def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable[..., Callable[..., Any]]], Workload]:
+def workload(
+    *, wrt: str | tuple[str, ...], numpy: bool = True, baseline: str | None = None, **grids: Grid
+) -> Callable[[Callable[..., Any]], Workload]:
     """Register a function of the size parameters that returns the function to differentiate.
 
-    `wrt` names the arguments to differentiate with respect to; each other keyword is a suite with its grid of sizes.
+    `wrt` names the arguments to differentiate with respect to. With `numpy=False` there is no NumPy function, and only
+    declared variants are measured. `baseline` is the variant that ratios are against. Each other keyword is a suite with its
+    grid of sizes.
     """
 
-    def register(function: Callable[..., Callable[..., Any]]) -> Workload:
+    def register(function: Callable[..., Any]) -> Workload:
         name = function.__name__
         unknown = sorted(set(grids) - set(SUITES))
         if unknown:
@@ -194,7 +231,8 @@ def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable
             )
         if name in _workloads and not _workloads[name].is_foreign and not _is_own(function):
             raise UsageError(f"workload {name} is one of Pullback's own; give yours another name")
-        declared = Workload(name, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
+        names = (wrt,) if isinstance(wrt, str) else wrt
+        declared = Workload(name, function, names, grids, has_numpy=numpy, named_baseline=baseline)
         declared.__doc__ = function.__doc__
         _workloads[name] = declared
         return declared

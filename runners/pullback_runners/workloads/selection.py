@@ -1,6 +1,8 @@
 """Which cases a run measures: a suite, narrowed by names and globs."""
 
 import re
+import sys
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +41,26 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What a workload can be measured by: its NumPy form in tiers, variants of its own, and which of them is the baseline."""
+
+    is_foreign: bool
+    has_numpy: bool
+    variants: tuple[str, ...]
+    baseline: str | None
+
+
+@dataclass(frozen=True)
 class Choice:
     """What will be measured, and a sentence for everything asked for that cannot be."""
 
     cases: list[Case]
     files: list[Path]
     refused: list[str]
+    offers: dict[str, Offer]
+    """What each workload of the cases can be measured by."""
+    modules: list[str]
+    """Packages of others that the files import."""
 
 
 def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
@@ -53,7 +69,9 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     What cannot be had is refused in a sentence, and the rest goes on.
     Where nothing is left to measure, the first sentence is raised.
     """
+    before = set(sys.modules)
     loaded, refused = load_workload_files(files)
+    modules = _packages(set(sys.modules) - before)
     chosen: set[str] = set()
     declared = [name for names in loaded.values() for name in names]
     for wishes in [[pattern] for pattern in patterns or declared] or [[]]:
@@ -64,7 +82,23 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     if not chosen and refused:
         raise UsageError(refused[0])
     known = [case for workload in known_workloads() for case in workload.cases(suite, device)]
-    return Choice([case for case in known if case.name in chosen], list(loaded), refused)
+    cases = [case for case in known if case.name in chosen]
+    wanted = {case.workload for case in cases}
+    offers = {
+        each.name: Offer(each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline)
+        for each in known_workloads()
+        if each.name in wanted
+    }
+    return Choice(cases, list(loaded), refused, offers, modules)
+
+
+def _packages(names: set[str]) -> list[str]:
+    """Installed packages among the modules: those of others, which no commit of the project changes."""
+    tops = {name.partition(".")[0] for name in names}
+    installed = tuple(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
+    files = {top: getattr(sys.modules.get(top), "__file__", None) for top in tops}
+    ours = {"pullback", "pullback_runners"}
+    return sorted(top for top, file in files.items() if file and file.startswith(installed) and top not in ours)
 
 
 def load_workload_files(files: Sequence[Path]) -> tuple[dict[Path, list[str]], list[str]]:

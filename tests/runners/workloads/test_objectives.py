@@ -68,11 +68,11 @@ def test_the_tape_agrees_with_the_closed_form(case):
     assert check.max_rel_error < 1e-12
 
 
-@named([case for case in CASES if "numpy" in find_workload(case.workload).peers])
+@named([case for case in CASES if "numpy" in find_workload(case.workload).variants])
 def test_the_hand_written_gradient_agrees_with_the_closed_form(case):
     workload = find_workload(case.workload)
     inputs = workload.draw_inputs(case)
-    found = workload.peers["numpy"](**inputs, **dict(case.params))
+    found = workload.variants["numpy"](**inputs, **dict(case.params))()
     check = check_gradient(found, workload.closed_form(case, inputs), inputs, case.dtype)
     assert check.ok, check.complaint
 

@@ -1,0 +1,93 @@
+"""A gradient held against differences of its value, for workloads that declare no closed form.
+
+Along a direction d the value changes by (f(x + h d) - f(x - h d)) / 2h, which is <gradient, d> up to h^2 f''' / 6 and the
+rounding of f by eps |f| / h. With h = eps^(1/3) of the size of x both are about eps^(2/3): 4e-11 in double and 2e-5 in single
+precision, times how curved f is. Accepted are `TOLERANCE` of sum |gradient| |d|, and a few roundings of f. The directions
+have random signs and no zeros, so an element that is wrong shows unless it is small beside all others together.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback_runners.measurement.gradient_check import GradientCheck, array_of
+from pullback_runners.workloads import Differentiated, Inputs
+
+TOLERANCE = {"f4": 2e-2, "f8": 1e-6}
+DIRECTIONS = 3
+_ROUNDINGS = 64
+
+NAME = "central differences"
+
+
+def check_by_differences(
+    found: Differentiated, value_at: Callable[[Inputs], Any], inputs: Inputs, wrt: tuple[str, ...], dtype: str
+) -> GradientCheck:
+    """Hold the gradients by the arguments `wrt` against differences of `value_at`, along a few random directions."""
+    value, gradients = found
+    if set(gradients) != set(wrt):
+        return _wrong(None, f"gradients of {', '.join(gradients)} where those of {', '.join(wrt)} are asked for")
+    for name in wrt:
+        argument, gradient = array_of(inputs[name]), array_of(gradients[name])
+        if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
+            return _wrong(
+                None,
+                f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}",
+            )
+        if not np.isfinite(gradient).all():
+            return _wrong(None, f"gradient of {name} holds NaN or infinity")
+    here = float(array_of(value))
+    if not np.isfinite(here):
+        return _wrong(None, "value is NaN or infinity")
+    eps = float(np.finfo(dtype).eps)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(DIRECTIONS):
+        step = eps ** (1 / 3)
+        directions = {name: _direction(rng, inputs[name]) for name in wrt}
+        ahead, behind = (
+            float(array_of(value_at({**inputs, **{n: _moved(inputs[n], sign * step * directions[n]) for n in wrt}})))
+            for sign in (1.0, -1.0)
+        )
+        parts = [array_of(gradients[name]).astype(float).ravel() * directions[name].ravel() for name in wrt]
+        expected = (ahead - behind) / (2 * step)
+        along = sum(float(part.sum()) for part in parts)
+        size = sum(float(np.abs(part).sum()) for part in parts)
+        rounding = _ROUNDINGS * eps * max(abs(here), abs(ahead), abs(behind)) / step
+        off = max(abs(along - expected) - rounding, 0.0) / size if size else float(abs(expected) > rounding)
+        if not np.isfinite(expected) or off > TOLERANCE[dtype]:
+            return _wrong(
+                off if np.isfinite(off) else None,
+                f"along a random direction the value changes by {expected:.6g} and the gradients say {along:.6g}; "
+                f"{TOLERANCE[dtype]:.0e} of their size is accepted",
+            )
+        worst = max(worst, off)
+    return GradientCheck(worst, None, NAME)
+
+
+def _wrong(error: float | None, complaint: str) -> GradientCheck:
+    return GradientCheck(error, complaint, NAME)
+
+
+def _direction(rng: np.random.Generator, argument: Any) -> Any:
+    """Signs times numbers from 0.5 to 1, of the size of the argument."""
+    array = array_of(argument).astype(float)
+    size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
+    return rng.choice([-1.0, 1.0], array.shape) * rng.uniform(0.5, 1.0, array.shape) * (size or 1.0)
+
+
+def _moved(argument: Any, by: Any) -> Any:
+    """An argument of the same kind, so far away."""
+    if isinstance(argument, dict):
+        moved, start = {}, 0
+        for name in sorted(argument):
+            part = np.asarray(argument[name])
+            moved[name] = (part + by[start : start + part.size].reshape(part.shape)).astype(part.dtype)
+            start += part.size
+        return {name: moved[name] for name in argument}
+    if hasattr(argument, "map"):  # a block
+        return argument.map(lambda array: (array + by).astype(array.dtype))
+    if isinstance(argument, float):
+        return argument + float(by)
+    return (argument + by).astype(argument.dtype)

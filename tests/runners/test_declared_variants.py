@@ -1,0 +1,92 @@
+"""Workloads of any engine: variants that a file declares, the baseline that it chooses, and gradients without an oracle."""
+
+import pytest
+
+from pullback_runners.runs import run_suite
+
+TOY = """
+from pullback_runners.workloads import grid, workload
+
+class Later:
+    '''A result that is computed when somebody waits for it, as those of JAX are.'''
+
+    waited = 0
+
+    def __init__(self, array):
+        self.array = array
+
+    def block_until_ready(self):
+        Later.waited += 1
+
+@workload(wrt=("w", "b"), numpy=False, {options} quick=grid(n=(7,), dtype=("{dtype}",)))
+def ridge(n):
+    '''squared residuals'''
+
+@ridge.inputs
+def _(rng, dtype, n):
+    return {{"w": rng.standard_normal(n).astype(dtype), "b": rng.standard_normal(()).astype(dtype)}}
+
+def value(w, b):
+    return ((w * w).sum() + b) ** 2
+
+@ridge.variant("eager")
+def _(w, b, *, n):
+    def step():
+        outer = 2 * ((w * w).sum() + b)
+        return value(w, b), {{"w": outer * 2 * w, "b": outer}}
+    return step
+
+@ridge.variant("late")
+def _(w, b, *, n):
+    def step():
+        outer = 2 * ((w * w).sum() + b)
+        return Later(value(w, b)), (Later(outer * 2 * w * {factor}), Later(outer))
+    return step
+"""
+
+
+@pytest.fixture
+def ridge(tmp_path):
+    def measured(factor="1", options="", dtype="f8", **wishes):
+        file = tmp_path / "ridge.py"
+        file.write_text(TOY.format(factor=factor, options=options, dtype=dtype))
+        report = run_suite("trial", workload_files=[file], **wishes)
+        (case,) = report["cases"]
+        return case
+
+    return measured
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_declared_variants_are_measured_against_the_first_and_checked_by_differences(ridge, dtype):
+    case = ridge(dtype=dtype)
+    assert [each["variant"] for each in case["variants"]] == ["eager", "late"]
+    assert [each["error"] for each in case["variants"]] == [None, None]
+    assert case["baseline"] == "eager"
+    assert case["gradient"]["oracle"] == "central differences"
+    assert {(row["variant"], row["baseline"]) for row in case["paired"]} == {("late", "eager")}
+
+
+@pytest.mark.parametrize("factor", ["1.001", "-1", "(w > 0)", "float('nan')"])
+def test_a_wrong_gradient_fails_its_variant(ridge, factor):
+    right, wrong = ridge(factor)["variants"]
+    assert right["error"] is None
+    assert wrong["error"]["kind"] == "gradient"
+
+
+def test_a_gradient_of_another_precision_fails_its_variant(ridge):
+    _, wrong = ridge("w.astype('f8') / w", dtype="f4")["variants"]
+    assert "gradient of w is float64" in wrong["error"]["message"]
+
+
+def test_the_baseline_is_chosen_by_the_file_or_by_whoever_runs_it(ridge):
+    assert ridge(options='baseline="late",')["baseline"] == "late"
+    case = ridge(baseline="late")
+    assert (case["baseline"], case["variants"][0]["variant"]) == ("late", "late")
+
+
+def test_without_a_baseline_there_are_times_and_no_ratios(ridge):
+    case = ridge(baseline="none")
+    assert case["baseline"] is None
+    assert case["paired"] == []
+    assert all(each["metrics"]["time"]["processes"] for each in case["variants"])
