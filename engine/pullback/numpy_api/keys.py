@@ -20,7 +20,12 @@ def read(x: Any, key: Any) -> Any:
     parts, positions = _parts(given, x)
     if not positions:
         return index(x, key=parts[0] if len(parts) == 1 else tuple(parts))
-    return gather(x, *positions, key=tuple(parts))
+    found = gather(x, *positions, key=tuple(parts))
+    before = _axes_before(given, parts, x)
+    if before:
+        axes = max(np.ndim(each) for each in positions)
+        found = np.moveaxis(found, range(before, before + axes), range(axes))
+    return found
 
 
 def parts_of(x: Any, key: Any) -> tuple[list[Any], list[Any]]:
@@ -28,7 +33,25 @@ def parts_of(x: Any, key: Any) -> tuple[list[Any], list[Any]]:
     given = [_array_or_part(part) for part in (key if isinstance(key, tuple) else (key,))]
     if any(isinstance(part, np.bool_) for part in given):
         raise TracingError("a store by a key with a single truth value in it is not traced; choose with numpy.where")
-    return _parts(given, x)
+    parts, positions = _parts(given, x)
+    if _axes_before(given, parts, x):
+        raise TracingError(
+            "a store by a key with '...' of no axes between two arrays is not traced, since NumPy puts their axes first;"
+            " leave '...' out and turn what is stored"
+        )
+    return parts, positions
+
+
+def _axes_before(given: list[Any], parts: list[Any], x: Any) -> int:
+    """Axes of the result before those of arrays that only an ellipsis of no axes separates, which NumPy puts first; else 0."""
+    place = next((number for number, part in enumerate(given) if part is Ellipsis), None)
+    if place is None or ARRAY not in parts or sum(_axes_of(part) for part in given) < np.ndim(x):
+        return 0
+    split = sum(len(part) if isinstance(part, tuple) else 1 for part in given[:place])
+    chosen = [number for number, part in enumerate(parts) if part is ARRAY or isinstance(part, int)]
+    if not chosen[0] < split <= chosen[-1] or len(chosen) <= chosen[-1] - chosen[0]:  # apart already: they are first
+        return 0
+    return chosen[0]
 
 
 def _with_axes_of_truths(x: Any, given: list[Any]) -> tuple[Any, list[Any]]:
