@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.subject import INSTALLED, engine_subject
+from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
@@ -33,7 +34,7 @@ from pullback_runners.report import (
 )
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_device, refuse_unknown_variants, why_no_form
-from pullback_runners.workloads import CPU, Case, choose_cases, find_workload, known_workloads
+from pullback_runners.workloads import CPU, Case, Choice, choose_cases, find_workload, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -56,6 +57,7 @@ def run_suite(
     device: str = CPU,
     variants: Sequence[str] = (),
     engine_dir: Path | None = None,
+    subject: Subject | None = None,
     commit: Mapping[str, Any] | None = None,
     project: str | None = None,
     job: Mapping[str, Any] | None = None,
@@ -71,7 +73,7 @@ def run_suite(
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `device` is where they are computed: on
     `cuda` variants are those that have a form for it, by default all peers that do, and where `unfused` has none there are
     no ratios; `engine_dir` is a checkout whose engine
-    is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
+    is measured instead of the installed one, `subject` a commit that was built; `commit` is the report's commit object. Where neither is given and workloads
     of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
     the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
@@ -81,7 +83,7 @@ def run_suite(
     """
     chosen_suite = find_suite(suite)
     refuse_unknown_device(device)
-    choice = choose_cases(suite, cases, workload_files, device)
+    choice = _choose(subject, suite, cases, workload_files, device)
     refuse_unknown_variants(variants)
     if with_instructions:
         _refuse_instructions(device)
@@ -105,8 +107,9 @@ def run_suite(
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
-    subject = INSTALLED if engine is None else engine_subject(engine)
-    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
+    subject = subject or (INSTALLED if engine is None else engine_subject(engine))
+    modules = () if subject.has_engine else ("pullback",)
+    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=modules)
     steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
@@ -138,7 +141,7 @@ def run_suite(
         "machine": describe_machine(),
         "harness": {
             "version": importlib.metadata.version("pullback"),
-            "engine": measured.commit,
+            "engine": (measured if subject.has_engine else belonging_of_engine(_package(None))).commit,
             "workload_files": list(owner.files),
             "suite": suite,
             "quality": quality,
@@ -159,6 +162,15 @@ def run_suite(
         ],
         "comparisons": [],
     }
+
+
+def _choose(
+    subject: Subject | None, suite: str, cases: Sequence[str], workload_files: Sequence[Path], device: str
+) -> Choice:
+    """Choose cases; workload files of a project import what is measured of it."""
+    if subject is not None and not subject.has_engine:
+        sys.path[:0] = map(str, subject.paths)
+    return choose_cases(suite, cases, workload_files, device)
 
 
 def list_cases(
