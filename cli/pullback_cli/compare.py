@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import check_output, interrupts, progress, telling_once
 
 if TYPE_CHECKING:
-    from pullback_runners.revisions import BuiltEngine
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_runners.projects.subjects import BuiltCommit
 
 FAILED = 1
 USAGE = 2
@@ -42,19 +42,27 @@ def compare(
     ] = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(help="a tier; may be repeated; default: all", autocompletion=completions.variants),
+        typer.Option(
+            help="a tier or peer; may be repeated; default: all that a workload declares, or the tiers",
+            autocompletion=completions.variants,
+        ),
     ] = None,
-    repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
+    repository: Annotated[
+        Path | None, typer.Option(help="the project's clone; default: the one of this folder")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
-    workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
+    workloads: Annotated[
+        list[Path] | None,
+        typer.Option(help="a Python file with workloads; default: those that pullback.toml names, of the candidate"),
+    ] = None,
     *,
     dirty: Annotated[
-        bool, typer.Option("--dirty", help="judge the engine's files as they are, uncommitted ones included")
+        bool, typer.Option("--dirty", help="judge the files as they are, uncommitted ones included")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON instead of a table")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
 ) -> None:
-    """Build the engines of two commits and measure them taking turns: time, memory, gradients.
+    """Build two commits of this project and measure them taking turns: time, memory, gradients.
 
     Exit status:
     0  no regression
@@ -70,33 +78,34 @@ def compare(
 
     pullback compare --against HEAD --dirty --suite quick --json
     """
-    from pullback_runners.agent.engines import top_of
-    from pullback_runners.comparing import compare_engines, failures, regressions
+    from pullback_runners.comparing import compare_commits, failures, regressions
     from pullback_runners.errors import BuildError, UsageError
+    from pullback_runners.projects.subjects import build_subject
     from pullback_runners.report import write_report
-    from pullback_runners.revisions import build_engine, find_commit
+    from pullback_runners.revisions import find_commit, require_project
     from pullback_runners.suites import narrowed_suite
 
-    clone = top_of((repository or default_repository()).resolve())
+    project = require_project((repository or Path.cwd()).resolve())
     if output is not None:
         check_output("compare", output)
     name, globs = narrowed_suite(suite)
-    reference_commit = find_commit(clone, against)
+    reference_commit = find_commit(project.top, against)
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
-        folder = Path(temporary)
         try:
-            built = build_engine(clone, reference_commit, folder / "reference")
-            judged = _candidate(clone, candidate, folder / "candidate", dirty=dirty)
+            judged = _candidate(project, candidate, Path(temporary), dirty=dirty)
+            files = workloads or project.workload_files(judged.files)
+            built = build_subject(project, project.top, reference_commit)
         except BuildError as error:
             raise RefusalError(f"compare: {error}") from error
         with progress(quiet=quiet) as tell, interrupts() as stop:
-            report = compare_engines(
+            report = compare_commits(
                 built,
                 judged,
                 name,
                 [*(case or ()), *globs],
-                variants=variant or (),
-                workload_files=workloads or (),
+                variants=variant or project.measure.variants,
+                project=project.name,
+                workload_files=files,
                 on_refused=telling_once("compare"),
                 on_progress=tell,
                 stop=stop,
@@ -123,27 +132,23 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _candidate(clone: Path, revision: str | None, folder: Path, *, dirty: bool) -> "BuiltEngine":
-    """The engine that is judged. What is not committed is judged only on purpose, and then the report says so."""
-    from pullback_runners.revisions import (
-        build_engine,
-        copy_engine,
-        find_commit,
-        uncommitted_changes,
-    )
+def _candidate(project: "ProjectFile", revision: str | None, folder: Path, *, dirty: bool) -> "BuiltCommit":
+    """The commit that is judged. What is not committed is judged only on purpose, and then the report says so."""
+    from pullback_runners.projects.subjects import build_files, build_subject
+    from pullback_runners.revisions import find_commit, uncommitted_changes
 
+    if dirty and revision is not None:
+        raise RefusalError("--dirty judges the files as they are, which are those of no --candidate; give one of them")
+    commit = find_commit(project.top, revision or "HEAD")
+    changed = uncommitted_changes(project) if revision is None else []
     if dirty:
-        if revision is not None:
-            raise RefusalError(
-                "--dirty judges the files as they are, which are those of no --candidate; give one of them"
-            )
-        return copy_engine(clone, folder)
-    if revision is None and (changed := uncommitted_changes(clone)):
+        return build_files(project, {**commit, "dirty": bool(changed)}, folder)
+    if changed:
         raise RefusalError(
-            f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {clone} differ from HEAD: "
+            f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {project.top} differ from HEAD: "
             "commit, or add --dirty to judge the files as they are, or --candidate HEAD to judge the commit without them"
         )
-    return build_engine(clone, find_commit(clone, revision or "HEAD"), folder)
+    return build_subject(project, project.top, commit)
 
 
 def _print_table(report: dict[str, Any], output: Path | None) -> None:

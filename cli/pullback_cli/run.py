@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 
@@ -48,9 +46,11 @@ def run(
     markdown: Annotated[Path | None, typer.Option(help="write the tables as Markdown")] = None,
     engine: Annotated[Path | None, typer.Option(help="measure the engine of this checkout")] = None,
     commits: Annotated[
-        str | None, typer.Option(help="measure the engine of each commit of A..B that changed it, or of one commit")
+        str | None, typer.Option(help="measure each commit of A..B that changed what is measured, or one commit")
     ] = None,
-    repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
+    repository: Annotated[
+        Path | None, typer.Option(help="the project's clone; default: the one of this folder")
+    ] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
     project: Annotated[
         str | None, typer.Option(help="default: pullback; for workloads of your own the repository they lie in")
@@ -80,7 +80,6 @@ def run(
 
     pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
-    from pullback_runners.agent.engines import top_of
     from pullback_runners.errors import UsageError
     from pullback_runners.runs import list_cases, run_suite
     from pullback_runners.suites import narrowed_suite
@@ -98,28 +97,27 @@ def run(
 
     told = telling_once("run")
 
-    def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **engine_of: Any) -> Report:
+    def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **what: Any) -> Report:
+        own = {"variants": variant, "project": project, "workload_files": workloads}
         return run_suite(
             name,
             cases,
             device=device,
-            variants=variant or (),
-            project=project,
-            workload_files=workloads or (),
             with_instructions=instructions,
             on_refused=told,
             on_progress=tell,
             stop=stop,
-            **engine_of,
+            **{**what, **{name: value for name, value in own.items() if value}},
         )
 
     with progress(quiet=quiet) as tell, interrupts() as stop:
         if commits is not None:
             reports, status = _measure_commits(
-                top_of(repository or default_repository()), commits, output, lambda **e: measure(stop, tell, **e), stop
+                (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
-            reports, status = [measure(stop, tell, engine_dir=engine)], 0
+            own = {} if engine else _own_project((repository or Path.cwd()).resolve())
+            reports, status = [measure(stop, tell, engine_dir=engine, **own)], 0
     written = output
     try:
         if commits is None:
@@ -168,6 +166,29 @@ def _check_places(
                 )
 
 
+def _own_project(start: Path) -> dict[str, Any]:
+    """What is measured in somebody's own project where no commit is named: its files as they are."""
+    from pullback_runners.errors import BuildError
+    from pullback_runners.projects.configuration import find_project
+    from pullback_runners.projects.subjects import subject_in_place
+    from pullback_runners.report import describe_commit
+
+    project = find_project(start)
+    if project is None or project.is_engine:
+        return {}
+    try:
+        subject = subject_in_place(project)
+    except BuildError as error:
+        raise RefusalError(f"run: {error}") from error
+    return {
+        "subject": subject,
+        "commit": describe_commit(project.top),
+        "project": project.name,
+        "variants": project.measure.variants,
+        "workload_files": project.workload_files(project.top),
+    }
+
+
 def _measure_commits(
     repository: Path,
     wish: str,
@@ -180,10 +201,13 @@ def _measure_commits(
     A commit that cannot be built, and a report that cannot be written, are said and stop no other.
     """
     from pullback_runners.errors import BuildError, UsageError
+    from pullback_runners.projects.subjects import build_subject
     from pullback_runners.report import write_report
-    from pullback_runners.revisions import build_engine, find_commits
+    from pullback_runners.revisions import find_commits, require_project
 
-    found = find_commits(repository, wish)
+    project = require_project(repository)
+    found = find_commits(project, wish)
+    files = project.workload_files(project.top)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -191,25 +215,30 @@ def _measure_commits(
             raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
     reports: list[Report] = []
     status = 0
-    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
-        for number, commit in enumerate(found, start=1):
-            if stop():
-                break
-            typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
-            try:
-                built = build_engine(repository, commit, Path(temporary))
-            except BuildError as error:
-                status = max(status, CASE_FAILED)
-                typer.echo(f"pullback run: {error}", err=True)
-                continue
-            report = measure(engine_dir=built.engine, commit=commit)
-            reports.append(report)
-            try:
-                if folder is not None:
-                    write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
-            except UsageError as error:
-                status = USAGE
-                typer.echo(f"pullback run: {error}", err=True)
+    for number, commit in enumerate(found, start=1):
+        if stop():
+            break
+        typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
+        try:
+            built = build_subject(project, project.top, commit)
+        except BuildError as error:
+            status = max(status, CASE_FAILED)
+            typer.echo(f"pullback run: {error}", err=True)
+            continue
+        report = measure(
+            subject=built.subject,
+            commit=commit,
+            project=project.name,
+            variants=project.measure.variants,
+            workload_files=files,
+        )
+        reports.append(report)
+        try:
+            if folder is not None:
+                write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
+        except UsageError as error:
+            status = USAGE
+            typer.echo(f"pullback run: {error}", err=True)
     return reports, status
 
 

@@ -4,29 +4,31 @@ import importlib.metadata
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.errors import UsageError
 from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
+from pullback_runners.measurement.choosing import Chosen, choose_for
 from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.subject import engine_subject
+from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import ENGINE_PROJECT, FORMAT, VERSION
 from pullback_runners.report.comparisons import compared_case, comparison_rows
-from pullback_runners.revisions import BuiltEngine
 from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
 from pullback_runners.suites import find_suite
-from pullback_runners.variants import TIERS, refuse_unknown_variants
-from pullback_runners.workloads import choose_cases
+from pullback_runners.variants import refuse_unknown_variants
 
 
-def compare_engines(
-    reference: BuiltEngine,
-    candidate: BuiltEngine,
+def compare_commits(
+    reference: BuiltCommit,
+    candidate: BuiltCommit,
     suite: str = "standard",
     cases: Sequence[str] = (),
     *,
@@ -39,22 +41,22 @@ def compare_engines(
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
 ) -> dict[str, Any]:
-    """Compare two engines and return the report, whose commit is the candidate's and whose `comparisons` are filled.
+    """Compare two commits and return the report, whose commit is the candidate's and whose `comparisons` are filled.
 
-    `variants` are the tiers to compare, all of them by default; one that an engine does not have is left out unless it
-    was asked for. Everything else as in `run_suite`.
+    `variants` are those to compare, by default what each workload declares, or the tiers; one that a commit does not have is
+    left out unless it was asked for. `workload_files` serve both. Everything else as in `run_suite`.
     """
     chosen = find_suite(suite)
-    choice = choose_cases(suite, cases, workload_files)
-    refuse_unknown_variants(variants)
-    on_refused(choice.refused)
-    pairs = [(case, variant) for case in choice.cases for variant in (variants or TIERS)]
+    choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files)
+    refuse_unknown_variants(variants, choice.known)
+    on_refused(refused)
+    pairs = [(case, variant) for case in choice.cases for variant in (variants or choice.variants(case.workload))]
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
-    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
+    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules)
     comparisons: list[Comparison] = []
     steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
     complete = True
@@ -62,8 +64,8 @@ def compare_engines(
         for case, variant in pairs:
             comparison = Comparison(
                 case,
-                Member(variant, engine_subject(reference.engine, reference.objects), REFERENCE),
-                Member(variant, engine_subject(candidate.engine, candidate.objects), CANDIDATE),
+                Member(variant, subjects[0], REFERENCE),
+                Member(variant, subjects[1], CANDIDATE),
                 with_twin=chosen.twin,
             )
             comparisons.append(comparison)
@@ -97,7 +99,12 @@ def compare_engines(
             "contamination": [each.sentence for each in passed],
             "limits": [each.document() for each in passed],
             "complete": complete,
-            "refused": choice.refused,
+            "refused": refused,
+            "environments": {
+                REFERENCE: reference.environment.document(),
+                CANDIDATE: candidate.environment.document(),
+                "shared": reference.environment == candidate.environment,
+            },
             "preflight": preflight.document(),
             "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
             "job": dict(job) if job is not None else None,
@@ -109,6 +116,36 @@ def compare_engines(
             for row in comparison_rows(each, may_say_same=chosen.may_say_same)
         ],
     }
+
+
+def _choose_for_both(
+    reference: BuiltCommit, candidate: BuiltCommit, suite: str, patterns: Sequence[str], files: Sequence[Path]
+) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
+    """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
+    choice = choose_for(candidate.subject, suite, patterns, files)
+    if candidate.subject.has_engine:
+        return choice, (reference.subject, candidate.subject), choice.refused
+    try:
+        older = choose_for(reference.subject, suite, patterns, files)
+    except UsageError as error:
+        raise UsageError(f"the reference {reference.commit['sha'][:10]} has none of the workloads: {error}") from error
+    if not choice.imports:
+        folders = ", ".join(path.name for path in candidate.subject.paths)
+        raise UsageError(
+            f"the workloads import nothing from the commit's {folders}/, so that both commits would be the same; "
+            "mend [build] path, or name the modules in [build] import"
+        )
+    names = {case.name for case in older.cases}
+    refused = [*choice.refused, *(each for each in older.refused if each not in choice.refused)]
+    cases = [case for case in choice.cases if case.name in names]
+    return (
+        replace(choice, cases=cases),
+        (
+            replace(reference.subject, imports=tuple(older.imports)),
+            replace(candidate.subject, imports=tuple(choice.imports)),
+        ),
+        refused,
+    )
 
 
 DECIDING_METRICS = ("time", "array_bytes", "array_allocs", "peak_bytes", "native_bytes", "gpu_bytes")

@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
+from pullback_runners.measurement.choosing import Chosen, choose_for
 from pullback_runners.measurement.collecting import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
@@ -20,7 +21,6 @@ from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subj
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
-from pullback_runners.projects.listing import choose_elsewhere
 from pullback_runners.report import (
     ENGINE_PROJECT,
     FORMAT,
@@ -34,7 +34,7 @@ from pullback_runners.report import (
 )
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
-from pullback_runners.workloads import CPU, Case, Choice, choose_cases, find_workload, known_workloads
+from pullback_runners.workloads import CPU, Case, choose_cases, find_workload, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -71,7 +71,7 @@ def run_suite(
 ) -> dict[str, Any]:
     """Measure a suite and return its report, a plain dictionary of format `pullback-report`.
 
-    `subject` is what is measured of a project, with its workloads read on the subject's own interpreter; `baseline` the
+    `subject` is a commit that was built, or the files of a project as they are; `baseline` is the
     variant that ratios are against, `none` for no ratios, by default what each workload says.
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `device` is where they are computed: on
     `cuda` variants are those that have a form for it, by default all peers that do, and where `unfused` has none there are
@@ -86,13 +86,8 @@ def run_suite(
     """
     chosen_suite = find_suite(suite)
     refuse_unknown_device(device)
-    choice = (
-        choose_cases(suite, cases, workload_files, device)
-        if subject is None
-        else choose_elsewhere(subject, suite, cases, workload_files, device)
-    )
-    if subject is None:
-        refuse_unknown_variants(variants)
+    choice = choose_for(subject or INSTALLED, suite, cases, workload_files, device)
+    refuse_unknown_variants(variants, choice.known)
     if with_instructions:
         _refuse_instructions(device)
     refused = [*choice.refused, *_without_form(variants, device)]
@@ -155,7 +150,7 @@ def run_suite(
         "machine": describe_machine(),
         "harness": {
             "version": importlib.metadata.version("pullback"),
-            "engine": measured.commit,
+            "engine": (measured if subject.has_engine else belonging_of_engine(_package(None))).commit,
             "workload_files": list(owner.files),
             "suite": suite,
             "quality": quality,
@@ -255,7 +250,7 @@ def _without_form(variants: Iterable[str], device: str) -> list[str]:
 
 
 def _wanted(
-    case: Case, choice: Choice, suite: Suite, variants: Sequence[str], baseline: str | None, device: str
+    case: Case, choice: Chosen, suite: Suite, variants: Sequence[str], baseline: str | None, device: str
 ) -> list[str]:
     """The variants to measure a case by, the baseline first; by default those of the suite and what the workload declares."""
     offer = choice.offers[case.workload]
@@ -267,7 +262,7 @@ def _wanted(
     return list(dict.fromkeys([*([first] if first is not None else []), *(variants or usual)]))
 
 
-def _baseline(case: Case, choice: Choice, baseline: str | None) -> str | None:
+def _baseline(case: Case, choice: Chosen, baseline: str | None) -> str | None:
     return (None if baseline == "none" else baseline) if baseline else choice.offers[case.workload].baseline
 
 

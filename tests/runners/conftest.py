@@ -92,6 +92,14 @@ def git(folder, *arguments):
     return done.stdout.strip()
 
 
+@pytest.fixture(autouse=True)
+def projects_cache(tmp_path_factory, monkeypatch):
+    """A folder for checkouts and environments that no other test shares."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
 @pytest.fixture
 def clone(tmp_path):
     """Commits of engines by tag: `plain`, `docs` (nothing new), `slow` (a hundred times the work), `wrong`, `none`."""
@@ -107,6 +115,7 @@ def clone(tmp_path):
         git(folder, "commit", "-q", "--allow-empty", "-m", f"engine {tag}")
         git(folder, "tag", tag)
 
+    (folder / "pullback.toml").write_text('[build]\npath = ["engine"]\nimport = ["pullback"]\n')
     commit("plain", times=1, factor="2.0")
     (folder / "README").write_text("words")
     commit("docs")

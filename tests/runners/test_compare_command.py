@@ -56,7 +56,7 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(clone, tmp_path):
     ("arguments", "said"),
     [
         (["--against", "nowhere"], "has no revision 'nowhere'"),
-        (["--against", "plain", "--candidate", "none"], "has no engine/ folder"),
+        (["--against", "plain", "--candidate", "none"], "cannot be built: it has no engine/ folder"),
         (["--against", "plain", "--variant", "fussed"], "no variant 'fussed'"),
         (["--against", "plain", "-o", "/no/such/folder/x.json"], "writable folder"),
         (["--against", "plain", "--dirty", "--candidate", "slow"], "give one of them"),

@@ -6,20 +6,20 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from pullback_runners.comparing import compare_engines, failures, regressions
+from pullback_runners.comparing import compare_commits, failures, regressions
 from pullback_runners.errors import UsageError
+from pullback_runners.projects.configuration import find_project
+from pullback_runners.projects.subjects import build_subject
 from pullback_runners.report.comparison_table import comparison_notes, comparison_table
-from pullback_runners.revisions import build_engine, find_commit
+from pullback_runners.revisions import find_commit
 
 
 @pytest.fixture
-def compare(clone, tmp_path, tiny_suite, faulty_workloads):
+def compare(clone, tiny_suite, faulty_workloads):
     def comparing(reference, candidate, **wishes):
-        built = [
-            build_engine(clone, find_commit(clone, tag), tmp_path / f"built-{n}")
-            for n, tag in enumerate((reference, candidate))
-        ]
-        return compare_engines(*built, "quick", ["sound"], workload_files=[faulty_workloads], **wishes)
+        project = find_project(clone)
+        built = [build_subject(project, clone, find_commit(clone, tag)) for tag in (reference, candidate)]
+        return compare_commits(*built, "quick", ["sound"], workload_files=[faulty_workloads], **wishes)
 
     return comparing
 

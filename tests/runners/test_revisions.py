@@ -1,58 +1,55 @@
 import pytest
+from tests.runners.conftest import git
 
-from pullback_runners.errors import BuildError, UsageError
-from pullback_runners.revisions import build_engine, copy_engine, find_commit, find_commits, uncommitted_changes
+from pullback_runners.errors import UsageError
+from pullback_runners.projects.configuration import find_project
+from pullback_runners.revisions import find_commit, find_commits, require_project, uncommitted_changes
 
 
 def test_a_range_gives_the_commits_that_changed_the_engine_oldest_first(clone):
-    assert [commit["title"] for commit in find_commits(clone, "plain..none")] == [
+    project = find_project(clone)
+    assert [commit["title"] for commit in find_commits(project, "plain..none")] == [
         "engine slow",
         "engine wrong",
         "engine none",
     ]
-    assert [commit["title"] for commit in find_commits(clone, "docs")] == ["engine docs"]
+    assert [commit["title"] for commit in find_commits(project, "docs")] == ["engine docs"]
 
 
 @pytest.mark.parametrize("wish", ["nowhere", "nowhere..HEAD", "HEAD..nowhere", "--all", ""])
 def test_what_git_does_not_know_is_named(clone, wish):
     with pytest.raises(UsageError, match="has no revision"):
-        find_commits(clone, wish)
+        find_commits(find_project(clone), wish)
 
 
-def test_a_range_without_a_new_engine_says_so(clone):
-    with pytest.raises(UsageError, match=r"no commit in plain\.\.docs changes engine/"):
-        find_commits(clone, "plain..docs")
+def test_a_range_in_which_nothing_measured_changes_says_so(clone):
+    with pytest.raises(UsageError, match=r"no commit in plain\.\.docs changes engine pyproject.toml setup.py;"):
+        find_commits(find_project(clone), "plain..docs")
 
 
-def test_a_folder_without_git_is_no_clone(tmp_path):
-    with pytest.raises(UsageError, match="no git clone"):
-        find_commit(tmp_path, "HEAD")
+def test_what_a_shallow_clone_lacks_is_said_with_the_remedy(clone, tmp_path):
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{clone}", "shallow")
+    with pytest.raises(UsageError, match="this clone is shallow, git fetch --unshallow brings the older ones"):
+        find_commit(tmp_path / "shallow", "plain")
 
 
-def test_engines_are_built_side_by_side_with_object_code_of_their_own(clone, tmp_path):
-    plain, slow = (build_engine(clone, find_commit(clone, tag), tmp_path / "built") for tag in ("plain", "slow"))
-    assert "range(1)" in (plain.engine / "pullback" / "__init__.py").read_text()
-    assert "range(100)" in (slow.engine / "pullback" / "__init__.py").read_text()
-    assert plain.objects != slow.objects
-
-
-def test_a_commit_without_an_engine_cannot_be_built(clone, tmp_path):
-    with pytest.raises(BuildError, match="has no engine/ folder"):
-        build_engine(clone, find_commit(clone, "none"), tmp_path)
-
-
-def test_a_folder_that_cannot_be_written_is_no_traceback(clone, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(BuildError, match="free some space or set TMPDIR"):
-        build_engine(clone, find_commit(clone, "plain"), tmp_path / "file")
-
-
-def test_files_as_they_are_make_a_dirty_engine(clone, tmp_path):
-    assert uncommitted_changes(clone) == []
-    assert not copy_engine(clone, tmp_path / "clean").commit["dirty"]
+def test_uncommitted_changes_are_those_of_what_is_measured(clone):
+    project = find_project(clone)
+    (clone / "README").write_text("other words")
+    assert uncommitted_changes(project) == []
     (clone / "engine" / "pullback" / "__init__.py").write_text("TIERS = ()\n")
     (clone / "engine" / "pullback" / "new.py").touch()
-    assert len(uncommitted_changes(clone)) == 2
-    copied = copy_engine(clone, tmp_path / "dirty")
-    assert copied.commit["dirty"]
-    assert (copied.engine / "pullback" / "new.py").exists()
+    assert len(uncommitted_changes(project)) == 2
+
+
+def test_a_command_that_cannot_know_the_project_says_why(clone, tmp_path):
+    with pytest.raises(UsageError, match="is in no git repository with commits"):
+        require_project(tmp_path)
+    git(tmp_path, "clone", "-q", "--bare", str(clone), "bare")
+    with pytest.raises(UsageError, match="is a bare repository, where no pullback.toml is checked out"):
+        require_project(tmp_path / "bare")
+    (clone / "pullback.toml").rename(clone / "engine" / "pullback.toml")
+    with pytest.raises(UsageError, match="no pullback.toml in .* or above; `pullback init` writes one"):
+        require_project(clone)
+    with pytest.raises(UsageError, match="is not at the top of its repository; move it to"):
+        require_project(clone / "engine")

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.agent.engines import ENGINE, FolderEngine, content_hash, engine_source, git, is_clone
+from pullback_runners.agent.engines import ENGINE, FolderEngine, content_hash, engine_source
+from pullback_runners.projects.repositories import git, is_clone
 
 EARLIER_COMMITS = 5
 _FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"

@@ -11,17 +11,16 @@ identity is a hash of their content, which no commit of git has.
 
 import hashlib
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import Protocol
 
 from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.projects.repositories import git, is_clone, last_line, top_of
 
 ENGINE = "engine"
 _PACKAGE = Path("pullback") / "__init__.py"
-_GIT_TIMEOUT_S = 120
 
 
 class EngineSource(Protocol):
@@ -49,7 +48,7 @@ class GitEngines:
             if not self._holds(f"{sha}^{{commit}}"):
                 # Another clone may have it, and this one may soon: the commit is not to blame. The remedy comes first, for
                 # lists of jobs cut a sentence short.
-                said = f" (git says: {_without_places(_last_line(fetched))})" if fetched.returncode else ""
+                said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
                 raise JobFailedError(
                     "infra",
                     f"push commit {sha[:10]} to the origin of the clone that measures, which lacks it and cannot fetch it{said}",
@@ -62,7 +61,7 @@ class GitEngines:
             if done.returncode != 0:
                 raise JobFailedError(
                     "infra",
-                    f"the {ENGINE}/ of commit {sha} cannot be written to {tempfile.gettempdir()} ({_last_line(done)}); "
+                    f"the {ENGINE}/ of commit {sha} cannot be written to {tempfile.gettempdir()} ({last_line(done)}); "
                     "free some space or set TMPDIR",
                     retryable=True,
                 )
@@ -103,21 +102,6 @@ def engine_source(repository: Path) -> EngineSource:
     return FolderEngine(nested if (nested / _PACKAGE).is_file() else repository)
 
 
-def top_of(repository: Path) -> Path:
-    """The folder at the top of a clone, of which any folder may be named; a bare clone, or none, is its own."""
-    found = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
-    top = found.stdout.decode(errors="surrogateescape").strip() if found and found.returncode == 0 else ""
-    return Path(top) if top else repository
-
-
-def is_clone(folder: Path) -> bool:
-    """Whether git is installed and takes this folder for a repository with at least one commit."""
-    try:
-        return git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode == 0
-    except FileNotFoundError:
-        return False
-
-
 def content_hash(engine: Path) -> str:
     """Forty hexadecimal digits that stand for the Python files of an engine; as long as a commit's, equal to none."""
     digest = hashlib.sha256(b"pullback engine files\0")
@@ -125,20 +109,6 @@ def content_hash(engine: Path) -> str:
         digest.update(path.relative_to(engine).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:40]
-
-
-def git(repository: Path, *arguments: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[bytes]":
-    """Run git on a repository that may belong to another user, with nothing of that repository executed."""
-    settings = (f"safe.directory={repository.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
-    flags = [part for setting in settings for part in ("-c", setting)]
-    return subprocess.run(  # noqa: S603 - git with our own arguments
-        ["git", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        timeout=_GIT_TIMEOUT_S,
-    )
 
 
 def _unpack_files(tar: tarfile.TarFile, target: Path) -> None:
@@ -163,8 +133,3 @@ def _checked(engine: Path, what: str) -> Path:
 def _without_places(text: str) -> str:
     """Without folders and addresses: whoever may read a job is not to learn where its agent keeps things, or a remote's password."""
     return " ".join("…" if "/" in word else word for word in text.split())
-
-
-def _last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"git ended with status {done.returncode}"

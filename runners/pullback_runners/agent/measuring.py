@@ -68,13 +68,19 @@ def _run(order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str
 
 def _compare(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
     """Two engines taking turns, each with object code of its own. A commit against itself has nothing to say of the commit."""
-    from pullback_runners.comparing import compare_engines  # noqa: PLC0415
-    from pullback_runners.revisions import BuiltEngine  # noqa: PLC0415
+    from pullback_runners.comparing import compare_commits  # noqa: PLC0415
+    from pullback_runners.measurement.subject import engine_subject  # noqa: PLC0415
+    from pullback_runners.projects.environments import OWN  # noqa: PLC0415
+    from pullback_runners.projects.subjects import BuiltCommit  # noqa: PLC0415
+
+    def built(side: Mapping[str, Any], objects: str) -> BuiltCommit:
+        engine = Path(side["engine"])
+        return BuiltCommit(side["commit"], engine_subject(engine, job.path / objects), OWN, engine.parent)
 
     compared = order["reference"]
-    report = compare_engines(
-        BuiltEngine(compared["commit"], Path(compared["engine"]), job.path / "reference-objects"),
-        BuiltEngine(order["commit"], Path(order["engine"]), job.path / "objects"),
+    report = compare_commits(
+        built(compared, "reference-objects"),
+        built(order, "objects"),
         order["suite"],
         order["cases"],
         project=order["project"],

@@ -54,7 +54,7 @@ Answer = dict[str, Any]
 
 def main() -> int:
     """Obey orders until the input ends."""
-    answer = _take_standard_output()
+    answer = take_standard_output()
     die_with_parent()
     orders = map(json.loads, sys.stdin)
     first = next(orders, None)
@@ -94,7 +94,7 @@ def main() -> int:
     return 0
 
 
-def _take_standard_output() -> Callable[[Answer], None]:
+def take_standard_output() -> Callable[[Answer], None]:
     """Keep standard output for answers; what a workload prints goes to standard error instead of into the protocol."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)

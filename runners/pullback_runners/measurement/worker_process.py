@@ -229,6 +229,16 @@ def interpreter(subject: Subject) -> list[str]:
     return [str(subject.python or sys.executable)]
 
 
+def python_environment(subject: Subject) -> dict[str, str]:
+    """The environment of any process that imports a subject."""
+    # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
+    kept = {"PYTHONPATH", "PYTHONHOME"}
+    environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
+    if subject.harness is not None:
+        environment["PYTHONPATH"] = str(subject.harness)
+    return {**environment, **subject.variables}
+
+
 def worker_environment(
     case: Case, subject: Subject, rng: random.Random, *, counts_native: bool = False
 ) -> dict[str, str]:
@@ -237,10 +247,8 @@ def worker_environment(
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
     at once, which the other members of a group are on.
     """
-    # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
-    kept = {"PYTHONPATH", "PYTHONHOME"}
-    environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
-    environment |= {
+    environment = {
+        **python_environment(subject),
         "PYTHONHASHSEED": str(rng.randrange(1, 2**32)),
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
         **dict.fromkeys(THREADS_VARIABLES, str(blas_threads(case))),
@@ -248,8 +256,6 @@ def worker_environment(
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         **subject.variables,
     }
-    if subject.harness is not None:
-        environment["PYTHONPATH"] = str(subject.harness)
     library = native_counter_library() if counts_native else None
     if library is not None:  # behind what the user preloads, as in the processes that are timed
         environment["LD_PRELOAD"] = f"{environment.get('LD_PRELOAD', '')} {library}".strip()

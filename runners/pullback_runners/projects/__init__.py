@@ -3,8 +3,9 @@
 | file          | what                                                                |
 |---------------|---------------------------------------------------------------------|
 | configuration | `pullback.toml`, read and checked                                   |
+| repositories  | git, asked without running anything of a repository                 |
+| kept          | folders that are made once and kept for the next time               |
 | checkouts     | the files of a commit, in a folder of their own                     |
 | environments  | a Python with what the requirements of a commit name                |
-| listing       | the cases of a subject, listed by its own interpreter                 |
 | subjects      | both together: what a worker imports to measure a commit            |
 """

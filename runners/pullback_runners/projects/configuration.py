@@ -38,7 +38,7 @@ class Build:
     imports: tuple[str, ...] = field(default=(), metadata={"key": "import"})
     """Modules that have to come from the commit."""
     files: tuple[str, ...] = ()
-    """What makes two commits differ; everything, if nothing is named."""
+    """What makes two commits differ; the path, the requirements, pyproject.toml and setup.py, if nothing is named."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,32 @@ class ProjectFile:
         """What the service calls the project."""
         return self.project.name or self.top.name
 
+    @property
+    def is_engine(self) -> bool:
+        """Whether Pullback's engine is what is measured, by Pullback's own workloads if none are named."""
+        return "pullback" in self.build.imports
+
+    def workload_files(self, files: Path) -> list[Path]:
+        """The workload files that are named, in the folder that holds the project's files."""
+        if not self.measure.workloads and not self.is_engine:
+            raise UsageError(f'{FILE} names no workloads; add [measure] workloads = ["bench/gradients.py"]')
+        for each in self.measure.workloads:
+            if not (files / each).is_file():
+                raise UsageError(
+                    f"{FILE} names the workload file {each} in [measure] workloads, and what is measured has no such file; "
+                    "add it, or give --workloads"
+                )
+        return [files / each for each in self.measure.workloads]
+
 
 def find_project(start: Path) -> ProjectFile | None:
-    """The project that a folder belongs to: the nearest `pullback.toml` upwards."""
+    """The project that a folder belongs to: the nearest `pullback.toml` upwards, no further than the top of its repository."""
     start = start.resolve()
     for folder in (start, *start.parents):
         if (folder / FILE).is_file():
             return read_project(folder / FILE)
+        if (folder / ".git").exists():
+            return None
     return None
 
 

@@ -1,6 +1,6 @@
 """How a case is executed: by a tier of our engine, or by a peer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -36,9 +36,9 @@ def known_variants() -> list[str]:
     return list(dict.fromkeys([*TIERS, *PEERS, *declared]))
 
 
-def refuse_unknown_variants(names: Iterable[str]) -> None:
-    """Refuse names that are no variant, before anything is measured."""
-    known = known_variants()
+def refuse_unknown_variants(names: Iterable[str], known: Sequence[str] = ()) -> None:
+    """Refuse names that are no variant, of those known here if none are given, before anything is measured."""
+    known = known or known_variants()
     for name in names:
         if name not in known:
             raise UsageError(f"no variant {name!r}; known: {', '.join(known)}")

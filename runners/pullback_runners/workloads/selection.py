@@ -1,8 +1,6 @@
 """Which cases a run measures: a suite, narrowed by names and globs."""
 
 import re
-import sys
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +57,6 @@ class Choice:
     refused: list[str]
     offers: dict[str, Offer]
     """What each workload of the cases can be measured by."""
-    modules: list[str]
-    """Packages of others that the files import."""
 
 
 def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
@@ -69,9 +65,7 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     What cannot be had is refused in a sentence, and the rest goes on.
     Where nothing is left to measure, the first sentence is raised.
     """
-    before = set(sys.modules)
     loaded, refused = load_workload_files(files)
-    modules = _packages(set(sys.modules) - before)
     chosen: set[str] = set()
     declared = [name for names in loaded.values() for name in names]
     for wishes in [[pattern] for pattern in patterns or declared] or [[]]:
@@ -89,16 +83,7 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
         for each in known_workloads()
         if each.name in wanted
     }
-    return Choice(cases, list(loaded), refused, offers, modules)
-
-
-def _packages(names: set[str]) -> list[str]:
-    """Installed packages among the modules: those of others, which no commit of the project changes."""
-    tops = {name.partition(".")[0] for name in names}
-    installed = tuple(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
-    files = {top: getattr(sys.modules.get(top), "__file__", None) for top in tops}
-    ours = {"pullback", "pullback_runners"}
-    return sorted(top for top, file in files.items() if file and file.startswith(installed) and top not in ours)
+    return Choice(cases, list(loaded), refused, offers)
 
 
 def load_workload_files(files: Sequence[Path]) -> tuple[dict[Path, list[str]], list[str]]:

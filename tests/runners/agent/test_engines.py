@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pullback_runners.agent.engines import FolderEngine, GitEngines, content_hash, engine_source, top_of
+from pullback_runners.agent.engines import FolderEngine, GitEngines, content_hash, engine_source
 from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.projects.repositories import top_of
 
 
 def _git(folder, *arguments):

@@ -1,0 +1,137 @@
+"""Choosing the cases of a project, by a process of the subject's own interpreter: its workloads import what is measured.
+
+Run as `python -P -m` with this name it reads one order from its standard input and answers with one line.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.measurement.subject import Subject
+from pullback_runners.measurement.worker import import_subject, take_standard_output
+from pullback_runners.measurement.worker_process import interpreter, python_environment
+from pullback_runners.variants import TIERS, known_variants
+from pullback_runners.workloads import Case, Offer, choose_cases
+
+_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What will be measured of a subject."""
+
+    cases: list[Case]
+    files: list[Path]
+    refused: list[str]
+    """A sentence for everything asked for that cannot be had."""
+    offers: Mapping[str, Offer]
+    """What each workload can be measured by."""
+    known: Sequence[str]
+    """Every variant that may be named."""
+    imports: Sequence[str]
+    """Modules that came from the subject's folders."""
+    modules: Sequence[str] = ()
+    """Installed packages that the workloads import."""
+
+    def variants(self, workload: str) -> list[str]:
+        """What commits are compared by if nothing is named: the tiers, where there is a NumPy form, and what it declares."""
+        offer = self.offers[workload]
+        return [*(TIERS if offer.has_numpy else ()), *(offer.variants if offer.is_foreign else ())]
+
+
+def choose_for(
+    subject: Subject, suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = "cpu"
+) -> Chosen:
+    """Choose the cases that a subject has; UsageError says why there are none.
+
+    An engine is measured by workloads that are installed beside it, which an old one may not be able to import.
+    """
+    if subject.has_engine:
+        choice = choose_cases(suite, patterns, files, device)
+        return Chosen(choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports)
+    order = {
+        "subject": subject.document(),
+        "suite": suite,
+        "patterns": list(patterns),
+        "files": [str(path) for path in files],
+        "device": device,
+    }
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module
+            [*interpreter(subject), "-P", "-m", __name__],
+            input=json.dumps(order).encode(),
+            capture_output=True,
+            check=False,
+            env=python_environment(subject),
+            timeout=_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"the workload files were not loaded in {_TIMEOUT_S} s; they import too much") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise UsageError(f"{interpreter(subject)[0]} cannot load workloads: {said[0]}")
+    answer = json.loads(done.stdout)
+    if "failed" in answer:
+        raise UsageError(answer["failed"])
+    cases = [Case.of_document(each) for each in answer.pop("cases")]
+    offers = {
+        name: Offer(**{**each, "variants": tuple(each["variants"])}) for name, each in answer.pop("offers").items()
+    }
+    return Chosen(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
+
+
+def main() -> None:
+    """Answer one order."""
+    answer = take_standard_output()
+    order = json.load(sys.stdin)
+    try:
+        import_subject(order["subject"])
+        files = [Path(path) for path in order["files"]]
+        choice = choose_cases(order["suite"], order["patterns"], files, order["device"])
+    except (UsageError, VariantError) as error:
+        answer({"failed": str(error)})
+        return
+    except ImportError as error:
+        answer({"failed": f"{error}, which [build] import names"})
+        return
+    answer(
+        {
+            "cases": [case.document() for case in choice.cases],
+            "files": [str(path) for path in choice.files],
+            "refused": choice.refused,
+            "offers": {name: asdict(offer) for name, offer in choice.offers.items()},
+            "known": known_variants(),
+            "imports": order["subject"]["imports"] or _loaded_from(order["subject"]["paths"]),
+            "modules": _loaded_from([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")], ["pullback"]),
+        }
+    )
+
+
+def _loaded_from(folders: Sequence[str], besides: Sequence[str] = ()) -> list[str]:
+    """Packages and modules at the top of these folders that have been imported."""
+    tops = {os.path.realpath(folder) for folder in folders}
+    found = {
+        name
+        for name, module in sys.modules.items()
+        if "." not in name and not name.startswith("_") and _folder_of(module) in tops
+    }
+    return sorted(found.union(besides) - {"pullback_runners"})
+
+
+def _folder_of(module: Any) -> str | None:
+    file = getattr(module, "__file__", None)
+    if not file:
+        return None
+    place = Path(os.path.realpath(file))
+    return str(place.parent.parent if place.stem == "__init__" else place.parent)
+
+
+if __name__ == "__main__":
+    main()

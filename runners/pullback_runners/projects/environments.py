@@ -1,0 +1,118 @@
+"""Environments: a Python with what the requirements of a commit name, made once for all commits that name the same."""
+
+import hashlib
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.errors import BuildError
+from pullback_runners.projects.configuration import FILE, Build
+from pullback_runners.projects.kept import kept_folder
+
+MOST_BYTES = 20 << 30
+_TIMEOUT_S = 3600
+_LAST_LINES = 8
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter with its packages. The one that Pullback runs in has no digest."""
+
+    python: Path
+    version: str
+    digest: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What a report says of it."""
+        return {"digest": self.digest, "python": self.version}
+
+
+OWN = Environment(Path(sys.executable), platform.python_version())
+"""What Pullback runs in itself."""
+
+
+def make_environment(build: Build, files: Path, cache_root: Path) -> Environment:
+    """The environment of a commit whose files lie in a folder; BuildError says why there is none."""
+    base = _find_python(build.python)
+    version = _version_of(base)
+    if not build.requirements:
+        return Environment(base, version)
+    digest = hashlib.sha256(f"{version} {sysconfig.get_platform()} {platform.libc_ver()}\0".encode())
+    for name in build.requirements:
+        if not (files / name).is_file():
+            raise BuildError(f"the commit has no file {name}, which {FILE} names in [build] requirements")
+        digest.update(name.encode() + b"\0" + (files / name).read_bytes() + b"\0")
+    short = digest.hexdigest()[:16]
+
+    def make(folder: Path) -> None:
+        _make(base, [files / name for name in build.requirements], folder)
+
+    return Environment(kept_folder(cache_root / short, make, MOST_BYTES) / "bin" / "python", version, short)
+
+
+def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
+    """Run a command of a build; where it fails BuildError says which it was and ends with the last lines of its output."""
+    try:
+        done = subprocess.run(  # noqa: S603 - commands of the project's own file
+            command,
+            cwd=where,
+            env=variables,
+            shell=isinstance(command, str),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
+    if done.returncode != 0:
+        lines = done.stdout.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+        log = "".join(f"\n  {line}" for line in lines)
+        raise BuildError(f"{what} ended with exit status {done.returncode}{log}")
+
+
+def _make(base: Path, requirements: Sequence[Path], folder: Path) -> None:
+    """Make an environment by uv where that is installed, by venv and pip otherwise."""
+    uv = shutil.which("uv")
+    python = folder / "bin" / "python"
+    if uv:
+        run_logged([uv, "venv", "--quiet", "--allow-existing", "--python", str(base), str(folder)], folder, "uv venv")
+        install = [uv, "pip", "install", "--python", str(python)]
+    else:
+        run_logged([str(base), "-m", "venv", str(folder)], folder, "python -m venv")
+        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    for file in requirements:
+        listed = file
+        if file.name == "uv.lock":
+            if not uv:
+                raise BuildError("uv.lock is read by uv, which is not installed; install uv")
+            listed = folder / "requirements.txt"
+            export = [uv, "export", "--quiet", "--frozen", "--no-emit-project", "--output-file", str(listed)]
+            run_logged(export, file.parent, "uv export")
+        run_logged([*install, "-r", str(listed)], file.parent, f"installing {file.name}")
+
+
+def _find_python(version: str | None) -> Path:
+    if version is None or platform.python_version().split(".")[: version.count(".") + 1] == version.split("."):
+        return Path(sys.executable)
+    minor = ".".join(version.split(".")[:2])
+    found = shutil.which(f"python{minor}")
+    if found is None:
+        raise BuildError(f"there is no python{minor} on PATH, which {FILE} asks for in [build] python; install it")
+    return Path(found)
+
+
+@cache
+def _version_of(python: Path) -> str:
+    if python == Path(sys.executable):
+        return platform.python_version()
+    asked = [str(python), "-c", "import platform; print(platform.python_version())"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python

@@ -1,0 +1,71 @@
+"""Folders that are made once, kept for the next time, and removed when they have not been used for longest."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from pullback_runners.errors import BuildError
+
+_in_use: dict[Path, IO[bytes]] = {}
+"""Locks of this process: what it has asked for stays until it ends."""
+
+
+def cache_folder() -> Path:
+    """Where checkouts and environments are kept: the user's folder for caches."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback" / "projects"
+
+
+def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> Path:
+    """The folder `place`, made by `make` if it is not there; its neighbours are to take no more than so many bytes.
+
+    A folder that was not finished is made again. Processes wait for one that makes the same folder.
+    """
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = _in_use.setdefault(place, _beside(place, ".lock").open("ab"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        finished = _beside(place, ".bytes")
+        if not finished.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            try:
+                make(place)
+            except BaseException:
+                shutil.rmtree(place, ignore_errors=True)
+                raise
+            finished.write_text(str(_bytes_of(place)), encoding="ascii")
+        os.utime(finished)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        _remove_oldest(place.parent, most_bytes)
+    except OSError as error:
+        raise BuildError(
+            f"{place} cannot be written ({error.strerror}); free some space or set XDG_CACHE_HOME"
+        ) from error
+    return place
+
+
+def _remove_oldest(root: Path, most_bytes: int) -> None:
+    """Remove the folders used longest ago, none of which a process uses, until the rest fits."""
+    by_age = sorted(root.glob("*.bytes"), key=lambda path: path.stat().st_mtime)
+    total = sum(int(path.read_text(encoding="ascii") or 0) for path in by_age)
+    for finished in by_age:
+        place = finished.with_suffix("")
+        if total <= most_bytes:
+            return
+        with _beside(place, ".lock").open("ab") as lock, contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            total -= int(finished.read_text(encoding="ascii") or 0)
+            finished.unlink()
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _beside(place: Path, ending: str) -> Path:
+    return place.with_name(place.name + ending)
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,49 @@
+"""Git repositories, asked without running anything of theirs."""
+
+import subprocess
+from pathlib import Path
+from typing import IO
+
+_TIMEOUT_S = 120
+
+
+def git(
+    repository: Path, *arguments: str, stdin: int | IO[bytes] = subprocess.DEVNULL, stdout: int = subprocess.PIPE
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git on a repository that may belong to another user, with nothing of that repository executed."""
+    settings = (f"safe.directory={repository.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    flags = [part for setting in settings for part in ("-c", setting)]
+    return subprocess.run(  # noqa: S603 - git with our own arguments
+        ["git", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
+        check=False,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=_TIMEOUT_S,
+    )
+
+
+def is_clone(folder: Path) -> bool:
+    """Whether git is installed and takes this folder for a repository with at least one commit."""
+    try:
+        return git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def top_of(repository: Path) -> Path:
+    """The folder at the top of a clone, of which any folder may be named; a bare clone, or none, is its own."""
+    found = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
+    top = found.stdout.decode(errors="surrogateescape").strip() if found and found.returncode == 0 else ""
+    return Path(top) if top else repository
+
+
+def is_bare(repository: Path) -> bool:
+    """Whether a repository has no files checked out."""
+    return is_clone(repository) and git(repository, "rev-parse", "--is-bare-repository").stdout.strip() == b"true"
+
+
+def last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """What a command wrote last, or how it ended."""
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"git ended with status {done.returncode}"

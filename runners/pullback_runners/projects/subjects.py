@@ -1,0 +1,140 @@
+"""Commits made ready to be measured: their files, built, and the environment that they run in."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.errors import BuildError
+from pullback_runners.measurement.subject import Subject
+from pullback_runners.projects.checkouts import copy_files, write_commit
+from pullback_runners.projects.configuration import Build, ProjectFile
+from pullback_runners.projects.environments import OWN, Environment, make_environment, run_logged
+from pullback_runners.projects.kept import cache_folder, kept_folder
+
+MOST_BYTES = 5 << 30
+"""What the files of all commits may take, with what was built of them."""
+
+_FILES, _INSTALLED, _OBJECTS = "files", "installed", "objects"
+
+Commit = Mapping[str, Any]
+"""The commit object of a report."""
+
+
+@dataclass(frozen=True)
+class BuiltCommit:
+    """A commit that can be measured."""
+
+    commit: Commit
+    subject: Subject
+    environment: Environment
+    files: Path
+    """The folder that holds its files."""
+
+
+def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> BuiltCommit:
+    """Build a commit as the project's file says, or take it as it was built before; BuildError says why it cannot be had."""
+    root = cache_folder()
+    sha = commit["sha"]
+    how = sha256(repr((project.build, sorted(project.environment.items()), sys.version)).encode()).hexdigest()[:8]
+
+    def make(folder: Path) -> None:
+        write_commit(repository, sha, folder / _FILES)
+        _build(project, folder)
+
+    try:
+        folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
+        return _built(project, commit, folder)
+    except BuildError as error:
+        raise BuildError(f"commit {sha[:10]} cannot be built: {error}") from error
+
+
+def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
+    """Copy the project's files as they are into a folder and build them there."""
+    try:
+        copy_files(project.top, folder / _FILES)
+        _build(project, folder)
+        return _built(project, commit, folder)
+    except BuildError as error:
+        raise BuildError(f"the files in {project.top} cannot be built: {error}") from error
+
+
+def subject_in_place(project: ProjectFile) -> Subject:
+    """What is measured where no commit is named: the project's files where they are, in their environment, without a build."""
+    environment = make_environment(project.build, project.top, cache_folder() / "environments")
+    paths = tuple(project.top / each for each in paths_of(project.build, project.top))
+    return _subject(project, paths, environment, None)
+
+
+def paths_of(build: Build, files: Path) -> tuple[str, ...]:
+    """The folders of a commit that go in front of `sys.path`."""
+    return build.path or (("src",) if (files / "src").is_dir() else (".",))
+
+
+def files_of(build: Build, files: Path) -> tuple[str, ...]:
+    """The files and folders that make two commits differ."""
+    return build.files or (*paths_of(build, files), *build.requirements, "pyproject.toml", "setup.py")
+
+
+def _build(project: ProjectFile, folder: Path) -> None:
+    """Run the commands of a build on the files in a folder, and install them if that is asked for."""
+    files = folder / _FILES
+    build = project.build
+    if not build.commands and build.install == "path":
+        return
+    python = make_environment(build, files, cache_folder() / "environments").python
+    path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
+    variables = {**os.environ, **project.environment, "PATH": path}
+    for command in build.commands:
+        run_logged(command, files, f"`{command}`", variables)
+    if build.install == "wheel":
+        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+        where = ["--no-build-isolation", "--target", str(folder / _INSTALLED), "."]
+        run_logged([*install, *where], files, "pip install", variables)
+
+
+def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
+    files = folder / _FILES
+    environment = make_environment(project.build, files, cache_folder() / "environments")
+    if project.build.install == "wheel":
+        paths: tuple[Path, ...] = (folder / _INSTALLED,)
+    else:
+        paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
+        if missing := [path for path in paths if not path.is_dir()]:
+            raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder")
+    return BuiltCommit(commit, _subject(project, paths, environment, folder / _OBJECTS), environment, files)
+
+
+def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:
+    is_ours = environment == OWN
+    return Subject(
+        paths=paths,
+        imports=project.build.imports,
+        objects=objects if project.is_engine else None,
+        python=None if is_ours else environment.python,
+        harness=None if is_ours else _harness(with_engine=not project.is_engine),
+        variables=project.environment,
+    )
+
+
+def _harness(*, with_engine: bool) -> Path:
+    """A folder that holds nothing but our packages, for interpreters that do not have them."""
+    packages = {name: _package(name) for name in ("pullback_runners", *(("pullback",) if with_engine else ()))}
+    name = sha256(repr(packages).encode()).hexdigest()[:16]
+
+    def make(folder: Path) -> None:
+        for package, place in packages.items():
+            (folder / package).symlink_to(place, target_is_directory=True)
+
+    return kept_folder(cache_folder() / "harnesses" / name, make, MOST_BYTES)
+
+
+def _package(name: str) -> Path:
+    found = find_spec(name)
+    if found is None or found.origin is None:
+        raise BuildError(f"the package {name} is not installed beside this one")
+    return Path(found.origin).parent
