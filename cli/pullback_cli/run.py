@@ -2,15 +2,18 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pullback_cli import completions
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
 
 CASE_FAILED = 1
 USAGE = 2
@@ -21,13 +24,13 @@ Report = dict[str, Any]
 @needs("runner")
 def run(
     suite: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="quick (a minute or two), standard (narrower intervals), full (every size) or trial (whether it works); "
-            "quick:poly9* is a part of it",
+            help="default: what pullback.toml names, or quick; quick (a minute or two), standard (narrower intervals), full (every size) "
+            "or trial (whether it works); quick:poly9* is a part of it",
             autocompletion=completions.suites,
         ),
-    ] = "quick",
+    ] = None,
     case: Annotated[
         list[str] | None,
         typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
@@ -63,7 +66,9 @@ def run(
     list_only: Annotated[bool, typer.Option("--list", help="list the suite's cases and measure nothing")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
 ) -> None:
-    """Measure gradients against the unfused baseline: time, memory, and whether they are right.
+    """Measure gradients against their baseline: time, memory, and whether they are right.
+
+    In a repository with a pullback.toml these are its own; elsewhere the workloads that Pullback brings.
 
     Exit status:
     0  all cases measured
@@ -84,10 +89,12 @@ def run(
     from pullback_runners.runs import list_cases, run_suite
     from pullback_runners.suites import narrowed_suite
 
-    name, globs = narrowed_suite(suite)
+    name, globs = narrowed_suite(suite or _usual_suite((repository or Path.cwd()).resolve()))
     cases = [*(case or ()), *globs]
     if list_only:
-        listed, refused = list_cases(name, cases, workloads or (), device)
+        own = _own_project((repository or Path.cwd()).resolve())
+        files = workloads or own.get("workload_files", ())
+        listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
         tell_refused("run", refused)
         if refused:
@@ -166,6 +173,14 @@ def _check_places(
                 )
 
 
+def _usual_suite(start: Path) -> str:
+    """The suite that a project's file names, if none is asked for."""
+    from pullback_runners.projects.configuration import find_project
+
+    project = find_project(start)
+    return project.measure.suite if project else "quick"
+
+
 def _own_project(start: Path) -> dict[str, Any]:
     """What is measured in somebody's own project where no commit is named: its files as they are."""
     from pullback_runners.errors import BuildError
@@ -180,11 +195,17 @@ def _own_project(start: Path) -> dict[str, Any]:
         subject = subject_in_place(project)
     except BuildError as error:
         raise RefusalError(f"run: {error}") from error
+    return {"subject": subject, **_measured(project, describe_commit(project.top))}
+
+
+def _measured(project: "ProjectFile", commit: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a project's file says of the measurement of a commit."""
+    from pullback_runners.report import Belonging
+
     return {
-        "subject": subject,
-        "commit": describe_commit(project.top),
-        "project": project.name,
+        "owner": Belonging(project.name, commit, project.measure.workloads),
         "variants": project.measure.variants,
+        "baseline": project.measure.baseline,
         "workload_files": project.workload_files(project.top),
     }
 
@@ -207,7 +228,6 @@ def _measure_commits(
 
     project = require_project(repository)
     found = find_commits(project, wish)
-    files = project.workload_files(project.top)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -225,13 +245,7 @@ def _measure_commits(
             status = max(status, CASE_FAILED)
             typer.echo(f"pullback run: {error}", err=True)
             continue
-        report = measure(
-            subject=built.subject,
-            commit=commit,
-            project=project.name,
-            variants=project.measure.variants,
-            workload_files=files,
-        )
+        report = measure(subject=built.subject, **_measured(project, commit))
         reports.append(report)
         try:
             if folder is not None:

@@ -64,7 +64,7 @@ def find_commits(project: ProjectFile, wish: str) -> list[Commit]:
 
 
 def uncommitted_changes(project: ProjectFile) -> list[str]:
-    """Files that are measured and differ from the checked-out commit, new ones included."""
-    files = files_of(project.build, project.top)
-    status = git(project.top, "status", "--porcelain", "--untracked-files=normal", "--", *files)
+    """Files that are measured and differ from the checked-out commit, new ones included; Python's bytecode is none."""
+    files = [*files_of(project.build, project.top), ":(exclude,glob)**/__pycache__/**"]
+    status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *files)
     return [line[3:] for line in status.stdout.decode(errors="replace").splitlines()]

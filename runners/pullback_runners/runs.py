@@ -34,7 +34,7 @@ from pullback_runners.report import (
 )
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
-from pullback_runners.workloads import CPU, Case, choose_cases, find_workload, known_workloads
+from pullback_runners.workloads import CPU, Case, find_workload
 
 
 def ignore_progress(_: Progress) -> None:
@@ -59,6 +59,7 @@ def run_suite(
     engine_dir: Path | None = None,
     subject: Subject | None = None,
     baseline: str | None = None,
+    owner: Belonging | None = None,
     commit: Mapping[str, Any] | None = None,
     project: str | None = None,
     job: Mapping[str, Any] | None = None,
@@ -103,12 +104,12 @@ def run_suite(
     if reason is not None:
         raise UsageError(f"--device {device}: {reason}")
     engine = _engine_folder(engine_dir)
-    measured = (
-        belonging_of_engine(_package(engine)) if commit is None else Belonging(project or ENGINE_PROJECT, dict(commit))
-    )
-    owner = measured
-    if engine is None and commit is None and (own := _files_of_own(choice.cases)):
+    measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
+    if owner is not None:
+        measured = owner if subject is not None and subject.has_engine else measured
+    elif engine is None and commit is None and (own := _files_of_own(choice.cases)):
         owner = belonging_of_workloads(own, _package(None)) or measured
+    owner = owner or measured
     on_refused(refused)
 
     started_at, started = datetime.now(UTC), time.monotonic()
@@ -150,7 +151,7 @@ def run_suite(
         "machine": describe_machine(),
         "harness": {
             "version": importlib.metadata.version("pullback"),
-            "engine": (measured if subject.has_engine else belonging_of_engine(_package(None))).commit,
+            "engine": measured.commit,
             "workload_files": list(owner.files),
             "suite": suite,
             "quality": quality,
@@ -174,14 +175,17 @@ def run_suite(
 
 
 def list_cases(
-    suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = (), device: str = CPU
+    suite: str,
+    cases: Sequence[str] = (),
+    workload_files: Sequence[Path] = (),
+    device: str = CPU,
+    subject: Subject | None = None,
 ) -> tuple[list[tuple[Case, str]], list[str]]:
     """Return the cases that `run_suite` would measure, each with its workload's sentence, and what cannot be had."""
     find_suite(suite)
     refuse_unknown_device(device)
-    choice = choose_cases(suite, cases, workload_files, device)
-    described = {w.name: w.sentence for w in known_workloads()}
-    return [(case, described[case.workload]) for case in choice.cases], choice.refused
+    choice = choose_for(subject or INSTALLED, suite, cases, workload_files, device)
+    return [(case, choice.offers[case.workload].sentence) for case in choice.cases], choice.refused
 
 
 def _measure_case(

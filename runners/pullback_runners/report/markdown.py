@@ -5,12 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.report.files import write_text
-from pullback_runners.report.summary import case_name, case_rows, doubts, is_on_device, lede, left_out
+from pullback_runners.report.summary import (
+    baseline_in_words,
+    case_name,
+    case_rows,
+    doubts,
+    is_on_device,
+    lede,
+    left_out,
+)
 
 _HEADINGS = {
     "variant": "---",
     "time a call": "---:",
-    "time against the baseline": "---",
+    "time against {baseline}": "---",
     "arrays": "---",
     "malloc": "---",
     "GPU": "---",
@@ -26,7 +34,10 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     dirty = " (with uncommitted changes)" if commit and commit.get("dirty") else ""
     lines = [f"## Gradients at {what}{dirty}", "", lede(report), ""]
     on_device = is_on_device(report)
-    headings = {name: align for name, align in _HEADINGS.items() if on_device or name != "GPU"}
+    baseline = baseline_in_words(report)
+    headings = {
+        name.format(baseline=baseline): align for name, align in _HEADINGS.items() if on_device or name != "GPU"
+    }
     for case in report["cases"]:
         lines += [
             f"### {case_name(case)}",

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import baseline_of, is_on_device, left_out
+from pullback_runners.report.summary import baseline_in_words, baseline_of, is_on_device, left_out
 from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
 from pullback_runners.workloads import Case
 
@@ -24,7 +24,7 @@ _OUTCOME_STYLES = {
 
 
 _GPU = "GPU"
-_HEADINGS = ("variant", "time a call", "time against the baseline", "arrays", "malloc", _GPU, "gradient error")
+_HEADINGS = ("variant", "time a call", "time against {baseline}", "arrays", "malloc", _GPU, "gradient error")
 _NARROW = (None, None, 14, 14, 14, 14, 8)
 """Widths at which cells fold between their words, for terminals that are too narrow for one line a variant."""
 
@@ -34,7 +34,8 @@ _GAP = 2
 def report_table(report: Mapping[str, Any], width: int) -> Group:
     """Per case and variant: time, its factor against the baseline, memory by layer, gradient error; in `width` columns."""
     shown = [place for place, name in enumerate(_HEADINGS) if name != _GPU or is_on_device(report)]
-    headings, narrowed = [_HEADINGS[place] for place in shown], [_NARROW[place] for place in shown]
+    headings = [_HEADINGS[place].format(baseline=baseline_in_words(report)) for place in shown]
+    narrowed = [_NARROW[place] for place in shown]
     cases = [
         (Case.of_document(case["case"]).name, [[row[place] for place in shown] for row in _rows(case)])
         for case in report["cases"]

@@ -42,6 +42,7 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
 class Offer:
     """What a workload can be measured by: its NumPy form in tiers, variants of its own, and which of them is the baseline."""
 
+    sentence: str
     is_foreign: bool
     has_numpy: bool
     variants: tuple[str, ...]
@@ -79,7 +80,7 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     cases = [case for case in known if case.name in chosen]
     wanted = {case.workload for case in cases}
     offers = {
-        each.name: Offer(each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline)
+        each.name: Offer(each.sentence, each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline)
         for each in known_workloads()
         if each.name in wanted
     }
