@@ -6,12 +6,11 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from pullback_runners.errors import BuildError
 
-_in_use: dict[Path, IO[bytes]] = {}
-"""Locks of this process: what it has asked for stays until it ends."""
+_in_use: dict[Path, int] = {}
+"""Locks of this process by their descriptors: what it has asked for stays until it ends."""
 
 
 def cache_folder() -> Path:
@@ -26,7 +25,9 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
     """
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        lock = _in_use.setdefault(place, _beside(place, ".lock").open("ab"))
+        if place not in _in_use:
+            _in_use[place] = os.open(_beside(place, ".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = _in_use[place]
         fcntl.flock(lock, fcntl.LOCK_EX)
         finished = _beside(place, ".bytes")
         if not finished.exists():

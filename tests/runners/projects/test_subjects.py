@@ -1,0 +1,151 @@
+"""Commits built and compared as a user would, each by real processes."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+import pytest
+
+from pullback_runners.errors import BuildError
+from pullback_runners.projects.configuration import find_project
+from pullback_runners.projects.subjects import build_subject
+from pullback_runners.revisions import find_commit
+
+
+def compare(folder, *arguments):
+    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "compare", "--suite", "quick"]
+    return subprocess.run([*start, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+def built(repository, revision="HEAD"):
+    return build_subject(find_project(repository.folder), repository.folder, find_commit(repository.folder, revision))
+
+
+def wheel(folder, version):
+    """A wheel that adds the packages of the running Python to an environment, so that nothing is fetched."""
+    folder.mkdir(exist_ok=True)
+    file = folder / f"base-{version}-py3-none-any.whl"
+    about = f"base-{version}.dist-info"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("base.pth", sysconfig.get_path("purelib"))
+        archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: base\nVersion: {version}\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return file
+
+
+def assert_equal(report):
+    """Nothing differs but by noise, of which a short run on a busy machine has some."""
+    rows = {row["metric"]: row for row in report["comparisons"]}
+    assert rows["array_bytes"]["outcome"] == "equal"
+    assert abs(rows["time"]["log_ratio"]) < 0.1
+
+
+def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(repository):
+    repository.commit("first")
+    repository.write("README", "words")
+    repository.commit("words")
+    repository.slow_down(2)
+    repository.commit("slow")
+    # an old workload is no obstacle: those of the candidate are measured
+    slower = compare(repository.folder, "--against", "HEAD~1", "--json")
+    assert slower.returncode == 3, slower.stderr
+    report = json.loads(slower.stdout)
+    (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert (time["variant"], time["outcome"]) == ("waves", "slower")
+    assert 1.6 < 2.718281828 ** time["log_ratio"] < 2.4
+    assert report["project"] == "waves"
+    assert report["harness"]["environments"]["shared"]
+
+    equal = compare(repository.folder, "--against", "HEAD~2", "--candidate", "HEAD~1", "--json")
+    assert_equal(json.loads(equal.stdout))
+
+
+def test_commits_with_other_requirements_have_an_environment_each(repository, tmp_path):
+    for version in ("1", "2"):
+        file = wheel(tmp_path / "wheels", version)
+        repository.write("requirements.txt", f"--no-index\n{file}\n")
+        repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n[measure]\n'
+                         'workloads = ["bench/total.py"]\nvariants = ["waves"]\n')  # fmt: skip
+        repository.commit(version)
+    done = compare(repository.folder, "--against", "HEAD~1", "--json")
+    report = json.loads(done.stdout)
+    environments = report["harness"]["environments"]
+    assert not environments["shared"]
+    assert environments["reference"]["digest"] != environments["candidate"]["digest"]
+    assert environments["candidate"]["python"] == sys.version.split()[0]
+    assert_equal(report)
+
+
+def test_commands_are_run_once_a_commit(repository, tmp_path):
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo \"$NAME\" >> made.txt; echo x >> {tmp_path}/times']\n"
+                     '[environment]\nNAME = "n"\n')  # fmt: skip
+    repository.commit("first")
+    for _ in range(2):
+        assert (built(repository).files / "made.txt").read_text() == "n\n"
+    assert (tmp_path / "times").read_text() == "x\n"
+    assert not (repository.folder / "made.txt").exists()
+
+
+def test_a_command_that_fails_is_named_with_its_last_lines(repository):
+    repository.write("pullback.toml", "[build]\ncommands = ['true', 'echo missing header >&2; exit 4']\n")
+    sha = repository.commit("first")
+    with pytest.raises(BuildError) as error:
+        built(repository)
+    assert str(error.value).splitlines() == [
+        f"commit {sha[:10]} cannot be built: `echo missing header >&2; exit 4` ended with exit status 4",
+        "  missing header",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        ('requirements = ["gone.txt"]', "has no file gone.txt, which pullback.toml names in [build] requirements"),
+        ('python = "3.1"', "there is no python3.1 on PATH"),
+        ('path = ["lib"]', "it has no lib/ folder"),
+    ],
+)
+def test_what_a_commit_lacks_is_named(repository, build, said):
+    repository.write("pullback.toml", f"[build]\n{build}\n")
+    repository.commit("first")
+    with pytest.raises(BuildError) as error:
+        built(repository)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("project", "said"),
+    [
+        ('[measure]\nworkloads = ["gone.py"]', "names the workload file gone.py"),
+        ("", "names no workloads; add [measure] workloads"),
+        ('[build]\nimport = ["json"]\n[measure]\nworkloads = ["bench/total.py"]', "json came from"),
+        ('[build]\nimport = ["gone"]\n[measure]\nworkloads = ["bench/total.py"]', "No module named 'gone'"),
+        ('[build]\npath = ["bench"]\n[measure]\nworkloads = ["alone.py"]', "import nothing from the commit's bench/"),
+        ('[build]\ncommands = ["exit 4"]\n[measure]\nworkloads = ["bench/total.py"]', "`exit 4` ended with"),
+    ],
+)
+def test_a_project_that_cannot_be_compared_is_refused_with_status_2(repository, project, said):
+    alone = (repository.folder / "bench/total.py").read_text().replace("import waves\n", "")
+    repository.write("alone.py", alone)
+    repository.write("pullback.toml", project)
+    repository.commit("first")
+    done = compare(repository.folder, "--against", "HEAD")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reference_without_any_workload_in_common_is_refused(repository):
+    text = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", "")
+    repository.write("src/waves/__init__.py", "raise ImportError('not yet')")
+    (repository.folder / "src/waves.py").unlink()
+    sha = repository.commit("first")
+    repository.write("src/waves/__init__.py", text)
+    repository.commit("second")
+    done = compare(repository.folder, "--against", "HEAD~1")
+    assert done.returncode == 2
+    assert f"the reference {sha[:10]} has none of the workloads: not yet" in done.stderr
