@@ -111,6 +111,10 @@ def set_(
     mirror: Annotated[
         str | None, typer.Option(help="Folder of a clone on the workers' machine, whose branches they read; '': none.")
     ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(help="https or ssh address that agents fetch commits from; '': each agent's own clone."),
+    ] = None,
     raw_days: Annotated[
         int | None,
         typer.Option(min=0, max=36_500, help="Days for which process values are kept, then their spread; 0: for ever."),
@@ -138,6 +142,8 @@ def set_(
     Examples:
     pullback project set demo --public
 
+    pullback project set demo --repository https://git.example/group/demo
+
     pullback project set demo --private --mirror /srv/demo.git --json
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
@@ -154,6 +160,8 @@ def set_(
         changes["public_read"] = public
     if mirror is not None:
         changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    if repository is not None:
+        changes["repository"] = _repository(repository)
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
         if days is not None:
             changes[column] = days or None
@@ -164,7 +172,7 @@ def set_(
         changes["backfill"] = policy.model_dump() if policy else None
     if not changes:
         raise RefusalError(
-            "nothing to change: say --public or --private, or name a --mirror, --raw-days, --body-days or a --backfill"
+            "nothing to change: say --public or --private, or name a --repository, --mirror, --raw-days, --body-days or a --backfill"
         )
 
     async def change(session: "AsyncSession") -> ProjectSummary:
@@ -176,6 +184,18 @@ def set_(
         return ProjectSummary.model_validate(found)
 
     _tell(in_database(url, "project set", change), as_json=as_json)
+
+
+def _repository(address: str) -> str | None:
+    from pydantic import ValidationError
+
+    from pullback_service.projects.schemas import ProjectChange
+    from pullback_service.refusals import message_of
+
+    try:
+        return ProjectChange(repository=address or None).repository
+    except ValidationError as error:
+        raise RefusalError(f"--repository {address!r}: {message_of(error.errors()[0])}") from error
 
 
 def _tell(found: "ProjectSummary", *, as_json: bool) -> None:
