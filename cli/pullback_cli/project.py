@@ -158,10 +158,9 @@ def set_(
     changes: dict[str, Any] = {}
     if public is not None:
         changes["public_read"] = public
-    if mirror is not None:
-        changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
-    if repository is not None:
-        changes["repository"] = _repository(repository)
+    for column, place in (("mirror", mirror and str(Path(mirror).absolute())), ("repository", _repository(repository))):
+        if place is not None:
+            changes[column] = place or None
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
         if days is not None:
             changes[column] = days or None
@@ -186,14 +185,17 @@ def set_(
     _tell(in_database(url, "project set", change), as_json=as_json)
 
 
-def _repository(address: str) -> str | None:
+def _repository(address: str | None) -> str | None:
+    if not address:
+        return address
+
     from pydantic import ValidationError
 
     from pullback_service.projects.schemas import ProjectChange
     from pullback_service.refusals import message_of
 
     try:
-        return ProjectChange(repository=address or None).repository
+        return ProjectChange(repository=address).repository
     except ValidationError as error:
         raise RefusalError(f"--repository {address!r}: {message_of(error.errors()[0])}") from error
 

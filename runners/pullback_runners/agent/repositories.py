@@ -25,7 +25,9 @@ class Repositories:
         self._allowed = {_key(each) for each in (*allowed, *([] if own is None else [str(self._own)]))}
         for each in allowed:
             if "://" not in each and "@" not in each and not is_clone(Path(each)):
-                raise PermanentError(f"--allow {each}: no address, and no git repository with commits; name one of them")
+                raise PermanentError(
+                    f"--allow {each}: no address, and no git repository with commits; name one of them"
+                )
 
     def with_commits(self, address: str | None, shas: Sequence[str]) -> Path:
         """A repository that has some commits, which are fetched if need be; JobFailedError says why they cannot be had.
@@ -49,9 +51,13 @@ class Repositories:
         mirror = self._mirrors / f"{hashlib.sha256(_key(address).encode()).hexdigest()[:16]}.git"
         if not (mirror / "HEAD").exists():
             mirror.mkdir(parents=True, exist_ok=True)
-            made = git(mirror, "init", "--quiet", "--bare", "--template=", f"--initial-branch={_CURRENT.rpartition('/')[2]}")
+            made = git(
+                mirror, "init", "--quiet", "--bare", "--template=", f"--initial-branch={_CURRENT.rpartition('/')[2]}"
+            )
             if made.returncode != 0:
-                raise _elsewhere(f"the agent cannot make a mirror of the repository ({_without_places(last_line(made))})")
+                raise _elsewhere(
+                    f"the agent cannot make a mirror of the repository ({_without_places(last_line(made))})"
+                )
         return mirror
 
     def _with(self, repository: Path, source: str, shas: Sequence[str]) -> Path:

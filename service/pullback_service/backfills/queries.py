@@ -210,7 +210,9 @@ async def _queue(
             commit_id=commit.id,
             suite=wanted.suite,
             kind=KIND,
-            priority=min(wanted.priority + FRESH_BEFORE_BACKFILL, HIGHEST_PRIORITY) if place < fresh else wanted.priority,
+            priority=min(wanted.priority + FRESH_BEFORE_BACKFILL, HIGHEST_PRIORITY)
+            if place < fresh
+            else wanted.priority,
             requires=dict(wanted.requires),
             timeout_s=wanted.timeout_s,
             origin="backfill",

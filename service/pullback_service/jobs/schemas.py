@@ -25,7 +25,12 @@ LONGEST_TIMEOUT_S = 7 * 24 * 3600
 
 Priority = Annotated[
     int,
-    Field(strict=True, ge=-1000, le=HIGHEST_PRIORITY, description="Higher ones are given out first, among equals older ones."),
+    Field(
+        strict=True,
+        ge=-1000,
+        le=HIGHEST_PRIORITY,
+        description="Higher ones are given out first, among equals older ones.",
+    ),
     AS_WHOLE,
 ]
 Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]

@@ -119,9 +119,7 @@ def test_a_job_of_the_engine_gives_a_report_with_real_ratios_also_of_a_commit_be
 
 
 @pytest.mark.parametrize(("older", "cases"), [("second", 0), ("first", 1)])
-def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(
-    measured, engine, older, cases
-):
+def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(measured, engine, older, cases):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
     sha = getattr(engine, older)
     report = measured(engine, engine.second, cases=("poly9_broadcast*",), reference=sha)
@@ -165,7 +163,9 @@ def test_a_commit_that_does_not_build_is_a_failed_build_with_its_log(measured, f
     waves.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python build.py"]'))
     waves.write("build.py", "for number in range(30):\n    print('line', number)\nraise SystemExit(3)\n")
     broken = waves.commit("broken")
-    with pytest.raises(JobFailedError, match="`python build.py` ended with exit status 3(\n  line 2[2-9]){8}$") as caught:
+    with pytest.raises(
+        JobFailedError, match="`python build.py` ended with exit status 3(\n  line 2[2-9]){8}$"
+    ) as caught:
         measured(waves, broken)
     assert (caught.value.kind, caught.value.retryable) == ("build", False)
     log = folder.log.read_text()

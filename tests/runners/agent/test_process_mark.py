@@ -66,7 +66,9 @@ def test_a_clock_that_is_set_makes_no_process_another(family, monkeypatch):
     parent, child_pid = family
     mark = ProcessMark.of(parent.pid)
     real = psutil.Process.create_time
-    monkeypatch.setattr(psutil.Process, "create_time", lambda self: real(self) + 21)  # what psutil says after such a step
+    monkeypatch.setattr(
+        psutil.Process, "create_time", lambda self: real(self) + 21
+    )  # what psutil says after such a step
     assert mark.process().pid == parent.pid
     assert end_trees([mark], grace_s=5) == [parent.pid]
     assert _gone(child_pid)

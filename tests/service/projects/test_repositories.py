@@ -39,7 +39,7 @@ def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored
         ("https://git.example/", "names no repository"),
         ("https://git.example:port/demo", "is no address"),
         *((f"https://{host}/demo", "inside of some network") for host in (
-            "localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "10.1.2.3", "192.168.1.1",
+            "localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0.1.2.3", "10.1.2.3", "192.168.1.1",
             "169.254.169.254", "100.64.0.1", "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]", "[2002:7f00:1::]",
             "git", "git.local", "git.internal", "localhost.", "224.0.0.1",
         )),
