@@ -155,12 +155,9 @@ def set_(
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectSummary
 
-    changes: dict[str, Any] = {}
+    changes = _places(mirror, repository)
     if public is not None:
         changes["public_read"] = public
-    for column, place in (("mirror", mirror and str(Path(mirror).absolute())), ("repository", _repository(repository))):
-        if place is not None:
-            changes[column] = place or None
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
         if days is not None:
             changes[column] = days or None
@@ -185,19 +182,22 @@ def set_(
     _tell(in_database(url, "project set", change), as_json=as_json)
 
 
-def _repository(address: str | None) -> str | None:
-    if not address:
-        return address
-
+def _places(mirror: str | None, repository: str | None) -> dict[str, Any]:
+    """Where commits come from, as it is stored: for the workers, and for agents."""
     from pydantic import ValidationError
 
     from pullback_service.projects.schemas import ProjectChange
     from pullback_service.refusals import message_of
 
-    try:
-        return ProjectChange(repository=address).repository
-    except ValidationError as error:
-        raise RefusalError(f"--repository {address!r}: {message_of(error.errors()[0])}") from error
+    places: dict[str, Any] = {}
+    if mirror is not None:
+        places["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    if repository is not None:
+        try:
+            places["repository"] = ProjectChange(repository=repository or None).repository
+        except ValidationError as error:
+            raise RefusalError(f"--repository {repository!r}: {message_of(error.errors()[0])}") from error
+    return places
 
 
 def _tell(found: "ProjectSummary", *, as_json: bool) -> None:

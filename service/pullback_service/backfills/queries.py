@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import name_of_caller
@@ -116,11 +116,10 @@ async def projects_with_policy(
     session: AsyncSession, project_id: ProjectId | None = None
 ) -> Sequence[tuple[ProjectId, str, dict[str, Any]]]:
     """Projects that are filled without anybody asking: all of them, or the one, if it is."""
-    rows = await session.execute(
-        select(Project.id, Project.name, Project.backfill)
-        .where(Project.backfill.is_not(None), or_(project_id is None, Project.id == project_id))
-        .order_by(Project.id)
+    filled = (
+        select(Project.id, Project.name, Project.backfill).where(Project.backfill.is_not(None)).order_by(Project.id)
     )
+    rows = await session.execute(filled if project_id is None else filled.where(Project.id == project_id))
     return [(ProjectId(row.id), row.name, row.backfill) for row in rows]
 
 

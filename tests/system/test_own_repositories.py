@@ -31,7 +31,9 @@ def waves(folder):
 @pytest.fixture
 def in_waves(product, waves):
     """`up` typed in that repository without a word about it."""
-    done = product.run("up", "--detach", "--port", "0", "--data", str(product.data), "--suite", "trial", cwd=waves.folder)
+    done = product.run(
+        "up", "--detach", "--port", "0", "--data", str(product.data), "--suite", "trial", cwd=waves.folder
+    )
     assert done.returncode == 0, done.stderr
     return product
 
