@@ -84,5 +84,5 @@ def _project(repository: Path | None) -> "ProjectFile | None":
     except UsageError as error:
         if repository is not None or find_project(Path.cwd()) is not None:
             raise
-        typer.echo(f"note: nothing is measured here: {error}", err=True)
+        typer.echo(f"note: nothing is measured here: {error}")
         return None
