@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import (
@@ -16,6 +17,7 @@ from pullback_dashboards.history import (
     counts_differ,
     with_exact_ratios,
 )
+from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_service.claims import BASELINE
 from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.steps import Step
@@ -28,6 +30,7 @@ from pullback_service.readings.reading import Mark
 from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import queries
+from pullback_service.series.models import Series
 from pullback_service.series.overviewing import LineReading, StatedComparison
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
 
@@ -40,6 +43,13 @@ async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[
 def newest_of(projects: Iterable[Project]) -> Project:
     """The project that was uploaded to last."""
     return max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
+
+
+async def is_measured_here(session: AsyncSession, project_id: ProjectId) -> bool:
+    """Whether a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
+    of_project = select(Series.id).where(Series.project_id == project_id)
+    ours = of_project.where(Series.variant_kind != EXTERNAL)
+    return bool(await session.scalar(select(or_(ours.exists(), ~of_project.exists()))))
 
 
 async def newest_project(session: AsyncSession) -> Project | None:

@@ -3,6 +3,7 @@
 | file          | what                                                                |
 |---------------|---------------------------------------------------------------------|
 | configuration | `pullback.toml`, read and checked                                   |
+| definitions   | the `pullback.toml` that a commit is measured by                    |
 | repositories  | git, asked without running anything of a repository                 |
 | kept          | folders that are made once and kept for the next time               |
 | checkouts     | the files of a commit, in a folder of their own                     |

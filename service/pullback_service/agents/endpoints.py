@@ -37,6 +37,7 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.projects.models import Project
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
@@ -145,10 +146,12 @@ async def _claim_once(
         stored = await job_by_id(session, lease.job_id)
         reference = await reference_of(session, stored.job)
         parents = await parents_of(session, [stored.commit.id, *([] if reference is None else [reference.id])])
+        project = await session.get_one(Project, stored.job.project_id)
         return Claim(
             job=ClaimedJob(
                 id=stored.job.id,
                 project=stored.project,
+                repository=project.repository,
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
                 suite=stored.job.suite,
                 kind=stored.job.kind,

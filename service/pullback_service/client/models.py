@@ -295,6 +295,8 @@ class ClaimedJob(Answer):
 
     id: int
     project: str
+    repository: str | None = None
+    """Where the commit is fetched from; null: from the clone that the agent was given."""
     commit: CommitSummary
     suite: str
     kind: str
@@ -990,6 +992,8 @@ class ProjectSummary(Answer):
     """Days for which uploaded files are kept; null: for ever."""
     backfill: BackfillPolicy | None
     """Commits that are measured without anybody asking."""
+    repository: str | None = None
+    """Where agents fetch commits from; null: each from its own clone."""
 
 
 class PageOfProjectSummary(Answer):
@@ -1184,14 +1188,16 @@ class PointPreview(Answer):
 class ProjectChange(Statement):
     """What is to be different about a project; what is left out stays.
 
-    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on,
-    and what was rolled up or dropped does not come back.
+    `null` keeps values and files for ever, ends a backfill, and leaves agents to their own clones. A shorter time holds
+    from the worker's next round on, and what was rolled up or dropped does not come back.
     """
 
     public_read: bool | None = None
     raw_days: int | None = None
     body_days: int | None = None
     backfill: BackfillPolicy | None = None
+    repository: str | None = None
+    """Public https or ssh address without a password. Agents build it where their operators allow it."""
 
 
 class ProjectRequest(Statement):
