@@ -38,9 +38,11 @@ SELECT {MARK_COLUMNS}
  LIMIT %(most)s
 """  # noqa: S608 - our own words
 _REPORTS: LiteralString = """
-SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
+SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
+ WHERE coalesce(point.measured_id, reading.measured_id, 0) = coalesce(reading.measured_id, 0)
  GROUP BY series_id, commit_id
 """
 _UNPROJECTED: LiteralString = """
@@ -50,7 +52,11 @@ SELECT count(*)
  WHERE NOT projected AND name = coalesce(%(project)s, name)
 """
 _PROCESSES: LiteralString = """
-SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
+SELECT process_values
+  FROM point
+ WHERE series_id = %(series)s AND commit_id = %(commit)s
+   AND coalesce(measured_id, %(measured)s::int, 0) = coalesce(%(measured)s::int, 0)
+ ORDER BY id
 """
 
 
@@ -106,7 +112,7 @@ async def unprojected_commits(session: AsyncSession, project: str | None) -> int
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
     """What every process gave, as far as that is still kept. Index: ix_point_commit_id_series_id."""
-    values = {"series": reading.series_id, "commit": reading.commit_id}
+    values = {"series": reading.series_id, "commit": reading.commit_id, "measured": reading.measured_id}
     rows = await statements.rows(session, _PROCESSES, values)
     return tuple(value for (process_values,) in rows for value in process_values or ())
 

@@ -62,12 +62,19 @@ class _Metric(_Shape):
     method: str | None = None
 
 
+class _Digests(_Shape):
+    workload: str | None = None
+    subject: str | None = None
+    code: str | None = None
+
+
 class _Variant(_Shape):
     variant: str
     kind: str = ""
     metrics: dict[str, _Metric] = {}
     program_hash: str | None = None
     plan: dict[str, Any] | None = None
+    digests: _Digests | None = None
     error: _Error | None = None
 
 
