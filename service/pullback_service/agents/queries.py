@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 import orjson
-from sqlalchemy import Select, and_, func, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.access.caller import caller_of
 from pullback_service.agents.models import Agent
 from pullback_service.agents.schemas import SpoolStatement
+from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.labels import UNSAID_SQL
@@ -57,7 +57,7 @@ def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
     """The agent of this name on this machine, made or brought up to date; it serves the projects of the caller.
 
-    An agent that comes with its own token from an equal machine is that agent, moved: its computer has become known as a
+    A caller limited to a project takes no agent over that serves others, unless that has lost its own token. An agent that comes with its own token from an equal machine is that agent, moved: its computer has become known as a
     machine of its own. Index: uq_agent_machine_id_name, pk_agent.
     """
     caller = caller_of(session)
@@ -65,25 +65,31 @@ async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels
     own = None if caller is None else caller.agent_id
     if own is not None:
         await statements.run(session, _MOVE, {"agent": own, "machine": machine_id, "name": name})
-    values = {"machine_id": machine_id, "name": name, "project_id": limited_to, "labels": dict(labels)}
-    statement = insert(Agent).values(values)
-    upsert = statement.on_conflict_do_update(
-        constraint="uq_agent_machine_id_name",
-        set_={
-            "labels": statement.excluded.labels,
-            "project_id": statement.excluded.project_id,
-            "last_seen_at": func.now(),
-        },
-        where=None if limited_to is None else or_(Agent.project_id == limited_to, Agent.id == (own or 0)),
-    )
-    found = (await session.scalars(upsert.returning(Agent.id))).one_or_none()
+    values = {
+        "machine": machine_id,
+        "name": name,
+        "project": limited_to,
+        "labels": orjson.dumps(labels).decode(),
+        "own": own,
+    }
+    async with seeing_all_projects(session):  # tokens of other projects as well
+        found = await statements.row(session, _ENROLL, values)
     if found is None:
         raise ForbiddenError(
             f"Agent {name!r} of this machine serves other projects: enrol under another name (`pullback agent --name`)."
         )
-    return AgentId(found)
+    return AgentId(found[0])
 
 
+_ENROLL: LiteralString = """
+INSERT INTO agent (machine_id, name, project_id, labels)
+VALUES (%(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb)
+    ON CONFLICT (machine_id, name) DO UPDATE
+   SET labels = excluded.labels, project_id = excluded.project_id, last_seen_at = now()
+ WHERE excluded.project_id IS NULL OR agent.project_id = excluded.project_id OR agent.id = %(own)s::bigint
+       OR (SELECT bool_and(revoked_at IS NOT NULL OR expires_at <= now()) FROM token WHERE agent_id = agent.id)
+RETURNING id
+"""
 _MOVE: LiteralString = """
 UPDATE agent SET machine_id = %(machine)s
   FROM machine own, machine other
