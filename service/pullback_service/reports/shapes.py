@@ -23,6 +23,8 @@ class _Commit(_Shape):
 
 
 class _Machine(_Shape):
+    host: str | None = None
+    fingerprint: str | None = None
     facts: dict[str, Any] = {}
 
 
