@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.counting import counted
 from pullback_service.comparisons.judging import change_of_ratios, likely
-from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.measured.measured import NOT_TOLD, Measured, may_differ_by_the_commit
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -126,7 +126,7 @@ def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -
     """
     if before is None or now is None:
         return None
-    if is_equal_code(before.measured, now.measured) or other_level(before.measured, now.measured) is not None:
+    if not may_differ_by_the_commit(before.measured, now.measured):
         return None
     if now.program_hash is not None and now.program_hash == before.program_hash:
         return None

@@ -38,5 +38,10 @@ def is_equal_code(reference: Measured, candidate: Measured) -> bool:
     return reference.subject == candidate.subject != ""
 
 
+def may_differ_by_the_commit(reference: Measured, candidate: Measured) -> bool:
+    """Whether a difference can be the commit's doing: both of one level, and their files not the same."""
+    return other_level(reference, candidate) is None and not is_equal_code(reference, candidate)
+
+
 def _differ(one: str, other: str) -> bool:
     return one != other and "" not in (one, other)
