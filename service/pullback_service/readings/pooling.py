@@ -5,8 +5,8 @@ measured counts for little beside what a quiet one did, and for all there is whe
 cannot be pooled from its interval alone, so the one with the most groups stands for all, the newest among equals. A count is
 what the newest report counted. For both, clean reports speak before busy ones.
 
-Reports of another workload text, other files or another harness than the newest tells are of another level: they stay as
-points, and the reading is that of the newest.
+Reports of another workload text or another harness than the newest tells are of another level: they stay as points, and the
+reading is that of the newest.
 
 Points whose process values were rolled up have five numbers and a count. Alone such a point gives exactly what it gave
 before; pooled with others it stands for as many values, spread evenly between its quartiles, which is an approximation
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
+
+from pullback_service.measured.measured import NOT_TOLD, Measured, other_level
 
 CLEAN = "clean"
 BUSY = "busy"
@@ -112,11 +114,10 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     )
 
 
-def of_one_level(points: Sequence[T], measured: Callable[[T], int | None]) -> Sequence[T]:
-    """Those that were measured of the same as the newest one that tells it; what does not tell it goes along."""
-    ids = [measured(point) for point in points]
-    newest = next((each for each in reversed(ids) if each is not None), None)
-    return [point for point, each in zip(points, ids, strict=True) if each in {None, newest}]
+def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequence[T]:
+    """Those that compare with the newest one that tells its level."""
+    newest = next((known for point in reversed(points) if (known := level(point)) != NOT_TOLD), NOT_TOLD)
+    return [point for point in points if other_level(level(point), newest) is None]
 
 
 def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:

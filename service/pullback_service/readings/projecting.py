@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
+from pullback_service.measured.measured import Measured
 from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
@@ -33,7 +34,7 @@ POINT_COLUMNS: LiteralString = """
 point.series_id, point.commit_id, point.ordered_at, point.report_id, point.value, point.process_values, point.process_count,
 point.process_low, point.process_q25, point.process_q75, point.process_high, point.baseline, point.log_ratio, point.low,
 point.high, point.n, point.outcome, point.quality, report.dirty, point.method, point.program_hash,
-point.measured_id
+point.measured_id, measured.workload, measured.harness
 """
 _LOCK: LiteralString = """
 SELECT pg_advisory_xact_lock(hashtextextended('readings ' || id, 0)) FROM unnest(%(commits)s::bigint[]) id ORDER BY id
@@ -49,12 +50,14 @@ SELECT {POINT_COLUMNS}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
+  LEFT JOIN measured ON measured.id = point.measured_id
  ORDER BY point.series_id, point.commit_id, point.id
 """  # noqa: S608 - our own words
 _OF_COMMITS: LiteralString = f"""
 SELECT {POINT_COLUMNS}
   FROM point
   JOIN report ON report.id = point.report_id
+  LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.commit_id = ANY (%(commits)s::bigint[])
  ORDER BY point.series_id, point.commit_id, point.id
 """  # noqa: S608 - our own words
@@ -228,15 +231,15 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
 
 def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
-        points = of_one_level(list(group), _measured_id)
-        measured = [MeasuredPoint(*point[4:]) for point in points]
+        points = of_one_level(list(group), _level)
+        measured = [MeasuredPoint(*point[4:-2]) for point in points]
         pooled = pool(measured)
         yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
 
 
-def _measured_id(point: Sequence[Any]) -> int | None:
-    found: int | None = point[-1]
-    return found
+def _level(point: Sequence[Any]) -> Measured:
+    *_, workload, harness = point
+    return Measured(workload or "", harness=harness or "")
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:

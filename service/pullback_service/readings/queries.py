@@ -37,27 +37,36 @@ SELECT {MARK_COLUMNS}
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  LIMIT %(most)s
 """  # noqa: S608 - our own words
-_REPORTS: LiteralString = """
+_OF_ONE_LEVEL: LiteralString = """
+(here.id IS NULL OR there.id IS NULL
+ OR ((here.workload = there.workload OR '' IN (here.workload, there.workload))
+     AND (here.harness = there.harness OR '' IN (here.harness, there.harness))))
+"""
+"""`measured.other_level` in SQL, of what a reading was measured of and what a point was."""
+_REPORTS: LiteralString = f"""
 SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN reading USING (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
- WHERE coalesce(point.measured_id, reading.measured_id, 0) = coalesce(reading.measured_id, 0)
+  LEFT JOIN measured here ON here.id = reading.measured_id
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE {_OF_ONE_LEVEL}
  GROUP BY series_id, commit_id
-"""
+"""  # noqa: S608 - our own words
 _UNPROJECTED: LiteralString = """
 SELECT count(*)
   FROM commit
   JOIN project ON project.id = commit.project_id
  WHERE NOT projected AND name = coalesce(%(project)s, name)
 """
-_PROCESSES: LiteralString = """
+_PROCESSES: LiteralString = f"""
 SELECT process_values
   FROM point
- WHERE series_id = %(series)s AND commit_id = %(commit)s
-   AND coalesce(measured_id, %(measured)s::int, 0) = coalesce(%(measured)s::int, 0)
- ORDER BY id
-"""
+  LEFT JOIN measured here ON here.id = %(measured)s::int
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE series_id = %(series)s AND commit_id = %(commit)s AND {_OF_ONE_LEVEL}
+ ORDER BY point.id
+"""  # noqa: S608 - our own words
 
 
 async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Reading]:

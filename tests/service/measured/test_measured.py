@@ -150,6 +150,15 @@ async def test_a_reading_is_of_the_newest_level_alone(client, upload, measured):
     assert (point["value"], point["spread"]["n"], len(point["report_ids"])) == (9.0, 6, 2)
 
 
+async def test_reports_of_one_text_are_pooled_whichever_way_their_files_were_read(client, upload, measured, reports):
+    await upload(measured(1, subject="7" * 16), measured(1), reports.report(1))
+    (point,) = (await client.get(f"{API}/series/2/points")).json()["items"]
+    assert len(point["report_ids"]) == 1  # the last one is of another harness
+    await upload(measured(1, subject="8" * 16, seconds=3.0))
+    (point,) = (await client.get(f"{API}/series/2/points")).json()["items"]
+    assert (point["spread"]["n"], len(point["report_ids"])) == (9, 3)
+
+
 async def test_stored_readings_are_what_their_points_say(client, upload, measured, reports, session):
     await upload(measured(1), measured(1, workload="5" * 16), reports.report(1), measured(2), reports.report(2))
     wrong = await wrong_readings(session, [1, 2])
