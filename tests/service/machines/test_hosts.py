@@ -140,6 +140,16 @@ async def test_an_agent_that_is_upgraded_stays_itself_also_where_another_compute
     assert again[0]["machine_id"] == agents[0]["machine_id"] != again[1]["machine_id"]
 
 
+async def test_equal_computers_work_at_the_same_time(client, told):
+    for commit in (1, 2):
+        wanted = {"project": "demo", "commit": told(commit, "a")["commit"], "suite": "quick"}
+        assert (await client.post(f"{API}/jobs", json=wanted)).status_code == 201
+    agents = [(await enroll(client, "agent", host)).json()["agent_id"] for host in "ab"]
+    claims = [await client.post(f"{API}/agents/{agent}/claim", json={}) for agent in agents]
+    assert [claim.status_code for claim in claims] == [200, 200]
+    assert len({claim.json()["job"]["id"] for claim in claims}) == 2
+
+
 async def test_a_result_of_an_equal_computer_is_not_that_of_the_agent(client, told):
     agent = (await enroll(client, "one", "a")).json()
     await client.post(f"{API}/jobs", json={"project": "demo", "commit": told(1, "a")["commit"], "suite": "quick"})
