@@ -15,6 +15,7 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
 from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import Judgement
+from pullback_service.measured.measured import NOT_TOLD, Measured
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -105,13 +106,14 @@ class Reading(NamedTuple):
     previous: "Reading | None" = None
     base: float | None = None
     program_hash: str | None = None
+    measured: Measured = NOT_TOLD
 
     @property
     def spread(self) -> Spread | None:
         """The log ratio with its interval, where both were measured."""
         if self.log_ratio is None or self.low is None or self.high is None:
             return None
-        return Spread(self.log_ratio, self.low, self.high, self.program_hash)
+        return Spread(self.log_ratio, self.low, self.high, self.program_hash, self.measured)
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")

@@ -23,6 +23,7 @@ from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.steps import Step
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.measured.measured import NOT_TOLD, Measured
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.readings.pooling import CLEAN
@@ -59,11 +60,14 @@ async def newest_project(session: AsyncSession) -> Project | None:
 
 
 def as_history(
-    commits: Sequence[CommitFacts], measured: Sequence[LineReading], failures: Sequence[FailedCase]
+    commits: Sequence[CommitFacts],
+    measured: Sequence[LineReading],
+    failures: Sequence[FailedCase],
+    of: Mapping[int, Measured],
 ) -> History:
-    """What was measured and what failed at some commits, oldest first."""
+    """What was measured, and `of` what, and what failed at some commits, oldest first."""
     places = {commit.id: place for place, commit in enumerate(commits)}
-    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(measured, failures, places))))
+    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(measured, failures, places, of))))
 
 
 def commit_of(facts: CommitFacts) -> Commit:
@@ -117,7 +121,10 @@ _TIME = Metric("time", "s", exact=False)
 
 
 def _lines(
-    measured: Sequence[LineReading], failures: Sequence[FailedCase], places: Mapping[int, int]
+    measured: Sequence[LineReading],
+    failures: Sequence[FailedCase],
+    places: Mapping[int, int],
+    of: Mapping[int, Measured],
 ) -> Iterable[Line]:
     readings: dict[_Key, list[Reading | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
@@ -129,7 +136,7 @@ def _lines(
             metric = Metric(known.name, known.unit, known.exact, known.direction == "bigger")
             about[key] = (case.workload, case.label, variant, metric)
             readings[key] = [None] * len(places)
-        readings[key][places[reading.commit_id]] = shown_reading(reading)
+        readings[key][places[reading.commit_id]] = shown_reading(reading, of)
     lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
     return with_failures(lines, failures, places)
 
@@ -183,8 +190,8 @@ def claim_of(stated: StatedComparison, judged: Compared, place: int) -> Claim:
     )
 
 
-def shown_reading(reading: StoredReading, *, previous: Reading | None = None) -> Reading:
-    """A reading as views know it."""
+def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previous: Reading | None = None) -> Reading:
+    """A reading as views know it; `of` says by id what readings were measured of."""
     return Reading(
         reading.value,
         reading.log_ratio,
@@ -198,6 +205,7 @@ def shown_reading(reading: StoredReading, *, previous: Reading | None = None) ->
         reading.report_id,
         previous,
         program_hash=reading.program_hash,
+        measured=of.get(reading.measured_id or 0, NOT_TOLD),
     )
 
 

@@ -12,6 +12,7 @@ from pullback_service.commits.following import Placed, followed_on, places_follo
 from pullback_service.comparisons.judging import PROVISIONAL_SCATTER
 from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.measured.queries import read_measured
 from pullback_service.series import overviewing
 from pullback_service.series.queries import CommitFacts, commits_of_ids
 
@@ -44,7 +45,8 @@ async def changes_among(
     if failed:
         series |= set(await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed}))
     measured = await overviewing.lines_of(session, series, ids)
-    history = replace(sources.as_history(recent, measured, failed), follows=follows)
+    of = await read_measured(session, (each.reading.measured_id for each in measured))
+    history = replace(sources.as_history(recent, measured, failed, of), follows=follows)
     case_ids = {each.case.label: each.case.id for each in measured}
     case_ids |= {each.case.label: each.case.id for each in failed}
     counts = sources.steps_of_counts(history, case_ids, machine_id)

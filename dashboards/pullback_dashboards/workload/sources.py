@@ -24,6 +24,8 @@ from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.steps import Step, judge_steps
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import read_measured
 from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
@@ -94,7 +96,9 @@ async def find(
         last=int(state.last),
         changes=not curves_alone,
     )
-    history = _as_history(found, case, series)
+    drawn = (*found.readings, *found.before.values())
+    of = await read_measured(session, (each.measured_id for each in drawn))
+    history = _as_history(found, case, series, of)
     stated = (
         ()
         if curves_alone
@@ -173,13 +177,15 @@ def machine_for(
     )
 
 
-def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
+def _as_history(
+    found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries], of: Mapping[int, Measured]
+) -> History:
     """The history of the case; marks of a thinned one know what they followed."""
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     rows: dict[int, list[Reading | None]] = {}
     for reading in found.readings:
         row = rows.setdefault(reading.series_id, [None] * len(places))
-        row[places[reading.commit_id]] = sources.shown_reading(reading, previous=_before(found, reading))
+        row[places[reading.commit_id]] = sources.shown_reading(reading, of, previous=_before(found, reading, of))
     drawn = {one.id: one for one in series}
     lines = [
         (case.id, Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row)))
@@ -189,7 +195,7 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
     return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=found.follows))
 
 
-def _before(found: CaseHistory, reading: StoredReading) -> Reading | None:
+def _before(found: CaseHistory, reading: StoredReading, of: Mapping[int, Measured]) -> Reading | None:
     """The reading before one of a thinned history; that of a whole one is the one drawn before it.
 
     What a commit of another branch was made from need not be drawn: of that nothing is told.
@@ -197,7 +203,7 @@ def _before(found: CaseHistory, reading: StoredReading) -> Reading | None:
     if found.thinned and reading.commit_id in found.parted:
         return Reading()
     before = found.before.get((reading.series_id, reading.commit_id))
-    return None if before is None else sources.shown_reading(before)
+    return None if before is None else sources.shown_reading(before, of)
 
 
 async def _side_by_side(

@@ -14,9 +14,10 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, events
+from pullback_dashboards.workload.events import Counted, Event, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.claims import BASELINE
+from pullback_service.measured.measured import may_differ_by_the_commit
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
@@ -331,7 +332,8 @@ def workload_view(
     plots = tuple(
         Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
     )
-    happened = events(counts, (claim for claim in history.claims if claim.case == case))
+    claims = (claim for claim in history.claims if claim.case == case)
+    happened = events(counts, claims, other_levels(history, lines))
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
     if not _compares(plots):
         state = replace(state, y="absolute")
@@ -449,7 +451,7 @@ def _difference(now: Reading, before: Reading | None, metric: Metric) -> float |
 
 def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
     """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
-    if before is None or now.failure:
+    if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
         return ""
     bigger_is_better = metric.bigger_is_better
     if not metric.exact:

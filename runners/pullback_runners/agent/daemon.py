@@ -28,7 +28,7 @@ from pullback_runners.agent.room import GIB, lack_of_room
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.upload import UploadLoop
-from pullback_runners.machine import cpu_to_pin, describe_machine
+from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
 
 _log = structlog.get_logger()
@@ -109,7 +109,8 @@ class _Agent:
                 return
 
     def _enroll(self) -> Enrolment:
-        machine = describe_machine()
+        machine = describe_machine(beside=self._options.data)
+        os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
         name = self._options.name or str(machine["name"])
         kept = read_own_token(self._options.data)
         if kept is not None:

@@ -15,6 +15,7 @@ from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
@@ -34,6 +35,7 @@ _PASSED_ON = (
     "PYTHONPATH",
     "VIRTUAL_ENV",
     "NO_COLOR",
+    HOST_VARIABLE,
 )
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.checkouts import copy_files, write_commit
-from pullback_runners.projects.configuration import Build, ProjectFile
+from pullback_runners.projects.configuration import Build, ProjectFile, find_project
+from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import OWN, Environment, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
 
@@ -48,7 +49,8 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
-        return _built(project, commit, folder)
+        digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
+        return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}") from error
 
@@ -58,7 +60,7 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
     try:
         copy_files(project.top, folder / _FILES)
         _build(project, folder)
-        return _built(project, commit, folder)
+        return _built(project, commit, folder, _digest_in_place(project))
     except BuildError as error:
         raise BuildError(f"the files in {project.top} cannot be built: {error}") from error
 
@@ -67,7 +69,19 @@ def subject_in_place(project: ProjectFile) -> Subject:
     """What is measured where no commit is named: the project's files where they are, in their environment, without a build."""
     environment = make_environment(project.build, project.top, cache_folder() / "environments")
     paths = tuple(project.top / each for each in paths_of(project.build, project.top))
-    return _subject(project, paths, environment, None)
+    return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
+
+
+def engine_digest(package: Path) -> str | None:
+    """Of an engine that is measured where it is: of the commit if it lies in a checkout of it, else of its files."""
+    project = find_project(package)
+    if project is None or not project.is_engine:
+        return folder_digest(package)
+    return _digest_in_place(project)
+
+
+def _digest_in_place(project: ProjectFile) -> str | None:
+    return checkout_digest(project.top, files_of(project.build, project.top))
 
 
 def paths_of(build: Build, files: Path) -> tuple[str, ...]:
@@ -97,7 +111,7 @@ def _build(project: ProjectFile, folder: Path) -> None:
         run_logged([*install, *where], files, "pip install", variables)
 
 
-def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
+def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | None) -> BuiltCommit:
     files = folder / _FILES
     environment = make_environment(project.build, files, cache_folder() / "environments")
     if project.build.install == "wheel":
@@ -106,7 +120,9 @@ def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
             raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder")
-    return BuiltCommit(commit, _subject(project, paths, environment, folder / _OBJECTS), environment, files)
+    subject = _subject(project, paths, environment, folder / _OBJECTS)
+    code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
+    return BuiltCommit(commit, replace(subject, digest=digest, code=code), environment, files)
 
 
 def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:

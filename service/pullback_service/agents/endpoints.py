@@ -34,7 +34,7 @@ from pullback_service.jobs.bell import Seat
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.machines.queries import ensure_machine
+from pullback_service.machines.keeping import ToldMachine, ensure_machine
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.models import Project
@@ -57,7 +57,8 @@ async def enroll_agent(
     With an enrolment code instead of a token the answer holds the agent's own token, this once.
     """
     machine = enrolment.machine
-    machine_id = await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
+    told = ToldMachine(machine.fingerprint, machine.host, machine.name, machine.facts)
+    machine_id = await ensure_machine(session, told)
     agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
     code_id = enrolment_code_of(request)
     shown = None

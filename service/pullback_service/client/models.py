@@ -399,6 +399,20 @@ class Spread(Answer):
     high: float
 
 
+class MeasuredSummary(Answer):
+    """Of what a number was measured; null is what its reports do not tell.
+
+    Where two differ in text or harness, so do levels.
+    """
+
+    workload: str | None
+    """Digest of the workload's text."""
+    subject: str | None
+    """Digest of the files that make two commits differ."""
+    harness: str | None
+    """Release of the harness."""
+
+
 class ComparedSide(Answer):
     """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
 
@@ -411,6 +425,7 @@ class ComparedSide(Answer):
     quality: str
     dirty: bool
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID]
 
 
@@ -461,6 +476,8 @@ class ComparedSeries(Answer):
     provisional: bool
     same_program: bool | None
     """Whether both ran the same program; then time differs by the machine."""
+    equal_code: bool
+    """Both commits have the same files of what is measured: nothing is claimed."""
     reference: ComparedSide | None
     candidate: ComparedSide | None
 
@@ -520,7 +537,10 @@ class Enrolled(Answer):
 class MachineStatement(Statement):
     """A machine as an agent describes it."""
 
+    host: str | None = None
+    """What the computer is told from its equals by."""
     fingerprint: str
+    """The class: equal computers share it."""
     name: str
     facts: dict[str, JsonValue] | None = None
 
@@ -819,7 +839,10 @@ class MachineSummary(Answer):
 
     id: int
     name: str
+    host: str | None
+    """The computer itself; null where none was told."""
     fingerprint: str
+    """The class: equal computers share it."""
     facts: dict[str, Any]
     first_seen_at: datetime
     last_seen_at: datetime
@@ -1094,6 +1117,7 @@ class PointSummary(Answer):
     dirty: bool
     method: str | None
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID]
     """Reports behind the point, oldest first."""
     raw: list[RawPointSummary] | None = None

@@ -16,6 +16,7 @@ from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.comparisons.queries import Compared, judged_series
 from pullback_service.machines.software import software_under
+from pullback_service.measured.queries import read_measured
 from pullback_service.readings.reading import COLUMNS, Reading
 from pullback_service.reports.parts import WRONG_GRADIENT
 
@@ -70,13 +71,14 @@ async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping
     failures = await _failures(session, steps)
     ends = {step: _ends(step, known, readings) for step in steps}
     software = await software_under(session, _counting_differently(ends.values()))
+    measured = await read_measured(session, (each.measured_id for each in readings.values()))
     judged = {}
     for step, (older, newer) in ends.items():
         pair = step.reference_id, step.candidate_id
         of_pair = stated.get(pair, {})
         series_id, shape = known.get(step.key) or _told_of(step.key, of_pair)
         if shape is not None:
-            grounds = Grounds(of_pair, failures, software)
+            grounds = Grounds(of_pair, failures, software, measured)
             judged[step] = judged_series(step.key, shape, series_id, older, newer, *pair, grounds)
     return judged
 

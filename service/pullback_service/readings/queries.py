@@ -37,21 +37,36 @@ SELECT {MARK_COLUMNS}
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  LIMIT %(most)s
 """  # noqa: S608 - our own words
-_REPORTS: LiteralString = """
-SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
-  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
-  JOIN point USING (series_id, commit_id)
- GROUP BY series_id, commit_id
+_OF_ONE_LEVEL: LiteralString = """
+(here.id IS NULL OR there.id IS NULL
+ OR ((here.workload = there.workload OR '' IN (here.workload, there.workload))
+     AND (here.harness = there.harness OR '' IN (here.harness, there.harness))))
 """
+"""`measured.other_level` in SQL, of what a reading was measured of and what a point was."""
+_REPORTS: LiteralString = f"""
+SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
+  JOIN point USING (series_id, commit_id)
+  LEFT JOIN measured here ON here.id = reading.measured_id
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE {_OF_ONE_LEVEL}
+ GROUP BY series_id, commit_id
+"""  # noqa: S608 - our own words
 _UNPROJECTED: LiteralString = """
 SELECT count(*)
   FROM commit
   JOIN project ON project.id = commit.project_id
  WHERE NOT projected AND name = coalesce(%(project)s, name)
 """
-_PROCESSES: LiteralString = """
-SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
-"""
+_PROCESSES: LiteralString = f"""
+SELECT process_values
+  FROM point
+  LEFT JOIN measured here ON here.id = %(measured)s::int
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE series_id = %(series)s AND commit_id = %(commit)s AND {_OF_ONE_LEVEL}
+ ORDER BY point.id
+"""  # noqa: S608 - our own words
 
 
 async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Reading]:
@@ -106,7 +121,7 @@ async def unprojected_commits(session: AsyncSession, project: str | None) -> int
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
     """What every process gave, as far as that is still kept. Index: ix_point_commit_id_series_id."""
-    values = {"series": reading.series_id, "commit": reading.commit_id}
+    values = {"series": reading.series_id, "commit": reading.commit_id, "measured": reading.measured_id}
     rows = await statements.rows(session, _PROCESSES, values)
     return tuple(value for (process_values,) in rows for value in process_values or ())
 

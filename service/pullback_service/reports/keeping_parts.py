@@ -9,6 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.queries import ensure_commits
 from pullback_service.ids import CaseId, CommitId, ProjectId
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import ensure_measured
 from pullback_service.readings.projecting import NewPoints, keep_readings
 from pullback_service.reports.gathering import KeptPoint, Parts
 from pullback_service.reports.models import Comparison, Failure
@@ -27,6 +29,12 @@ class PlacedParts:
     head: ReportHead
     place: Place
     parts: Parts
+    harness: str
+    """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""
+
+    def measured(self) -> list[Measured]:
+        """Of what each point was measured."""
+        return [point.measured._replace(harness=self.harness) for point in self.parts.points]
 
 
 async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
@@ -63,12 +71,15 @@ async def _keep_points(
     series = [[known[key] for key in its_keys] for its_keys in keys]
     for one, its_series in zip(placed, series, strict=True):
         _refuse_another_kind(one.parts.points, its_series)
-    await _insert_points(session, placed, series)
-    await keep_readings(session, [_new_points(*each) for each in zip(placed, series, strict=True)])
+    measured = [one.measured() for one in placed]
+    ids = await ensure_measured(session, project_id, {*chain.from_iterable(measured)})
+    of_points = [[ids.get(each) for each in its_measured] for its_measured in measured]
+    await _insert_points(session, placed, series, of_points)
+    await keep_readings(session, [_new_points(*each) for each in zip(placed, series, of_points, strict=True)])
     return case_ids
 
 
-def _new_points(one: PlacedParts, series: Sequence[KnownSeries]) -> NewPoints:
+def _new_points(one: PlacedParts, series: Sequence[KnownSeries], measured: Sequence[int | None]) -> NewPoints:
     return NewPoints(
         one.place.commit.id,
         one.place.commit.ordered_at,
@@ -76,6 +87,7 @@ def _new_points(one: PlacedParts, series: Sequence[KnownSeries]) -> NewPoints:
         one.head.harness.quality,
         one.head.commit.dirty,
         [known.id for known in series],
+        measured,
         [point.reading for point in one.parts.points],
     )
 
@@ -101,18 +113,22 @@ _KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
 
 
 async def _insert_points(
-    session: AsyncSession, placed: Sequence[PlacedParts], series: Sequence[Sequence[KnownSeries]]
+    session: AsyncSession,
+    placed: Sequence[PlacedParts],
+    series: Sequence[Sequence[KnownSeries]],
+    measured: Sequence[Sequence[int | None]],
 ) -> None:
     written = chain.from_iterable(
         lines(
             [known.id for known in its_series],
+            its_measured,
             [point.ending for point in one.parts.points],
             commit=one.place.commit.id,
             report=one.head.id,
             ordered_at=one.place.commit.ordered_at,
             quality=one.head.harness.quality,
         )
-        for one, its_series in zip(placed, series, strict=True)
+        for one, its_series, its_measured in zip(placed, series, measured, strict=True)
     )
     await insert_lines(session, INSERT_POINTS, written)
 
