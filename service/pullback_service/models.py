@@ -12,6 +12,7 @@ from pullback_service.projects.models import Project
 from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
+from pullback_service.steps.models import StoredStep
 from pullback_service.tokens.models import EnrolmentCode, Token
 
 __all__ = [
@@ -39,5 +40,6 @@ __all__ = [
     "Report",
     "Series",
     "StoredReading",
+    "StoredStep",
     "Token",
 ]
