@@ -25,12 +25,6 @@ SELECT newest.*
 """
 _NEWEST_READINGS: LiteralString = _NEWEST.replace("{columns}", COLUMNS)
 _NEWEST_MARKS: LiteralString = _NEWEST.replace("{columns}", MARK_COLUMNS)
-_SINCE: LiteralString = f"""
-SELECT {COLUMNS}
-  FROM reading
- WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
- ORDER BY series_id, ordered_at, commit_id
-"""  # noqa: S608 - our own words
 _MARKS_SINCE: LiteralString = f"""
 SELECT {MARK_COLUMNS}
   FROM reading
@@ -72,12 +66,6 @@ async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, la
     """As `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
     return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
-
-
-async def readings_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[Reading]:
-    """Series from a commit on, series by series, oldest first. Index: ix_reading_series_history."""
-    values = {"series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1]}
-    return [*map(Reading._make, await statements.rows(session, _SINCE, values, binary=True))]
 
 
 async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
