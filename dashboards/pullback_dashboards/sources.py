@@ -68,11 +68,7 @@ def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
     return replace(
         history,
         verdicts=dict(_verdict(one) for one in known if one.now is not None and one.before is not None),
-        claims=tuple(
-            claim_of(one, places[one.step.commit_id])
-            for one in reversed(known)
-            if one.is_claim and not one.is_told_of_earlier
-        ),
+        claims=tuple(claim_of(one, places[one.step.commit_id]) for one in reversed(known) if one.is_claim),
     )
 
 

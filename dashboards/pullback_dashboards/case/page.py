@@ -109,7 +109,7 @@ async def _judged(
     news = await news_at(session, machine_id, [commit.id], case_id=place.case.id)
     return (
         {one.key[2:]: one for one in series},
-        [sources.claim_of(one, place=0) for one in news if one.is_claim and not one.is_told_of_earlier],
+        [sources.claim_of(one, place=0) for one in news if one.is_claim],
     )
 
 

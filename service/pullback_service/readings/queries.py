@@ -37,12 +37,6 @@ SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
   JOIN point USING (series_id, commit_id)
  GROUP BY series_id, commit_id
 """
-_UNPROJECTED: LiteralString = """
-SELECT count(*)
-  FROM commit
-  JOIN project ON project.id = commit.project_id
- WHERE NOT projected AND name = coalesce(%(project)s, name)
-"""
 _PROCESSES: LiteralString = """
 SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
 """
@@ -84,12 +78,6 @@ async def reports_behind(
     rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []
     known = {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
     return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
-
-
-async def unprojected_commits(session: AsyncSession, project: str | None) -> int:
-    """How many commits of a project, or of all, have no readings yet. Index: uq_project_name, ix_commit_unprojected."""
-    found = await statements.row(session, _UNPROJECTED, {"project": project})
-    return found[0] if found else 0
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:

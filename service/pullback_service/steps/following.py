@@ -66,6 +66,11 @@ SELECT series_id, commit_id
   JOIN reading USING (series_id, commit_id)
  WHERE {IS_RIGHT}
 """  # noqa: S608 - our own words
+_ELSEWHERE: Final[LiteralString] = """
+SELECT series_id, commit_id
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+ WHERE EXISTS (SELECT FROM reading WHERE series_id = wanted.series_id AND commit_id <> wanted.commit_id)
+"""
 _NEAREST: Final[LiteralString] = f"""
 SELECT wanted.id, (
        SELECT ancestor.id
@@ -115,6 +120,10 @@ async def followed_by(session: AsyncSession, pairs: Collection[Pair]) -> Mapping
             if near is not None:
                 found[series, commit] = Followed(near, "parent")
                 waiting.discard((series, commit))
+        if shallow == 0 and waiting:  # a new series has nothing to follow, however far one looks
+            elsewhere = set(await statements.rows(session, _ELSEWHERE, columns_of(waiting)))
+            found |= {pair: Followed(pair[1], "none") for pair in waiting - elsewhere}
+            waiting &= elsewhere
         if all(ways[commit].is_whole for _, commit in waiting):
             break
         shallow = depth

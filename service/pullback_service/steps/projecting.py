@@ -9,6 +9,7 @@ Commits that were not judged by the present version of the rule (`commit.judged_
 task, a few in a transaction, while uploads go on. Nothing of a project is judged before all its commits are projected.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Final, LiteralString, NamedTuple
@@ -38,6 +39,8 @@ from pullback_service.steps.touching import has_graph_changed, later_steps, mark
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""
 
+WITHOUT_A_BREAK: Final = 500
+"""Steps that are judged before the event loop may serve others."""
 NEW: Final = 0
 """Stands for the version of the rule in stale steps of readings that nobody judged yet."""
 
@@ -266,7 +269,9 @@ async def judge_pairs(
     failures = await _failures(session, {*commits, *(to.commit_id for _, to in wanted)})
     software = await software_under(session, _counting_differently(wanted, readings, known))
     steps = []
-    for (series, commit), to in wanted:
+    for place, ((series, commit), to) in enumerate(wanted):
+        if place % WITHOUT_A_BREAK == 0:
+            await asyncio.sleep(0)
         if to.via == "none":
             steps.append(_first(series, commit))
             continue

@@ -12,6 +12,7 @@ from pullback_service.comparisons.queries import Compared
 from pullback_service.ids import MachineId
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import Place, Reading
+from pullback_service.steps.rule import RULE
 from pullback_service.steps.step import COLUMNS, Step
 
 MOST_NEWS: Final = 2_000
@@ -62,11 +63,6 @@ class KnownStep(NamedTuple):
         """Whether groups held both commits, or an upload compared them otherwise."""
         return self.step.via == "compared" or self.step.evidence == "paired"
 
-    @property
-    def is_told_of_earlier(self) -> bool:
-        """Whether it is the step from a later commit to an earlier one, whose other direction is stored as well."""
-        return self.step.via == "compared" and self.reference.place > self.place
-
 
 _KNOWN: Final[LiteralString] = f"""
 SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
@@ -79,23 +75,20 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
   JOIN commit newer ON newer.id = step.commit_id
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
- WHERE NOT step.stale AND {{which}}
+ WHERE step.news AND NOT step.stale
+   AND (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- stored both ways
+   AND {{which}}
+ ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
+ LIMIT %(most)s
 """  # noqa: S608 - our own words
-_NEWS_AT: Final[LiteralString] = (
-    _KNOWN.replace(
-        "{which}",
-        "step.news AND step.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s "
-        "AND series.case_id = coalesce(%(case)s, series.case_id)",
-    )
-    + " ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at LIMIT %(most)s"
+_NEWS_AT: Final[LiteralString] = _KNOWN.replace(
+    "{which}",
+    "step.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s "
+    "AND series.case_id = coalesce(%(case)s, series.case_id)",
 )
-_NEWS_OF: Final[LiteralString] = (
-    _KNOWN.replace(
-        "{which}",
-        "step.news AND step.series_id = ANY (%(series)s::bigint[]) "
-        "AND (newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)",
-    )
-    + " ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at LIMIT %(most)s"
+_NEWS_OF: Final[LiteralString] = _KNOWN.replace(
+    "{which}",
+    "step.series_id = ANY (%(series)s::bigint[]) AND (newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)",
 )
 _OF_CASE: Final[LiteralString] = f"""
 SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
@@ -110,6 +103,17 @@ SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series
  ORDER BY series.id
 """  # noqa: S608 - our own words
 _NOT_JUDGED: Final = Judgement("ambiguous", reason="What changed here is being computed.")
+_WAITING: Final[LiteralString] = """
+WITH asked AS (SELECT id FROM project WHERE name = coalesce(%(project)s, name))
+SELECT (SELECT count(*) FROM commit WHERE NOT projected AND project_id IN (SELECT id FROM asked)),
+       (SELECT count(*)
+          FROM commit
+         WHERE project_id IN (SELECT id FROM asked) AND projected
+           AND id IN (
+             SELECT id FROM commit WHERE judged_by < %(rule)s
+              UNION
+             SELECT commit_id FROM step WHERE stale))
+"""
 _SERIES_AT: Final = len(Step._fields)
 _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
 _PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
@@ -117,6 +121,22 @@ _BEFORE_AT: Final = _PLACE_AT + 2
 _NOW_AT: Final = _BEFORE_AT + len(Reading._fields)
 _STEP_END: Final = 9 + len(Step._fields)
 _BEFORE_END: Final = _STEP_END + len(Reading._fields)
+
+
+class Waiting(NamedTuple):
+    """How many commits have no readings yet, and of how many others it is not known yet what changed there."""
+
+    unprojected: int
+    unjudged: int
+
+
+async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting:
+    """What a task still has to compute of a project, or of all.
+
+    Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by, ix_step_stale, pk_commit.
+    """
+    found = await statements.row(session, _WAITING, {"project": project, "rule": RULE})
+    return Waiting(0, 0) if found is None else Waiting._make(found)
 
 
 async def news_at(
