@@ -47,7 +47,7 @@ NEW: Final = 0
 _LOCK: Final[LiteralString] = "SELECT pg_advisory_xact_lock(hashtextextended(%(steps)s, 0))"
 _STATE: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM commit WHERE NOT projected AND project_id = %(project)s),
-       EXISTS (SELECT FROM step JOIN series ON series.id = step.series_id WHERE stale AND series.project_id = %(project)s),
+       EXISTS (SELECT FROM step WHERE stale),
        ARRAY (
          SELECT touched.id
            FROM commit touched

@@ -65,6 +65,7 @@ class KnownStep(NamedTuple):
 
 
 _KNOWN: Final[LiteralString] = f"""
+  WITH step AS MATERIALIZED (SELECT * FROM step WHERE news AND NOT stale AND {{which}})
 SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
        series.exact, older.id, older.sha, older.title, older.author, older.branch, older.authored_at, older.ordered_at,
        newer.ordered_at, newer.id, {READING_COLUMNS.replace("reading.", "before.")}, {READING_COLUMNS.replace("reading.", "now.")}
@@ -75,20 +76,16 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
   JOIN commit newer ON newer.id = step.commit_id
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
- WHERE step.news AND NOT step.stale
-   AND (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- stored both ways
-   AND {{which}}
+ WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
+   AND {{also}}
  ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
  LIMIT %(most)s
 """  # noqa: S608 - our own words
-_NEWS_AT: Final[LiteralString] = _KNOWN.replace(
-    "{which}",
-    "step.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s "
-    "AND series.case_id = coalesce(%(case)s, series.case_id)",
+_NEWS_AT: Final[LiteralString] = _KNOWN.replace("{which}", "commit_id = ANY (%(commits)s::bigint[])").replace(
+    "{also}", "series.machine_id = %(machine)s AND series.case_id = coalesce(%(case)s, series.case_id)"
 )
-_NEWS_OF: Final[LiteralString] = _KNOWN.replace(
-    "{which}",
-    "step.series_id = ANY (%(series)s::bigint[]) AND (newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)",
+_NEWS_OF: Final[LiteralString] = _KNOWN.replace("{which}", "series_id = ANY (%(series)s::bigint[])").replace(
+    "{also}", "(newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)"
 )
 _OF_CASE: Final[LiteralString] = f"""
 SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
@@ -104,15 +101,15 @@ SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series
 """  # noqa: S608 - our own words
 _NOT_JUDGED: Final = Judgement("ambiguous", reason="What changed here is being computed.")
 _WAITING: Final[LiteralString] = """
-WITH asked AS (SELECT id FROM project WHERE name = coalesce(%(project)s, name))
+  WITH asked AS MATERIALIZED (SELECT id FROM project WHERE name = coalesce(%(project)s, name)),
+       unjudged AS MATERIALIZED (
+       SELECT id FROM commit WHERE judged_by < %(rule)s
+        UNION
+       SELECT commit_id FROM step WHERE stale)
 SELECT (SELECT count(*) FROM commit WHERE NOT projected AND project_id IN (SELECT id FROM asked)),
        (SELECT count(*)
-          FROM commit
-         WHERE project_id IN (SELECT id FROM asked) AND projected
-           AND id IN (
-             SELECT id FROM commit WHERE judged_by < %(rule)s
-              UNION
-             SELECT commit_id FROM step WHERE stale))
+          FROM unjudged, LATERAL (SELECT project_id FROM commit WHERE id = unjudged.id AND projected OFFSET 0) its
+         WHERE its.project_id IN (SELECT id FROM asked))
 """
 _SERIES_AT: Final = len(Step._fields)
 _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)

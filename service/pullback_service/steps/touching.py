@@ -14,6 +14,8 @@ from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
 from pullback_service.steps.following import BEFORE, Followed, Pair
 
+# What is asked of `step` stands in a LATERAL of its own: joined in one go, a planner that expects more rows reads all of it.
+# Rows are updated by their place on disk, which nobody changes meanwhile: whoever writes steps of a project has taken the turn.
 _STALE_BELOW: Final[LiteralString] = """
 WITH RECURSIVE below AS (
        SELECT id, sha FROM commit WHERE id = ANY (%(commits)s::bigint[])
@@ -23,54 +25,79 @@ WITH RECURSIVE below AS (
          JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0
          JOIN commit child ON child.id = told.commit_id AND child.project_id = %(project)s)
 UPDATE step SET stale = true
-  FROM below
- WHERE step.via IN ('history', 'none') AND {its} = below.id
+  FROM (
+       SELECT found.row
+         FROM below,
+              LATERAL (SELECT ctid AS row FROM step WHERE {its} = below.id AND via IN ('history', 'none') OFFSET 0) found)
+       found
+ WHERE step.ctid = found.row
 """
-_STALE_AT: Final[LiteralString] = _STALE_BELOW.replace("{its}", "step.commit_id")
-_STALE_AGAINST: Final[LiteralString] = _STALE_BELOW.replace("{its}", "step.reference_id")
+_STALE_AT: Final[LiteralString] = _STALE_BELOW.replace("{its}", "commit_id")
+_STALE_AGAINST: Final[LiteralString] = _STALE_BELOW.replace("{its}", "reference_id")
 _STALE_BEHIND: Final[LiteralString] = f"""
+  WITH given AS MATERIALIZED (
+       SELECT series_id, ordered_at, commit_id AS before_id FROM reading WHERE commit_id = ANY (%(commits)s::bigint[]))
 UPDATE step SET stale = true
   FROM (
-       SELECT moved.series_id, moved.ordered_at, moved.commit_id, ({BEFORE}) AS before_id
-         FROM reading moved,
-              LATERAL (SELECT moved.series_id, moved.ordered_at, moved.commit_id AS before_id) given
-        WHERE moved.commit_id = ANY (%(commits)s::bigint[])) moved
-  JOIN step later ON later.series_id = moved.series_id AND later.via IN ('history', 'none')
-       AND (later.reference_id = moved.before_id OR later.via = 'none')
- WHERE step.series_id = later.series_id AND step.commit_id = later.commit_id AND step.reference_id = later.reference_id
+       SELECT found.row
+         FROM given,
+              LATERAL ({BEFORE}) before,
+              LATERAL (
+                SELECT ctid AS row
+                  FROM step
+                 WHERE reference_id = before.commit_id AND series_id = given.series_id AND via = 'history'
+                OFFSET 0) found
+        UNION
+       SELECT found.row
+         FROM given,
+              LATERAL (SELECT ctid AS row FROM step WHERE series_id = given.series_id AND via = 'none' OFFSET 0) found)
+       found
+ WHERE step.ctid = found.row
 """  # noqa: S608 - our own words
 _LATER: Final[LiteralString] = f"""
-  WITH given AS MATERIALIZED (
+  WITH RECURSIVE given AS MATERIALIZED (
        SELECT touched.series_id, touched.commit_id, touched.reference_id, commit.ordered_at, commit.id AS before_id
          FROM unnest(%(series)s::bigint[], %(commits)s::bigint[], %(references)s::bigint[])
               touched (series_id, commit_id, reference_id)
-         JOIN commit ON commit.id = touched.commit_id)
+         JOIN commit ON commit.id = touched.commit_id),
+       below AS (
+       SELECT commit.id AS start, commit.id, commit.sha, commit.project_id
+         FROM commit
+        WHERE commit.id = ANY (%(commits)s::bigint[])
+        UNION
+       SELECT below.start, child.id, child.sha, child.project_id
+         FROM below
+         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0
+         JOIN commit child ON child.id = told.commit_id AND child.project_id = below.project_id)
 SELECT later.series_id, later.commit_id
-  FROM given
-  JOIN step later ON later.series_id = given.series_id AND later.reference_id IN (given.commit_id, given.reference_id)
+  FROM given,
+       LATERAL (
+         SELECT series_id, commit_id
+           FROM step
+          WHERE series_id = given.series_id AND reference_id IN (given.commit_id, given.reference_id)
+         OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
-  FROM given
-  JOIN step later ON later.series_id = given.series_id AND later.via = 'history' AND later.reference_id = ({BEFORE})
+  FROM given,
+       LATERAL ({BEFORE}) before,
+       LATERAL (
+         SELECT series_id, commit_id
+           FROM step
+          WHERE series_id = given.series_id AND reference_id = before.commit_id AND via = 'history'
+         OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
-  FROM given
-  JOIN step later ON later.series_id = given.series_id AND later.via = 'none'
-  JOIN commit ON commit.id = later.commit_id AND (commit.ordered_at, commit.id) > (given.ordered_at, given.commit_id)
+  FROM given,
+       LATERAL (SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' OFFSET 0) later
+  JOIN commit ON commit.id = later.commit_id
+ WHERE (commit.ordered_at, commit.id) > (given.ordered_at, given.commit_id)
  UNION
 SELECT later.series_id, later.commit_id
-  FROM (
-       WITH RECURSIVE below AS (
-              SELECT DISTINCT given.commit_id AS start, commit.id, commit.sha, commit.project_id
-                FROM given JOIN commit ON commit.id = given.commit_id
-               UNION
-              SELECT below.start, child.id, child.sha, child.project_id
-                FROM below
-                JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0
-                JOIN commit child ON child.id = told.commit_id AND child.project_id = below.project_id)
-       SELECT start, id FROM below) below
-  JOIN step later ON later.commit_id = below.id AND later.via IN ('history', 'none')
-  JOIN given ON given.commit_id = below.start AND given.series_id = later.series_id
+  FROM below,
+       LATERAL (
+         SELECT series_id, commit_id FROM step WHERE commit_id = below.id AND via IN ('history', 'none') OFFSET 0) later
+  JOIN given ON given.series_id = later.series_id
+ WHERE given.commit_id = below.start
 """  # noqa: S608 - our own words
 
 
