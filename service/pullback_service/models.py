@@ -13,6 +13,7 @@ from pullback_service.projects.models import Project
 from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
+from pullback_service.steps.models import StoredStep
 from pullback_service.tokens.models import EnrolmentCode, Token
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "Series",
     "StoredMeasured",
     "StoredReading",
+    "StoredStep",
     "Token",
 ]

@@ -321,11 +321,13 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     since = factors.shift(spread.middle - spread_before.middle)
     if judged.is_equal_code or _is_other_level(judged):
         return since, ""
-    moved = factors.move(spread_before, spread, bigger_is_better=judged.bigger_is_better)
-    if moved is None:
+    said = judged.judgement
+    if said.evidence != "ratios" or said.log_ratio is None or abs(said.log_ratio) <= (said.threshold or 0.0):
         return since, ""
-    is_wrong = judged.wrong_gradient is not None
-    return since, "unsure" if is_wrong else factors.tone(moved, bigger_is_better=judged.bigger_is_better)
+    if judged.wrong_gradient is not None:
+        return since, "unsure"
+    moved = said.outcome if said.outcome in factors.LIKELY else None
+    return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
 
 
 def _ratio(side: Reading | None) -> factors.Spread | None:

@@ -69,6 +69,7 @@ class Mark(NamedTuple):
     reading: Reading
     before: Reading | None
     unsure: str = ""
+    moved: str | None = None
 
     @property
     def variant(self) -> str:
@@ -164,7 +165,7 @@ class Mark(NamedTuple):
     @property
     def since_tone(self) -> str:
         """Whether that is better or worse, or nobody knows."""
-        tone = _since_tone(self.reading, self.before, self.line.metric)
+        tone = _since_tone(self.reading, self.before, self.line.metric, self.moved)
         return "unsure" if tone and self.unsure else tone
 
     @property
@@ -386,7 +387,9 @@ def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
 def _marks(line: Line, history: History) -> Iterator[Mark]:
     for place, reading, before in history.steps(line):
         unsure = doubt_of_count(history.verdict(line, before, reading)) or _disturbed(reading, before, line.metric)
-        yield Mark(place, history.commits[place].sha, line, reading, before, unsure)
+        yield Mark(
+            place, history.commits[place].sha, line, reading, before, unsure, history.move(line, before, reading)
+        )
 
 
 def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
@@ -449,13 +452,12 @@ def _difference(now: Reading, before: Reading | None, metric: Metric) -> float |
     return None if older is None or newer is None else newer - older
 
 
-def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
-    """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
+def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: str | None) -> str:
+    """Whether it is better or worse, where a count is another or a ratio `moved`; else empty."""
     if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
         return ""
     bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
         return factors.tone(moved, bigger_is_better=bigger_is_better) if moved else ""
     if now.value is None or before.value is None or now.value == before.value:
         return ""

@@ -17,6 +17,7 @@ from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
+from pullback_service.steps import projecting as judging
 
 # A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
 # done by another one, which changes nothing.
@@ -40,6 +41,7 @@ def register(app: App) -> None:
         (occupy_idle_machines, EVERY_5_MINUTES),
         (apply_retention, EVERY_HOUR),
         (project_readings, EVERY_MINUTE),
+        (judge_steps, EVERY_MINUTE),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
@@ -133,6 +135,15 @@ async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa
         done = so_far
     if done:
         logger.info("commits_projected", commits=done)
+
+
+async def judge_steps(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Judge commits that the present version of the rule did not, and steps that are stale; each batch is a transaction."""
+    done = 0
+    async for so_far in judging.judge_everything(_database(context)):
+        done = so_far
+    if done:
+        logger.info("steps_judged", judged=done)
 
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

@@ -80,7 +80,7 @@ SELECT id FROM commit WHERE NOT projected AND id = ANY (%(commits)s::bigint[])
 """
 _POINTS_AT: LiteralString = "SELECT count(*) FROM point WHERE commit_id = %(commit)s"
 _REMOVE_COMMITS: LiteralString = "DELETE FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"
-_PROJECTED: LiteralString = "UPDATE commit SET projected = true WHERE id = ANY (%(commits)s::bigint[])"
+_PROJECTED: LiteralString = "UPDATE commit SET projected = true, judged_by = -1 WHERE id = ANY (%(commits)s::bigint[])"
 _WAITING: LiteralString = "SELECT count(*) FROM commit WHERE NOT projected"
 _STORED: LiteralString = f"SELECT {COLUMNS} FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"  # noqa: S608 - our own words
 
@@ -143,8 +143,10 @@ async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]
     await insert_lines(session, INSERT_READINGS, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
 
 
-async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
-    """Readings of those pairs that several reports are behind: of one alone, the five numbers are what they were.
+async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Readings of those pairs that several reports are behind; which these are.
+
+    Of one report alone, the five numbers are what they were.
 
     Index: pk_reading; as `compute_again`.
     """
@@ -154,6 +156,7 @@ async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[in
     several = [(series, commit) for series, commit in await statements.rows(session, _SEVERAL, values)]
     if several:
         await compute_again(session, several)
+    return several
 
 
 async def project_next(session: AsyncSession) -> int:

@@ -25,12 +25,6 @@ SELECT newest.*
 """
 _NEWEST_READINGS: LiteralString = _NEWEST.replace("{columns}", COLUMNS)
 _NEWEST_MARKS: LiteralString = _NEWEST.replace("{columns}", MARK_COLUMNS)
-_SINCE: LiteralString = f"""
-SELECT {COLUMNS}
-  FROM reading
- WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
- ORDER BY series_id, ordered_at, commit_id
-"""  # noqa: S608 - our own words
 _MARKS_SINCE: LiteralString = f"""
 SELECT {MARK_COLUMNS}
   FROM reading
@@ -53,12 +47,6 @@ SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
  WHERE {_OF_ONE_LEVEL}
  GROUP BY series_id, commit_id
 """  # noqa: S608 - our own words
-_UNPROJECTED: LiteralString = """
-SELECT count(*)
-  FROM commit
-  JOIN project ON project.id = commit.project_id
- WHERE NOT projected AND name = coalesce(%(project)s, name)
-"""
 _PROCESSES: LiteralString = f"""
 SELECT process_values
   FROM point
@@ -89,12 +77,6 @@ async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, la
     return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
 
 
-async def readings_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[Reading]:
-    """Series from a commit on, series by series, oldest first. Index: ix_reading_series_history."""
-    values = {"series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1]}
-    return [*map(Reading._make, await statements.rows(session, _SINCE, values, binary=True))]
-
-
 async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
     """Series from a commit on, in no order. Index: ix_reading_series_history, and nothing else is read."""
     values = {
@@ -111,12 +93,6 @@ async def reports_behind(
     rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []
     known = {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
     return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
-
-
-async def unprojected_commits(session: AsyncSession, project: str | None) -> int:
-    """How many commits of a project, or of all, have no readings yet. Index: uq_project_name, ix_commit_unprojected."""
-    found = await statements.row(session, _UNPROJECTED, {"project": project})
-    return found[0] if found else 0
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ from pullback_service.reports.point_text import INSERT_POINTS, lines
 from pullback_service.reports.schemas import ReportHead
 from pullback_service.row_text import insert_lines
 from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
+from pullback_service.steps.projecting import keep_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +47,23 @@ async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Seque
     compared = (part.document for one in placed for part in one.parts.comparisons)
     shas = (sha for document in compared for sha in (document.reference, document.candidate))
     commits = await ensure_commits(session, project_id, shas)
-    case_ids = await _keep_points(session, project_id, placed)
+    case_ids, measured = await _keep_points(session, project_id, placed)
     for one in placed:
         if one.parts.failures:
             await _keep_failures(session, one, case_ids)
         if one.parts.comparisons:
             await _keep_comparisons(session, one, case_ids, commits)
+    telling = [one.head.id for one in placed if one.parts.failures or one.parts.comparisons]
+    await keep_steps(session, project_id, measured, reports=telling)
 
 
 async def _keep_points(
     session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]
-) -> dict[bytes, CaseId]:
-    """Points, and the ids of all the cases that are spoken of."""
+) -> tuple[dict[bytes, CaseId], set[tuple[int, int]]]:
+    """Points; the ids of all the cases that are spoken of, and the (series, commit) pairs that were measured."""
     cases = {identity: case for one in placed for identity, case in one.parts.cases.items()}
     if not cases:
-        return {}
+        return {}, set()
     keys = [[(one.place.machine_id, *point.series.key) for point in one.parts.points] for one in placed]
     wanted = {
         key: point.series
@@ -75,8 +78,9 @@ async def _keep_points(
     ids = await ensure_measured(session, project_id, {*chain.from_iterable(measured)})
     of_points = [[ids.get(each) for each in its_measured] for its_measured in measured]
     await _insert_points(session, placed, series, of_points)
-    await keep_readings(session, [_new_points(*each) for each in zip(placed, series, of_points, strict=True)])
-    return case_ids
+    new = [_new_points(*each) for each in zip(placed, series, of_points, strict=True)]
+    await keep_readings(session, new)
+    return case_ids, {(series_id, each.commit_id) for each in new for series_id in each.series_ids}
 
 
 def _new_points(one: PlacedParts, series: Sequence[KnownSeries], measured: Sequence[int | None]) -> NewPoints:
