@@ -132,7 +132,7 @@ class _Writer:
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
 
     def make_scratch(self, step: Step) -> None:
-        """Where memory is not kept, the buffers that a rule scribbles in and that nothing before has left behind."""
+        """Allocate the scratch buffers of a step that do not exist yet, for programs that do not keep their memory."""
         for buffer in step.scratch:
             if buffer not in self.made:
                 type_ = self.schedule.buffers[buffer]
@@ -371,7 +371,7 @@ class _Writer:
         return f"{function}({', '.join([target, *operands, *keywords])})"
 
     def added(self, atom: Atom, operand: str) -> str:
-        """What is added at a key: to one element a number, for a number and an array of shape () would make an array."""
+        """The operand to add at a key; a number if of shape (), since number plus array of shape () makes an array."""
         if atom.type.shape:
             return operand
         if isinstance(atom, Var) and not self.may_be_number(atom):
@@ -440,7 +440,7 @@ def _in_frames(program: Program, state: State) -> Program:
 
 
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-"""Of dtypes; one of a lower rank has no room for numbers of a higher one."""
+"""Ranks of the kinds of dtypes; a dtype cannot hold numbers of one of a higher rank."""
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:

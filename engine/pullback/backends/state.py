@@ -66,7 +66,7 @@ class State:
 
     @staticmethod
     def _may_be_written(arrays: list[Array], place: int, type_: ArrayType) -> bool:
-        """Whether nobody else has an array, and whoever had it left it as it was made (they may set its shape, or lock it)."""
+        """True if nothing else refers to an array, and its shape, dtype and flags are as it was made."""
         if _references(arrays, place) != _ALONE:
             return False
         array = arrays[place]
@@ -86,7 +86,7 @@ class State:
         frame.arrays[place] = np.empty(type_.shape, type_.dtype)
 
     def give_back(self, frame: Frame) -> None:
-        """The run is over."""
+        """Take the memory back when a run is over."""
         self._free.frames.append(frame)
 
     def _new(self) -> Frame:

@@ -33,7 +33,7 @@ from pullback.rules.shapes import transpose
 #: Elements of a value from which on it matters how it lies.
 _LARGE = 4096
 
-#: Of the cycles before, what must be left at most: estimates are not more exact.
+#: The largest part of the cycles before that may remain: estimates are not more exact.
 _WORTH_IT = 0.85
 
 #: Axes that are tried at most: the time that long programs take is bounded.
@@ -44,7 +44,7 @@ _Axis = tuple[Var, int]
 
 
 def arranged(graph: Graph, kernels: Sequence[Kernel], kept: Collection[Var], vector_bits: int) -> Layouts:
-    """Strides of the values that do not lie in C order. What the graph is given has no say: its layout is not known yet."""
+    """Strides of the values not stored in C order. Inputs are not considered: their layout is not known yet."""
     if not any(node.primitive is transpose for node in graph.nodes):
         return {}  # everything lies in C order, and nobody sees it otherwise
     views = views_of(graph, {})
@@ -129,7 +129,7 @@ def _join_product(node: Node, own: Callable[[Atom, int], _Axis | None], axes: _A
 
 
 def _axis(views: Views, atom: Atom, number: int) -> _Axis | None:
-    """Which axis of the memory of a value in C order an axis of it is; views may have some that are none."""
+    """The axis of the memory of a value in C order that an axis of `atom` runs along; None for some axes of views."""
     access, size = views.access(atom), atom.type.shape[number]
     if isinstance(access.root, Var) and size > 1:
         shape, stride = access.root.type.shape, access.strides[number]

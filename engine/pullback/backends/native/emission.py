@@ -73,7 +73,7 @@ class Emission:
         return self.module.vector_bits
 
     def lanes_of(self, dtype: np.dtype[Any]) -> int:
-        """How many numbers of a dtype a register holds."""
+        """The number of elements of a dtype that a register holds."""
         return max(1, self.vector_bits // (8 * dtype.itemsize))
 
     def kernel(
@@ -135,7 +135,7 @@ class Emitter:
 
     emit: Emit
     supports: Supports
-    """Why a node cannot be emitted, or None where it can."""
+    """The reason why a node cannot be emitted; None if it can."""
     scratch: Scratch
     """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEpilogue:
-    """How a product and a nest are one kernel, and by operand of the nest what it is."""
+    """A product and a nest as one kernel, with the access of each operand of the nest."""
 
     epilogue: "Epilogue"
     operands: tuple[Access, ...]

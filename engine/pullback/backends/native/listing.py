@@ -22,7 +22,7 @@ from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names
 from pullback.ir.strides import contiguous_strides
 
-#: What an arena is made of.
+#: The type of an arena's elements.
 BYTE = np.dtype(np.uint8)
 
 _STATEMENT_WIDTH = 64

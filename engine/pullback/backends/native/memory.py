@@ -1,4 +1,4 @@
-"""Where every value of a native program lives: with the caller, or at an offset in one arena.
+"""Memory of a native program: every value is with the caller, or at an offset in one arena.
 
 Values that are never alive together share bytes. A value of a nest may take the bytes of one that the nest reads for the
 last time, element for element. What is returned is computed straight into its place where that place is its own.
@@ -148,7 +148,7 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     copied = []
     for number, atom in enumerate(graph.outputs):
         root = kernels.views.access(atom).root
-        # What is a view of all of it in order is returned as it is, unless it is an output under its own name.
+        # A view of all of a value in order is returned as the value, unless that is an output under its own name.
         own = isinstance(root, Var) and (
             root is atom or (root not in graph.outputs and _is_all_in_order(atom, kernels))
         )

@@ -40,7 +40,7 @@ def merged(found: Kernels) -> Kernels:
 
 @dataclass(frozen=True, slots=True)
 class _Traffic:
-    """What a kernel makes, and what it reads from memory: values, each with what it is a view of, and these alone."""
+    """The values that a kernel makes, and those it reads from memory, with their roots."""
 
     made: set[Atom]
     read: set[tuple[Atom, Atom]]

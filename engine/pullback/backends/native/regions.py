@@ -142,7 +142,7 @@ class Split:
     regions: tuple[Region, ...]
     fallbacks: tuple[str, ...]
     interpreted: int
-    """How many nodes are none, views left out."""
+    """The number of nodes outside of regions, without views."""
 
 
 def split(graph: Graph) -> Split:

@@ -1,4 +1,4 @@
-"""Which stores write where the array lies that they are given, instead of into a copy of it.
+"""Stores that write into the memory of their array instead of into a copy of it.
 
     b = mul a 2                nest, reads a                 b = mul a 2
     c = set_at b v {key=0}     copies b: d reads it    ->    d = sum b           what reads the array comes first

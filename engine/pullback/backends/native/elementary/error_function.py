@@ -38,7 +38,7 @@ class _Tail:
     factor: float
     centre: float
     limit: float
-    """Where the tail is 0, in the format of the result."""
+    """The x from which the tail is 0 in the format of the result."""
     coefficients: tuple[float, ...]
     first_rest: float = 0.0
     """The error of the first coefficient."""

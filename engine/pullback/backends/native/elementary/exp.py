@@ -195,7 +195,7 @@ def exp10(lanes: Lanes, x: str) -> str:
     return scale(lanes, lanes.add(_minus_one(lanes, natural, lost), lanes.constant(1.0)), n, bits)
 
 
-# What ln 10 is more than the float nearest to it.
+# The difference of ln 10 and the float nearest to it.
 _LN10_REST = {4: -3.197543673785701e-08, 8: -2.1707562233822494e-16}
 
 
@@ -235,5 +235,5 @@ def expm1(lanes: Lanes, x: str) -> str:
 
 
 def is_tiny(lanes: Lanes, x: str) -> str:
-    """Where e^x - 1 is x to rounding: zeros, and denormals, of which there is no half."""
+    """Mask of x so small that e^x - 1 rounds to x; among them are denormals, which have no exact half."""
     return lanes.compare("<", lanes.absolute(x), lanes.constant(2.0**-30 if is_single(lanes) else 2.0**-60))

@@ -105,7 +105,7 @@ def _one_plus_sum(lanes: Lanes, a: str, b: str) -> tuple[str, str]:
 
 
 def _is_far(lanes: Lanes, x: str) -> tuple[str, str]:
-    """Where 1 is nothing to x, so that the result is log(2 x), and the 1 that means for the exponent."""
+    """Mask of x so large that the result is log(2 x), and what that adds to the exponent: 1 there, 0 elsewhere."""
     is_far = lanes.compare(">=", x, lanes.constant(2.0**30 if is_single(lanes) else 2.0**60))
     return is_far, lanes.select(is_far, lanes.constant(1.0), lanes.constant(0.0))
 

@@ -137,7 +137,7 @@ def _root_times(lanes: Lanes, x: str) -> str:
 
 
 def _at_minus_infinity(lanes: Lanes, x: str, there: float, elsewhere: str) -> str:
-    """Of a power that is no whole number the root knows nothing at -infinity; C's pow has a value."""
+    """Replace a power at x = -infinity, where one computed from a square root is wrong, by the value of C's pow."""
     is_there = lanes.compare("==", x, lanes.constant(float("-inf")))
     return lanes.select(is_there, lanes.constant(there), elsewhere)
 

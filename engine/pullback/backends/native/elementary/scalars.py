@@ -40,7 +40,7 @@ Emit = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: how a primitive is computed."""
+    """The native implementation of one primitive."""
 
     emit: Emit
     kinds: str
@@ -241,7 +241,7 @@ ROWS: Mapping[str, Row] = {
 
 
 def why_not(primitive: Primitive, dtypes: Sequence[np.dtype[Any]], result_dtype: np.dtype[Any]) -> str | None:
-    """Why a primitive is not computed here in these dtypes, or None where it is."""
+    """The reason why a primitive is not computed here in these dtypes; None if it is."""
     strange = next((dtype for dtype in (*dtypes, result_dtype) if dtype not in DTYPES), None)
     if strange is not None:
         return f"{primitive.name} of {strange}, which native programs do not compute with"

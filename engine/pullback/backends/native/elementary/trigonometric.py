@@ -325,7 +325,7 @@ def _away_from_limits(lanes: Lanes, smaller: str, larger: str) -> tuple[str, str
 
 # --- arcsin, arccos -------------------------------------------------------------------------------------------------
 def _arcsin_parts(lanes: Lanes, x: str) -> tuple[str, str, str]:
-    """Where |x| > 1/2, and s and what arcsin s is more: s is |x| there, else sqrt((1 - |x|) / 2)."""
+    """Mask of |x| > 1/2, s, and arcsin(s) - s; s is sqrt((1 - |x|) / 2) in these lanes and |x| in the others."""
     a = lanes.absolute(x)
     is_large = lanes.compare(">", a, lanes.constant(0.5))
     half_rest = lanes.mul_add(a, lanes.constant(-0.5), lanes.constant(0.5))

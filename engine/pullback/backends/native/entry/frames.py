@@ -47,7 +47,7 @@ class _Memory:
                 let_go(address)
 
 
-#: What belongs to frames that were given up while a run was on in them.
+#: Memory of frames that were given up during a run.
 _in_flight: list[_Memory] = []
 
 
@@ -84,7 +84,7 @@ class Frame:
 
     @property
     def address(self) -> int:
-        """Where the words begin."""
+        """Address of the first word."""
         return int(self.words.ctypes.data)
 
     @property
@@ -94,7 +94,7 @@ class Frame:
 
     @property
     def runs_left(self) -> int:
-        """How many calls may still run in it; below zero there is no end of them."""
+        """The number of calls that may still run in it; negative if it is not limited."""
         return int(self.words[Head.RUNS])
 
     def adopt(self, results: tuple[Any, ...]) -> None:

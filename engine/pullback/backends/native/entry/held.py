@@ -62,7 +62,7 @@ class Held:
 
 
 def _entries(namespace: dict[str, Any]) -> dict[str, int]:
-    """Where the entry of each name is, its key first and then its value; nothing where the table is not as it should be."""
+    """Address of the entry of each name, a key and then its value; empty if the table is not laid out as expected."""
     if word_at(id(namespace) + _SPLIT_VALUES):
         return {}  # the values are with an object, and the keys are shared by all objects of its class
     table = word_at(id(namespace) + _TABLE)

@@ -114,7 +114,7 @@ def accumulated_dtype(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
 
 
 def finer_cells(lanes: Lanes) -> int:
-    """How many f64 a second accumulator of a sum is made of."""
+    """The number of f64 that hold a second accumulator of a sum."""
     return 1 if lanes.dtype.itemsize < 8 else 2
 
 
@@ -139,5 +139,5 @@ def finer_total(lanes: Lanes, cells: list[str], active: int | None = None) -> st
     if len(cells) == 1:
         return total
     lost = wide.load(cells[1], active=active)
-    # What is lost on the way to an infinity is no number.
+    # At an infinite total the rounding error is NaN, and is left out.
     return wide.select(wide.is_nan(lost), total, wide.add(total, lost))

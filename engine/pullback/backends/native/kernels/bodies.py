@@ -41,7 +41,7 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A value as it is asked for: its dtype, and whether in every lane."""
+    """The form of a value: its dtype, and whether it is in every lane."""
 
     dtype: np.dtype[Any]
     in_lanes: bool
@@ -57,7 +57,7 @@ class _Here:
     """Lanes that take part in the last vector of the turn."""
     ranges: dict[int, _Range]
     pointers: dict[str, str]
-    """Of every operand, at the first position of the turn."""
+    """Pointers of all operands, at the first position of the turn."""
     values: dict[tuple[int, _Form, _Key], str] = field(default_factory=dict)
     cells: dict[tuple[int, _Key], list[str]] = field(default_factory=dict)
     """Slots of accumulators by reduction and copy."""
@@ -214,7 +214,7 @@ class _Writer:
         return here.active if copy[self.along] == here.copies[self.along] - 1 else self.lanes
 
     def _offset(self, operand: _Operand, copy: _Key) -> int:
-        """How far a copy is from the first."""
+        """The distance of a copy from the first one."""
         units = [self.lanes if axis == self.along else 1 for axis in range(len(copy))]
         return sum(
             position * unit * stride for position, unit, stride in zip(copy, units, operand.strides, strict=True)
@@ -549,7 +549,7 @@ class _Writer:
         here.pointers[name] = self.function.element(self.columns[name][0], before, memory_type(lanes.dtype))
 
     def _column(self, name: str, index: Index, here: _Here) -> str:
-        """Where the number of a column is, or of the first of a vector of columns."""
+        """Pointer to the number of a column, or of the first of a vector of columns."""
         return self.function.element(here.pointers[name], index, memory_type(self._dtype(name)))
 
     def _end_columns(self, k: int, keeping: Keeping, here: _Here) -> None:

@@ -36,7 +36,7 @@ _CACHES = ((32 * 1024, 3.0, 1.0), (1024 * 1024, 10.0, 2.5))
 _WAYS = 8
 _EXPOSED = 0.5  # of the cycles for rows that lie far apart, while nothing else is done
 
-#: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
+#: Most bytes of the panels and strips that are copied: they lie on the stack, and in the second cache.
 _PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
 _STRIP_ROWS = (192, 96)
 
@@ -55,9 +55,9 @@ class Choice:
     rows: int
     columns: int
     depth: int
-    """How many steps of the contracted axis are done at a time."""
+    """The number of steps of the contracted axis that are done at a time."""
     height: int
-    """How many rows are."""
+    """The number of rows that are done at a time."""
     chains: int = 1
     packs: bool = False
     """True if the columns of a tile are copied first to where they lie next to each other."""
@@ -83,12 +83,12 @@ class Choice:
 
 
 def registers(vector_bits: int) -> int:
-    """How many vectors the processor holds: 32 with AVX-512, else 16 are counted on."""
+    """The number of vector registers: 32 with AVX-512, else 16 are assumed."""
     return 32 if vector_bits == 512 else 16
 
 
 def full_width(vector_bits: int, dtype: np.dtype[Any]) -> int:
-    """How many numbers a vector holds."""
+    """The number of elements of a dtype in a vector."""
     return max(1, vector_bits // (8 * dtype.itemsize))
 
 
@@ -103,7 +103,7 @@ def cycles_of_product(product: Product, vector_bits: int) -> float:
 
 
 def lanes_apart(product: Product, vector_bits: int) -> tuple[Literal["m", "n"], int] | None:
-    """Where to cut a product in two, along the axis that lanes stand for, so that the first part fills all of its vectors.
+    """A cut of a product in two, along the axis of the lanes, so that the first part fills its vectors; None if slower.
 
     What is left over is another product then, cut in its own way: four columns of a hundred are a fourth of a vector of 16
     for each row, but where A lies so that lanes may be rows, they are full vectors. 96 + 4 columns of f4[100, 100] take 17.3

@@ -31,7 +31,7 @@ from pullback.backends.native.writing.module import Module
 #: Few rows or columns are read once each, which BLAS does no faster.
 _FEW = 16
 
-#: How much slower than BLAS own tiles may be: below that, no call and no import of SciPy is the better.
+#: The largest slowdown of own tiles against BLAS that is accepted, to avoid the call and the import of SciPy.
 _TOLERATED = 1.05
 _ROUNDS = 4
 

@@ -45,12 +45,12 @@ class Pick:
     size: int
     axis: int
     strides: tuple[int, ...]
-    """Of the positions, along the axes of the space."""
+    """Strides of the positions along the axes of the space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Which element of an array belongs to each place of a space."""
+    """A selection from an array: one element for each place of a space."""
 
     space: Shape
     places: tuple[tuple[int, int, int, int], ...]
@@ -60,12 +60,12 @@ class Picked:
     picks: tuple[Pick, ...]
 
     def offset(self, strides: Sequence[int]) -> int:
-        """Where the first element is, but for what is picked."""
+        """Offset of the first element, without the positions that are picked."""
         starts = sum(start * strides[axis] for axis, start in self.starts)
         return starts + sum(start * strides[axis] for _, axis, start, _ in self.places)
 
     def steps(self, strides: Sequence[int]) -> tuple[int, ...]:
-        """How far apart elements are along the axes of the space, but for what is picked."""
+        """Strides along the axes of the space, without the positions that are picked."""
         steps = [0] * len(self.space)
         for place, axis, _, step in self.places:
             steps[place] = step * strides[axis]

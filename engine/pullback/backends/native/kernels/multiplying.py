@@ -20,7 +20,7 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 _LINE = 64
 
-#: How near memory is brought that is wanted soon: to the second cache, since the first is for what is wanted now.
+#: Locality of prefetches: into the second cache, since the first is for what is used now.
 _NEAR = 2
 
 #: A matrix of more bytes is not in the second cache when it is read.

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
 
-#: Which element (row, lane) of the block lies in each lane of a vector.
+#: For each lane of a vector, the element (row, lane) of the block in it.
 _Origins: TypeAlias = list[tuple[int, int]]
 
 
@@ -86,7 +86,7 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
 
 
 def _counted(panel: Panel, column: int, columns: int, lanes: int) -> int | None:
-    """How many lanes may be stored from a column on: all of them where there is room behind the columns."""
+    """The number of lanes that may be stored from a column on; None for all, where there is room behind the columns."""
     return None if column + lanes <= panel.width else columns
 
 

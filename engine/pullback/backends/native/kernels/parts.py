@@ -35,7 +35,7 @@ class Partition:
     """The number of parts, along which axis of the result, and how long they are."""
 
     axis: int
-    """Of the batch, then rows and columns."""
+    """The axis: those of the batch come first, then rows and columns."""
     length: int
     count: int
 

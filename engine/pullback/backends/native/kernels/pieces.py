@@ -24,13 +24,13 @@ class Piece:
     row: int
     column: int
     place: int
-    """Of the axis of the batch that lanes stood for."""
+    """The place along the axis of the batch that lanes stood for."""
     along: Along
     """The axis of its lanes."""
     lanes: Lanes
     value: str
     active: int | None = None
-    """How many lanes count; None for all."""
+    """The number of lanes that count; None for all."""
 
 
 def pieces_of(choice: Choice, product: Product, columns: Sequence[Column], sums: Sums) -> Iterator[Piece]:

@@ -88,7 +88,7 @@ class _Writer:
         return self.lanes.load(start, stride=layout.spatial[-1], active=active)
 
     def _rows(self, pointer: str, layout: Layout, windows: Sequence[Index]) -> list[str]:
-        """Where each row of the windows begins."""
+        """Pointers to the rows of the windows."""
         window, function = self.pooling.sliding.kernel, self.function
         places = [function.mul(index, step) for index, step in zip(windows, (1, 1, *window), strict=True)]
         start = self._start(pointer, layout, places)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias
 
-#: What was asked, for which argument, and what was chosen.
+#: A choice: its name, its argument, and the result.
 Choice: TypeAlias = tuple[str, str, str]
 
 _finders: dict[str, Callable[[str], str]] = {}

@@ -18,12 +18,12 @@ class Loaded:
     def __init__(self, code: "Code", text_hash: str, *, is_from_cache: bool) -> None:
         self._code = code
         self.text_hash = text_hash
-        """Of the text that LLVM was given."""
+        """The hash of the text that LLVM was given."""
         self.is_from_cache = is_from_cache
         """True if its object code was found on disk."""
 
     def address(self, name: str) -> int:
-        """Where a function that the module defines begins."""
+        """Address of a function that the module defines."""
         try:
             return self._code.address(name)
         except KeyError:

@@ -52,7 +52,7 @@ class Object:
     exports: tuple[str, ...]
     """The functions that can be asked for by name."""
     text_hash: str
-    """Of the text that it was made of."""
+    """The hash of the text that it was made of."""
     choices: tuple[Choice, ...] = ()
     """The choices made on this machine while the text was written."""
 
@@ -69,7 +69,7 @@ def hash_of(text: str) -> str:
 
 
 def is_checking() -> bool:
-    """True if texts are to be written in any case, and held against those that the objects on disk were made of."""
+    """True if texts are always written, and compared with those that the objects on disk were made of."""
     return os.environ.get("PULLBACK_CACHE", "").strip() == "check"
 
 
@@ -98,7 +98,7 @@ def keep(name: str, compiled: Object) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Where objects are; None where they are not to be kept. Read from the environment on each call."""
+    """The folder of objects; None if they are not kept. Read from the environment on each call."""
     if os.environ.get("PULLBACK_CACHE", "").strip() == "0":
         return None
     chosen = os.environ.get("PULLBACK_CACHE_DIR", "").strip()
@@ -109,7 +109,7 @@ def cache_folder() -> Path | None:
 
 
 def limit_bytes() -> int:
-    """How large all objects together may be."""
+    """The limit for the size of all objects together."""
     try:
         mebibytes = float(os.environ.get("PULLBACK_CACHE_MIB", ""))
     except ValueError:

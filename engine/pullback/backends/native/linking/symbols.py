@@ -25,7 +25,7 @@ from typing import Any, Final
 
 _DECLARATION = re.compile(r"^(?:declare [^@\n]*@([\w.$]+)\(|@([\w.$]+) = external )", re.MULTILINE)
 
-#: What LLVM itself calls where the processor has no instruction; programs get these undeclared.
+#: Functions that LLVM itself calls where the processor has no instruction; programs get these undeclared.
 CALLED_BY_CODE_GENERATOR: Final = ("fma", "fmaf", "fmod", "fmodf", "memcpy", "memmove", "memset")
 
 _THREADS = ("create", "join", "detach", "self", "sigmask")
@@ -73,7 +73,7 @@ _provided: dict[str, Callable[[], int]] = {}
 
 
 def provide(name: str, find: Callable[[], int]) -> None:
-    """Let programs ask for a name that another part of this package answers for, with an address that holds for ever."""
+    """Provide a symbol that another part of this package defines, with an address that never changes."""
     _provided[name] = find
 
 
@@ -84,13 +84,13 @@ def declared_symbols(text: str) -> tuple[str, ...]:
 
 
 def addresses_of(names: Iterable[str]) -> dict[str, int]:
-    """Where each of the names is; ValueError for one that nobody here knows."""
+    """Addresses of symbols; ValueError for an unknown one."""
     return {name: address_of(name) for name in names}
 
 
 @functools.cache
 def address_of(name: str) -> int:
-    """Where a function or variable of a name is; ValueError for one that nobody here knows."""
+    """Address of a function or variable; ValueError for an unknown symbol."""
     for prefix, module in _SCIPY_MODULES.items():
         if name.startswith(prefix):
             return _scipy_routine(module, name.removeprefix(prefix))

@@ -28,7 +28,7 @@ class Target:
     vector_bits: int
     """Width of its vectors: 512, 256 or 128."""
     registers: int
-    """How many vectors it holds in registers."""
+    """The number of its vector registers."""
     fma: bool
     """Multiplies and adds in one instruction; where it does not, `llvm.fma` is right but slow (a call per number)."""
 

@@ -36,7 +36,7 @@ class Code:
         self._finalizer.atexit = False  # the process takes its memory along, and something may still run in it
 
     def address(self, name: str) -> int:
-        """Where an exported function begins."""
+        """Address of an exported function."""
         found: int = self._library[name]
         return found
 

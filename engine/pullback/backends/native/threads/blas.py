@@ -15,8 +15,10 @@ import contextlib
 import ctypes
 from typing import Any, Final
 
-#: Who enters first saves the setting, who leaves last restores it. Between the last one's leaving and its restoring another
-#: one may enter: it then finds one thread, has nothing to restore, and what the last one restores holds.
+#: The first to enter saves the setting, the last to leave restores it. Another thread may enter between the decrement
+#: of @blas_inside by the last one and its restoring. It then saves 1, which it will not restore, and cannot change the
+#: number that is being restored: `leave` loads that before it decrements, and `enter` stores after an increment that
+#: saw this decrement (acq_rel). The calls of this thread may then run on several threads.
 TEXT: Final = """
 @blas_get = internal global ptr null
 @blas_set = internal global ptr null

@@ -40,7 +40,7 @@ class Library:
         self._is_blas_bound = False
 
     def address(self, name: str) -> int:
-        """Where a function begins, for programs that call it."""
+        """Address of a function that programs call."""
         if name in {BLAS_ENTER, BLAS_LEAVE}:
             self._bind_blas()
         return self._loaded.address(name)
@@ -77,7 +77,7 @@ _making = threading.Lock()
 
 
 def library() -> Library:
-    """The one of this process."""
+    """The library of this process."""
     global _library  # noqa: PLW0603 - the process has one pool
     if _library is None:
         with _making:

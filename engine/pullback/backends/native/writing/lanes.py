@@ -71,7 +71,7 @@ class Lanes:
 
     @property
     def mask_type(self) -> str:
-        """Of what a comparison gives."""
+        """LLVM's type of the result of a comparison."""
         return self._of("i1")
 
     def _of(self, element: str) -> str:
@@ -83,7 +83,7 @@ class Lanes:
 
     @property
     def suffix(self) -> str:
-        """How intrinsics of this type end."""
+        """The suffix of intrinsics for this type."""
         return self._suffix(self.element)
 
     def as_dtype(self, dtype: np.dtype[Any] | str) -> "Lanes":

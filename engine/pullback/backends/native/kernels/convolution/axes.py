@@ -57,7 +57,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """How many steps more than one the results of one place meet."""
+        """The distance in steps between the first and the last element that a result meets."""
         return max(self._offsets) // self.step - self.low
 
     @property
@@ -81,7 +81,7 @@ class Axis:
 
     @property
     def mean_met(self) -> float:
-        """How many taps meet the source, on an average of results; of an axis that can skip."""
+        """The mean number of taps inside the source, over all results; for an axis that can skip."""
         met = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
         return sum(max(0, results) for results in met) / self.count
 
@@ -93,13 +93,13 @@ class Axis:
 
     @property
     def shared(self) -> int:
-        """How many zeros at the end of one row are those at the beginning of the next."""
+        """The number of zeros at the end of one row that are those at the beginning of the next."""
         met = [self.met(phase) for phase in self.phases]
         end = self.count + self.reach
         return min(self.reach, *(min(begin, end - stop) for begin, stop in met))
 
     def shift(self, tap: Tap) -> int:
-        """How many steps after `low` a tap is met."""
+        """The distance in steps from `low` to a tap."""
         return tap.offset // self.step - self.low
 
 

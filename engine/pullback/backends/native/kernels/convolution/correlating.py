@@ -117,7 +117,7 @@ class _Writer:
     def _along_line(self, ranges: dict[int, tuple[Index, Index]]) -> Iterator[Index]:
         plan, function, last = self.plan, self.function, len(self.axes) - 1
         if plan.is_by_places:
-            # What a tile has beyond the examples of a place is computed again at the next.
+            # The results of a tile beyond the examples of a place are computed again at the next.
             with function.loop(0, plan.block[last]) as index, function.loop(0, plan.block[0], plan.span) as example:
                 ranges[last] = self._met(last, index)
                 yield function.add(function.mul(index, plan.pitches[last]), example)
@@ -228,7 +228,7 @@ class _Writer:
                 function.store(lanes.type, value, slot)
 
     def _active(self, vector: int) -> int | None:
-        """How many lanes of a vector are in a line that is shorter than the tile; all are in others."""
+        """The number of lanes of a vector that are in a line shorter than the tile; None for all of them."""
         plan = self.plan
         if not plan.is_bounded or plan.length >= plan.span:
             return None
@@ -285,7 +285,7 @@ class _Table:
 
     @classmethod
     def of(cls, plan: Plan) -> "_Table":
-        """Of all taps of a plan."""
+        """The table of all taps of a plan."""
         axes, target = plan.correlation.axes, plan.correlation.target.along
         combinations = list(product(*(axis.courses for axis in axes)))
         alone = len(combinations) == 1 and len(combinations[0][-1].taps) <= _UNROLLED_TAPS and not plan.is_by_places
@@ -336,7 +336,7 @@ class _Table:
 
 
 def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
-    """How far away what the taps of a course along one axis meet is, and their weights."""
+    """Offsets in the source and in the weights of the taps of a course along one axis."""
     planes, stride = plan.planes, plan.correlation.source.along[number]
     return [
         (

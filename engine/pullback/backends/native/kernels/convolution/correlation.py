@@ -25,7 +25,7 @@ class Layout:
 
     @classmethod
     def of(cls, value: Stored) -> "Layout":
-        """Of (batch, channels, …)."""
+        """The layout of a value of shape (batch, channels, …)."""
         return cls(value.strides[0], value.strides[1], value.strides[2:])
 
     @property

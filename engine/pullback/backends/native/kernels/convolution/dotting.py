@@ -31,7 +31,7 @@ _FOLDING = 14
 
 @dataclass(frozen=True, slots=True)
 class DottingPlan:
-    """How the products are taken."""
+    """A plan of the products: width of vectors, size of tiles, taps that are summed together."""
 
     sums: WeightSums
     lanes: int
@@ -136,7 +136,7 @@ class _Writer:
 
     @contextmanager
     def _each_row_of_taps(self) -> Iterator[tuple[Index, Index]]:
-        """How far away the taps of the last axis are, for each combination of the others."""
+        """Go through the rows of taps, with the offset of each in the copy and in the weights."""
         function = self.function
         rows = _added(self.offsets[: len(self.offsets) - len(self._joined())])
         if len(rows) == 1:

@@ -8,7 +8,7 @@ from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
-#: What is copied of the source at a time stays in a second-level cache of a megabyte, beside weights and results. The weights
+#: A copied block of the source stays in a second-level cache of a megabyte, beside weights and results. The weights
 #: are read again for every block, so it may be as large as they are: 512 channels of 7 x 7 then take 0.88 of the time.
 _LEAST_BLOCK, _LARGEST_BLOCK = 256 * 1024, 768 * 1024
 
@@ -239,7 +239,7 @@ def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
 
 
 def _examples_side_by_side(correlation: Correlation, one: Planes, vector_bits: int) -> int:
-    """How many examples lie side by side where they are innermost: enough for a line of several vectors."""
+    """The number of examples that lie side by side where they are innermost: enough for a line of several vectors."""
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     bytes_ = one.size * correlation.dtype.itemsize
     return _balanced(correlation.axes[0].count, min(lanes, _block_bytes(correlation) // bytes_))

@@ -25,13 +25,13 @@ from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.core.types import Shape
 
-#: What is copied of the data at a time.
+#: Bytes of the data that are copied at a time.
 _BLOCK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SummingPlan:
-    """How the sums are taken."""
+    """A plan of the sums: width of vectors, size of tiles, rows of a block."""
 
     sums: WeightSums
     lanes: int
@@ -74,7 +74,7 @@ class SummingPlan:
 
     @property
     def runs(self) -> Shape:
-        """How many runs there are along each axis of the kernel: elements of the last axis are joined where they are neighbours."""
+        """The number of runs along each axis of the kernel; one along the last, if its elements are joined."""
         kernel = self.sums.sliding.kernel
         return (*kernel[:-1], 1) if self.is_joined else kernel
 
@@ -244,7 +244,7 @@ class _Writer:
 
     # --- the sums ---------------------------------------------------------------------------------------------------
     def _offsets(self) -> list[int]:
-        """How far from a result's position each run is in the copy."""
+        """The offset of each run in the copy, from the position of a result."""
         return [
             sum(k * d * pitch for k, d, pitch in zip(place, self.sliding.dilation, self.plan.pitches, strict=True))
             for place in product(*map(range, self.plan.runs))

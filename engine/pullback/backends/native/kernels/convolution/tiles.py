@@ -1,4 +1,4 @@
-"""How much of the result is kept in registers at a time.
+"""Tiles: the parts of a result that are kept in registers.
 
 A tile is `outs` channels times `vectors` of pixels. For each tap it takes one number of each channel's weights into all
 lanes of a register, and multiplies with the vectors of the source at that tap.

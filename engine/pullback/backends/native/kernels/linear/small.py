@@ -96,7 +96,7 @@ def adjugate(lanes: Lanes, rows: Rows) -> Rows:
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
 
     def determinant(of: tuple[int, ...], columns: tuple[int, ...]) -> str:
-        """Of some rows and columns, along the first of these rows."""
+        """The determinant of some rows and columns, expanded along the first of these rows."""
         if not of:
             return lanes.constant(1)
         if (of, columns) not in known:

@@ -34,7 +34,7 @@ _Owned = tuple[str, Stored, int]
 # --- small systems ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How the right sides of small systems are taken: in lanes, or written out beside a matrix in every lane."""
+    """The right sides of small systems: in lanes, or written out beside a matrix in every lane."""
 
     grouping: Grouping
     columns: int
@@ -42,7 +42,7 @@ class _Columns:
 
     @classmethod
     def of(cls, x: Stored, most: int) -> "_Columns":
-        """For results like these."""
+        """The right sides of systems with such a result."""
         columns, stack = x.shape[-1], x.shape[:-2]
         longest = max(stack, default=1)
         if longest > 1 and columns <= _FEW_COLUMNS and columns < min(most, longest):

@@ -7,7 +7,7 @@ from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TI
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
-#: How many vectors of results may be summed together for the four results of a tile: one alone would wait for itself.
+#: Most vectors of results that are summed together for the four results of a tile: one alone would wait for itself.
 _TOGETHER = (3, 2)
 
 
