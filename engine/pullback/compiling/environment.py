@@ -138,12 +138,12 @@ class Environment:
 
     @property
     def inputs(self) -> Sequence[Place]:
-        """Where they are."""
+        """The places of the hidden inputs."""
         return self._inputs
 
     @property
     def watched(self) -> Sequence[tuple[Place, Any]]:
-        """Where everything else is, and what has to be there."""
+        """The places of everything else that is watched, with the values expected there."""
         return [(place, value) for place, value, _ in self._remembered]
 
     @property
@@ -156,7 +156,7 @@ class Environment:
         return [getter() for getter in self._inputs]
 
     def numbers(self) -> dict[int, PlaceKey]:
-        """Where those of the hidden inputs are that are numbers."""
+        """The places of those hidden inputs that are numbers, by number of the input."""
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
 
     def unchanged(self) -> bool:
@@ -194,7 +194,7 @@ class Environment:
     # --- what is noticed while recording ----------------------------------------------------------------------------
     @property
     def obstacles(self) -> Mapping[types.CodeType, str]:
-        """Why functions that can be reached cannot be compiled, by their code; most are never run."""
+        """The reasons why reachable functions cannot be compiled, by their code; most are never run."""
         functions = (part for part in self._walked.values() if isinstance(part, FunctionPart))
         found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
         return {code: obstacle for code, obstacle in found if obstacle is not None}
@@ -563,7 +563,7 @@ class _Contents:
 
 
 class _Identity:
-    """Which objects there were."""
+    """The identities of some objects."""
 
     __slots__ = ("_objects",)
 

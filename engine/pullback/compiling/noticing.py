@@ -253,7 +253,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 
 
 def _line(frame: types.FrameType) -> str:
-    """Where the user's code is that led here."""
+    """The file and line of the user's code that led here."""
     while frame.f_back is not None and _is_ours(frame):
         frame = _caller(frame).f_back or frame
     frame = _caller(frame)

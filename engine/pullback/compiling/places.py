@@ -1,4 +1,4 @@
-"""Where the things around a function are: call a place, and it gives what is there now.
+"""Places of the objects that a function captures: calling a place gives the object that is there now.
 
 A place says what it is, so that the native entry can look there without running Python.
 """
@@ -12,10 +12,10 @@ from pullback.core.types import ArrayType, type_of
 
 Place: TypeAlias = Callable[[], Any]
 
-#: What is in a place where nothing is.
+#: The value of a place that is empty.
 UNASSIGNED = object()
 
-#: What a class has for its own use, which may come and go without a change in what its instances do.
+#: Attributes that a class has for its own use, which may change without a change in what its instances do.
 CLASS_LABELS = frozenset(
     {
         "__module__",

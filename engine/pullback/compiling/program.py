@@ -28,7 +28,7 @@ from pullback.transforms.gradients import Gradient, scalar, split_aux
 
 
 class CannotCompileError(Exception):
-    """Why a function stays on the tape; caught here, told in the summary."""
+    """Raised if a function has to stay on the tape; caught here, and reported in the summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _watched(environment: Environment) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which leaves to differentiate by, in order, and how their gradients become trees, one per wanted argument."""
+    """The leaves to differentiate by, and functions that rebuild the tree of gradients of each argument."""
 
     leaves: list[int]
     rebuilds: list[trees.Rebuild]

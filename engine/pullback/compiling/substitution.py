@@ -59,12 +59,12 @@ class Part:
     def __init__(self, original: Any, obstacle: str | None = None) -> None:
         self.original = original
         self.obstacle = obstacle
-        """Why a function that reads this cannot be compiled."""
+        """The reason why a function that reads this cannot be compiled."""
         self.moves = False
         """True if it leads to a hidden input; what does not is shared and not copied."""
 
     def parts(self) -> Iterable["Part"]:
-        """What it leads to."""
+        """The parts that it leads to."""
         return ()
 
     def rebuilt(self, substitution: Substitution) -> Any:
@@ -87,7 +87,7 @@ class DefinitionPart(Part):
         self.members: list[Part] = []
 
     def parts(self) -> Iterable[Part]:
-        """Functions and values of the class."""
+        """The functions and values of the class."""
         return self.members
 
     def build(self, substitution: Substitution) -> Any:
@@ -105,7 +105,7 @@ class InputPart(Part):
         self.moves = True
 
     def rebuilt(self, substitution: Substitution) -> Any:
-        """What stands in its place."""
+        """The value that replaces it."""
         return substitution.arrays[self.number]
 
 
@@ -118,7 +118,7 @@ class ContainerPart(Part):
         self.items: dict[Any, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """Its items."""
+        """The items."""
         return self.items.values()
 
     def build(self, substitution: Substitution) -> Any:
@@ -148,7 +148,7 @@ class InstancePart(Part):
         self.attributes: dict[str, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """Its attributes and its class."""
+        """The attributes and the class."""
         return [self.definition, *self.attributes.values()]
 
     def build(self, substitution: Substitution) -> Any:
@@ -169,7 +169,7 @@ class ModulePart(Part):
         self.attributes: dict[str, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """What is read of it."""
+        """The attributes that are read of the module."""
         return self.attributes.values()
 
     def build(self, substitution: Substitution) -> Any:
@@ -188,7 +188,7 @@ class BlockPart(Part):
         self.array = array
 
     def parts(self) -> Iterable[Part]:
-        """Its array."""
+        """The array."""
         return (self.array,)
 
     def build(self, substitution: Substitution) -> Any:
@@ -205,7 +205,7 @@ class CellPart(Part):
         self.contents = contents
 
     def parts(self) -> Iterable[Part]:
-        """What is in it."""
+        """The contents of the cell."""
         return (self.contents,)
 
     def build(self, substitution: Substitution) -> Any:
@@ -230,10 +230,10 @@ class FunctionPart(Part):
         self.defaults: Part = Part(())
         self.keyword_defaults: Part = Part({})
         self.against_inputs: str | None = None
-        """Why it cannot be compiled where there are hidden inputs."""
+        """The reason why it cannot be compiled where there are hidden inputs."""
 
     def parts(self) -> Iterable[Part]:
-        """What it reads."""
+        """The captured variables, globals, imports and defaults of the function."""
         return [
             *self.cells.values(),
             *self.globals_.values(),

@@ -107,9 +107,9 @@ def _walk(graph: Graph, operands: Sequence[Any], recorder: Trace | None) -> list
 
 
 def walking(graph: Graph) -> Callable[[], Program]:
-    """What a backend makes of a body, without a backend: the graph is walked, on values and for values.
+    """A body as a program that walks the graph, for loops that no backend has compiled.
 
-    Also while a function is recorded: where it looks at a value, what leads to it is computed and not written down.
+    Also used while a function is recorded: a value that it looks at is computed, and what leads to it is not recorded.
     """
     return lambda: lambda *operands: _walk(graph, operands, None)
 

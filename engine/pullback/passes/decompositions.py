@@ -51,7 +51,7 @@ def share_decompositions(graph: Graph, *, native: bool) -> Graph:
 
 
 # --- what is read of a decomposition ----------------------------------------------------------------------------------------
-#: Which result is the values, and what gives these alone.
+#: By decomposition, the number of the result with the values, and the primitive that computes these alone.
 _VALUES: dict[Primitive, tuple[int, Primitive]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
 
 

@@ -20,7 +20,7 @@ from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_gua
 from pullback.traces.recorder import GraphTracer, Recorder
 
 Form = Callable[..., Any] | None
-"""What computes in other primitives what a rule computes; None where there is no such thing."""
+"""The function that computes a rule in other primitives; None for a rule that has no such form."""
 
 
 class _Lowering(Recorder):

@@ -83,7 +83,7 @@ class _Order:
                 self._readings.setdefault(self._root(atom), []).append(_Reading(node, atom))
 
     def now(self, atom: Atom, reader: Node | None = None) -> Atom:
-        """What a reader reads instead of a value."""
+        """The value that a reader reads: the copy that was made for it, if there is one."""
         return self._copies[atom] if (reader, atom) in self._copied_for else atom
 
     def put(self, node: Node) -> None:
@@ -100,7 +100,7 @@ class _Order:
         self.nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
 
     def _put_readers(self, store: Node, array: Var) -> None:
-        """Let nobody read the array behind the store, if that is possible at all."""
+        """Move the readers of the array before the store, where that is possible."""
         moved: list[Sequence[Node]] = []
         parts: dict[Atom, list[_Reading]] = {}
         for reading in self._readings.get(array, ()):

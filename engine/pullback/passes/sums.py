@@ -72,7 +72,7 @@ class _Sums:
         self._uses.update(guard.atom for guard in graph.guards)
 
     def rewritten(self, node: Node) -> list[Node]:
-        """What gives the result of a sum of a product, if a node is one."""
+        """The nodes that replace a sum of a product; none if the node is no such sum."""
         if node.primitive is not sum_ or not isinstance(node.inputs[0], Var):
             return []
         axes, result = frozenset(dict(node.params)["axes"]), node.outputs[0]
@@ -109,7 +109,7 @@ class _Terms:
     passed: list[Node] = field(default_factory=list)
     """The nodes that the sum goes through."""
     products: int = 0
-    """How many of these are matrix products."""
+    """The number of matrix products among these."""
 
     def apply(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
         """The result of a new node."""
@@ -138,7 +138,7 @@ class _Terms:
         )
 
     def _through(self, node: Node, axes: _Axes, depth: int) -> _Total | None:
-        """The sum of the result of a node that nobody else reads, by those of its operands; None where that is not to be."""
+        """The sum of the result of a node with one reader, by sums of its operands; None where that is not possible."""
         if any(atom.type.dtype != node.outputs[0].type.dtype and not atom.type.weak for atom in node.inputs):
             return None
         if node.primitive is matmul:

@@ -139,7 +139,7 @@ class _Walk:
 
     # --- what the program shows of a matrix -----------------------------------------------------------------------------
     def seen_through(self, atom: Atom) -> tuple[Atom, bool]:
-        """What a matrix is the transpose of, and whether it is."""
+        """The matrix behind transposes, and True if an odd number of them was passed."""
         transposed = False
         while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None and _is_transposed(maker):
             atom, transposed = maker.inputs[0], not transposed

@@ -85,7 +85,7 @@ class GraphTracer(Tracer):
             raise TypeError(f"only integers can be indices, not a traced value of dtype {self.dtype}")
         return int(self)
 
-    # What a function catches itself must not lead it another way than values would: every refusal is remembered.
+    # Every refusal is remembered: a function that catches it must not take a path that values would not lead it to.
     def __array_ufunc__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
             return super().__array_ufunc__(*args, **keywords)
@@ -142,14 +142,14 @@ class NumberTracer(GraphTracer):
 
 
 class Watch:
-    """What `sys.setprofile` is given to watch a function while it is recorded.
+    """The function that `sys.setprofile` gets, to watch a function while it is recorded.
 
-    It is not told of what the recorder does itself, which are nine of ten calls.
+    Calls of the recorder itself, nine of ten, are hidden from it.
     """
 
 
 class _Handling:
-    """How floating-point errors and warnings are handled where recording begins."""
+    """The handling of floating-point errors and warnings where recording begins."""
 
     def __init__(self) -> None:
         self.errors: dict[str, str] = dict(np.geterr())  # type: ignore[arg-type]  # modes are texts
@@ -217,7 +217,7 @@ class Recorder(Trace):
         return tracers[0] if primitive.results == 1 else tracers
 
     def _follow_error_handling(self) -> None:
-        """What a function ignores is ignored; what it raises or calls a plan does not."""
+        """Ignore the errors that the function ignores; refuse modes that a plan cannot follow, such as "raise"."""
         before = self.handling.errors
         for kind, mode in np.geterr().items():
             if mode == before[kind]:

@@ -143,7 +143,7 @@ class Tape(Trace):
         y: Any,
         traced: Sequence[TapeTracer],
     ) -> tuple[list[Any], Any]:
-        """What a record holds of an application whose derivative reads types alone, so that stores find nobody holding an array.
+        """Replace values that a derivative does not read, so that a store later finds no other reference to its array.
 
         What is read of an array that was stored into is copied: the next store is then done where the array lies.
         """
@@ -158,7 +158,7 @@ class Tape(Trace):
 
     @property
     def run(self) -> Run:
-        """Where the rules on this tape keep what their pullbacks will need."""
+        """The memory in which rules on this tape save values for their pullbacks."""
         if self._run is None:
             self._run = Run()
         return self._run
@@ -199,7 +199,7 @@ class Tape(Trace):
                     )
 
     def _refuse_unread(self, outputs: Sequence[Any]) -> None:
-        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        """Refuse to differentiate if the result of pb.inplace is unused: reads of the array itself are not traced."""
         read = self._returned | {place for record in self.records for place in record.places if place is not None}
         read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.trace is self)
         for record in self.records:

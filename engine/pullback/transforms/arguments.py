@@ -1,4 +1,4 @@
-"""By which arguments a transformation differentiates: positions, names, or a tuple of either."""
+"""Selection of the arguments to differentiate by: positions, names, or a tuple of either."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Selection:
 
     @cached_property
     def places(self) -> tuple[int | str, ...]:
-        """Where the arguments to differentiate by are: positions, and names of those given by keyword only."""
+        """The arguments to differentiate by: positions, and names of those that are given by keyword only."""
         if not self._wanted:
             raise DifferentiationError("wrt=() asks for no gradient; name at least one argument")
         return tuple(self._place(argument) for argument in self._wanted)

@@ -144,7 +144,7 @@ def _gradient(node: Cut, parts: tuple[Any, ...]) -> Any:
 
 
 def _constants(node: Cut) -> Any:
-    """What tells one cut container from another: the identities of what is constant in it."""
+    """The identities of the constants in a cut container, which tell it from others."""
     found: list[int] = []
     _marked(node)[1](lambda _: None, lambda constant: found.append(id(constant)))
     return tuple(found)

@@ -62,7 +62,7 @@ def fingerprint(array: np.ndarray[Any, Any], *, every_element: bool) -> bytes | 
 
 
 def samples(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Which elements in the order of memory a fingerprint is made of: how many but for the last of all, and the step."""
+    """The sample of a fingerprint, in the order of memory: the number of elements without the last, and the step."""
     size = math.prod(shape)
     if size <= SAMPLES:
         return size - 1, 1

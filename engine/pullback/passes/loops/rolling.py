@@ -224,7 +224,7 @@ def _written(
 
 
 def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
-    """What is read behind the loop and is not the end of a carry, by what makes it: of which steps."""
+    """The results that are read behind the loop, the ends of carries excepted, and the steps they are read of."""
     ends = {
         (read.position, read.output, delay)
         for reads in found.reads
