@@ -35,7 +35,7 @@ SMALLEST_BLOCK_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Where the frame of one depth lies. It outlives the frame: the next one of this type here needs no new view."""
+    """The memory of a frame at one depth. It outlives the frame: the next one of this type needs no new view."""
 
     block: int
     start: int

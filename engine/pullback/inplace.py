@@ -103,7 +103,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
     operands = (target, *others, _kept(trace, target, memory))
     if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
         return rule(*operands, **params)
-    # What is computed from constants alone is undone with the rest: the trace must know of it.
+    # Results of constants alone are undone with the rest, so the trace must know of them.
     return trace.apply(rule, operands, params)
 
 

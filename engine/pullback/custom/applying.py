@@ -17,7 +17,7 @@ from pullback.transforms.linearizing import zero_like
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """What a call is besides the leaves of its operands. A graph prints it by its name."""
+    """A call, without the leaves of its operands. A graph prints it by its name."""
 
     rebuild: trees.Rebuild
     structure: Any
@@ -86,7 +86,7 @@ class Applied(Primitive):
         return replace(call, seen=tuple(map(type_of, self._results(self.evaluate(*values, call=call)))))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """What the author says, or what was seen."""
+        """The types that the author declares, or those observed."""
         call: Call = params["call"]
         if self.user_infer is None:
             if call.seen is None:

@@ -51,7 +51,7 @@ class CustomPrimitive:
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
-        """What plans trace: they watch what it takes from around it. The function itself they call as it is."""
+        """The functions that plans trace, to watch their captured variables. The function itself is called as it is."""
         return self._derivative.functions
 
     def pulls(self, *maps: Callable[..., Any] | None, **by_name: Callable[..., Any] | None) -> None:
@@ -138,7 +138,7 @@ class CustomPrimitive:
         return bound.args, bound.kwargs
 
     def _require_derivative(self, trace: Trace, operands: Sequence[Any]) -> None:
-        """Say what is missing where the function is called, not later where the derivative is taken."""
+        """Refuse a function without a derivative where it is called, not later where the derivative is taken."""
         for place, operand in enumerate(operands):
             moves = any(isinstance(leaf, Traced) and leaf.trace is trace for leaf in trees.flatten(operand)[0])
             if moves and not self._derivative.covers(place):

@@ -1,4 +1,4 @@
-"""Where a call runs: on the host, or on the device that its arrays lie on.
+"""The device of a call: the host, or the device that its arrays are on.
 
     with pb.device("cuda"):                    # arrays go there, results come back
         value, dw = pb.value_and_grad(loss)(w, x)
@@ -99,7 +99,7 @@ def _is_foreign(leaf: Any) -> bool:
 
 
 def _kind(leaf: Any, *, numbers: bool = False) -> str | None:
-    """Whose array a leaf is; None for what is the same everywhere: numbers, and values that something traces."""
+    """The library that an array belongs to; None for numbers and traced values, which belong to none."""
     if isinstance(leaf, Traced):
         return "device" if leaf.on_device else None
     if issubclass(type(leaf), np.ndarray | np.generic):
@@ -197,7 +197,7 @@ def _version(array: Any) -> int:
 
 
 def _place(leaf: Any) -> str | None:
-    """Where an array lies, in words; None for what is the same everywhere."""
+    """The place of an array, in words; None for what has none."""
     if _is_foreign(leaf):
         return str(leaf.device)
     kind = _kind(leaf)

@@ -1,4 +1,4 @@
-"""How a layer is put together: in one rule where its activation can be differentiated from its output, else in two.
+"""Choice of the rules of a layer: one if its activation can be differentiated from its output, else two.
 
 | tier    | activation                             | runs as                                     | arrays kept        |
 |---------|----------------------------------------|---------------------------------------------|--------------------|
@@ -50,5 +50,5 @@ def check_bias_argument(layer: str, b: Any) -> None:
 
 
 def _is_float_array(operand: Any) -> bool:
-    """What the rule's one buffer can hold; a layer of integers or with a number for a bias runs as its pattern."""
+    """True for an array of floats: the rule's one buffer holds no others. Other layers run as their pattern."""
     return np.ndim(operand) > 0 and getattr(operand, "dtype", np.dtype(int)).kind == "f"

@@ -115,7 +115,7 @@ def _with_distinct_letters(array: Any, letters: str) -> Term:
 
 
 def _order(inputs: Sequence[str], output: str, lengths: dict[str, int], optimize: Any) -> list[tuple[int, ...]]:
-    """Which terms are multiplied next, by position; the product goes to the end."""
+    """The order of the products: positions of the terms to multiply in each step; their product goes to the end."""
     if len(inputs) <= 2:
         return [tuple(range(len(inputs)))]
     if isinstance(optimize, list | tuple) and optimize and optimize[0] == "einsum_path":
@@ -139,7 +139,7 @@ def _in_pairs(path: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _summed(term: Term, wanted: set[str]) -> Term:
-    """Axes that nobody else has are summed out first."""
+    """Sum over the axes of a term that neither another term nor the output has."""
     array, letters = term
     lone = tuple(place for place, letter in enumerate(letters) if letter not in wanted)
     if not lone:

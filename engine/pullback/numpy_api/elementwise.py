@@ -91,7 +91,7 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """What is replaced is a constant: no cotangent goes to it."""
+    """Replaced elements are constants: no cotangent goes to them."""
     del copy
     largest = np.finfo(x.dtype)
     x = e.where(logic.isnan(x), nan, x)

@@ -15,7 +15,7 @@ from pullback.numpy_api.call_sites import located
 
 
 class Contents:
-    """What an array holds now, after so many stores, and the trace it was made under.
+    """The current contents of an array, the number of stores into it, and the trace it was made under.
 
     `order` is the memory layout that NumPy's function was asked for, "C" or "F"; None where it follows from the operands.
     """
@@ -35,7 +35,7 @@ class Contents:
 
 
 class View:
-    """How an array was made of another one whose memory it shows.
+    """The origin of a view: the array whose memory it shows, and how the view is made of it.
 
     `show` makes it of a traced array; `show_layout`, where NumPy's function might make a copy, of an array without memory, or
     raises ValueError where it would.

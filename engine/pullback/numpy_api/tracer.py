@@ -589,7 +589,7 @@ def writable(value: Any) -> Any:
 
 
 class _Nobody(Trace):
-    """Whose values are plain."""
+    """The trace of plain values, which only evaluates."""
 
     def apply(self, primitive: Any, operands: Any, params: dict[str, Any]) -> Any:
         return primitive(*operands, **params)
@@ -613,7 +613,7 @@ class WritableArray(Tracer):
 
     @property
     def trace(self) -> Any:  # type: ignore[override]
-        """That of what it holds."""
+        """The trace of the current contents."""
         now = self.current()
         return now.trace if isinstance(now, Traced) else _NOBODY
 

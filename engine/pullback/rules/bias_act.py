@@ -33,7 +33,7 @@ class ActivatedLayer(Primitive):
 
     overwrites_result = True
     factors = 2
-    """How many operands come before the bias."""
+    """The number of operands before the bias."""
 
     @abstractmethod
     def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
@@ -165,7 +165,7 @@ def _activate(act: Scalar, constants: tuple[float, ...], z: np.ndarray[Any, Any]
 def activating(
     act: Scalar, constants: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Callable[[np.ndarray[Any, Any]], Any] | None:
-    """What writes an activation over arrays of a dtype and gives them back; None where its result is of another."""
+    """A function that writes an activation over an array and returns it; None if the result is of another dtype."""
     if act is identity:
         return lambda z: z
     numbers = (ArrayType((), np.dtype(float), weak=True) for _ in constants)

@@ -150,7 +150,7 @@ tested_in("rules/test_gemm.py", "gemm_into")
 
 
 def _as_factor(type_: ArrayType) -> Any:
-    """What NumPy's promotion wants of a number: its Python type if it is weak."""
+    """A factor as NumPy's promotion takes it: its dtype, or a Python number if it is weak."""
     return {"f": 0.0, "c": 0j}.get(type_.dtype.kind, 0) if type_.weak else type_.dtype
 
 

@@ -33,7 +33,7 @@ class Sliding:
 
     @property
     def out(self) -> Shape:
-        """How many places the window has along each axis."""
+        """The number of places of the window along each axis."""
         return _out(self)
 
     def check(self, name: str) -> None:

@@ -26,7 +26,7 @@ from pullback.rules.indexing import behind_batch_key, index, scatter
 
 
 def read_at(x: Any, positions: Sequence[Any], key: Any) -> Any:
-    """What a store by this key writes to, read."""
+    """The elements that a store by this key overwrites."""
     return gather(x, *positions, key=key) if positions else index(x, key=key)
 
 
@@ -48,7 +48,7 @@ def writing_over(array: Any) -> Iterator[None]:
 
 
 class Store(Primitive):
-    """What writing by a key has in common, whether elements are replaced or added to."""
+    """A store by a key; its elements are replaced or added to."""
 
     reads_types = True
 
@@ -135,7 +135,7 @@ class _SetAt(Store):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """What was overwritten leads nowhere, and what was stored gets the cotangents of where it lies."""
+        """The cotangent of x is zero where elements were replaced; that of the stored value is read from there."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
         x_bar = self(y_bar, y_bar.dtype.type(0), *positions, **{**params, "unique": True}) if needed[0] else None
@@ -170,7 +170,7 @@ def _cotangent_of_stored(y_bar: Any, v: Any, positions: Sequence[Any], params: d
 
 
 def _stays(shape: Shape, selected: Shape, positions: Sequence[Any], key: Any) -> Any:
-    """Which of the values that are stored by positions are still there when all are."""
+    """A mask of the values, stored by positions, that no later one of them overwrites."""
     order = np.arange(np.prod(selected, dtype=np.intp)).reshape(selected)
     last = set_at(np.zeros(shape, np.intp), order, *positions, key=key, unique=True)
     return read_at(last, positions, key) == order

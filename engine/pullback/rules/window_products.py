@@ -38,7 +38,7 @@ LONG_RUN = 64
 SHORTEST_RUN = 16
 
 Finish = Callable[[np.ndarray[Any, Any]], object]
-"""What is done to a product (groups, outputs of a group, places) while it is in the cache, in place."""
+"""A function of a product (groups, outputs of a group, places) in the cache, which it changes in place."""
 
 
 class WindowProducts:
@@ -94,7 +94,7 @@ class WindowProducts:
         self._blocks: dict[int, _Block] = {}
 
     def _examples_in_a_row(self) -> int:
-        """How many examples a block has whose bands are single rows; 0 where too few would fit, with what is copied of them."""
+        """The number of examples of a block whose bands are single rows; 0 if too few fit beside their copies."""
         each = self._row_bytes
         if self._is_copied:
             each = max(each, self.channels * prod(self.sliding.padded) * self.dtype.itemsize)
@@ -103,7 +103,7 @@ class WindowProducts:
         return count if count >= LONG_RUN or count == self.examples >= SHORTEST_RUN else 0
 
     def spares(self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any]) -> dict[str, ArrayType]:
-        """What is needed between x and y, which need not be turned where a block is one example, or lie as they should."""
+        """Types of the buffers between x and y; `padded` and `turned` only where examples have to be copied."""
         spare = {"columns": ArrayType((self.groups, self.depth, self.band * self.row * self.count), self.dtype)}
         if self._is_copied if self.lined else self.count > 1 or any(map(any, self.sliding.pad)):
             spare["padded"] = ArrayType((self.channels, *self.sliding.padded, self.count), x_dtype)
@@ -132,7 +132,7 @@ class WindowProducts:
         return self.sliding.out[axis] if axis else rows
 
     def met(self, axis: int, rows: int) -> int:
-        """How much of the padded input they see along an axis."""
+        """The extent of the padded input along an axis that a band of so many rows meets."""
         if axis:
             return self.sliding.padded[axis]
         return (rows - 1) * self.sliding.stride[0] + (self.sliding.kernel[0] - 1) * self.sliding.dilation[0] + 1
@@ -221,7 +221,7 @@ class WindowProducts:
             np.add(sums, np.swapaxes(total, 1, 2), out=sums)
 
     def weighing_spares(self) -> dict[str, ArrayType]:
-        """What `weigh` needs beside the windows."""
+        """Types of the buffers that `weigh` needs beside the windows."""
         outputs = self.outputs // self.groups
         if outputs >= self.depth:
             return {"product": ArrayType((self.groups, outputs, self.depth), self.dtype)}
@@ -257,13 +257,13 @@ class _Band:
     places: slice
     """Along all axes of the outputs, in one."""
     key: tuple[Any, ...]
-    """Of the windows of these rows among all windows (channels, kernel…, out…)."""
+    """Key of the windows of these rows in all windows (channels, kernel…, out…)."""
     columns: np.ndarray[Any, Any]
     """(groups, depth, places of all examples)."""
     elements: np.ndarray[Any, Any]
     """The same as (channels, kernel…, out…, examples)."""
     windows: Any
-    """What is copied there, of the padded examples."""
+    """The view of the padded examples that is copied there."""
     turned: Any
     """(groups, outputs of a group, places of all examples), and the same with the examples apart; None where y is used."""
     turned_examples: Any
@@ -301,7 +301,7 @@ class _Block:
     wide: Any
     """(channels, padded…, examples); None where nothing lies between x and its windows."""
     interior: Any
-    """Of it what is not padding."""
+    """The view of it without the padding."""
     bands: tuple[_Band, ...]
 
     @staticmethod

@@ -31,11 +31,11 @@ class Reverse:
     bars: tuple[Any, ...]
     """Cotangents of the states of all steps; None for a kind of state that leads nowhere."""
     gradient: Weights | None
-    """Where the gradient by the weights goes; None if nobody needs it."""
+    """Views to write the gradient by the weights to; None if it is not needed."""
     x_bar: Array | None
-    """Where the cotangent of x goes; None if nobody needs it."""
+    """The array to write the cotangent of x to; None if it is not needed."""
     initial_bars: tuple[Array | None, ...]
-    """Where those of the initial states go."""
+    """The arrays to write the cotangents of the initial states to."""
     spare: tuple[Array, ...]
 
     def pull_input(self, dz: Array) -> None:

@@ -146,7 +146,7 @@ def _checked(positions: Tensor, size: int, axis: int) -> Tensor:
 
 
 def _lines(shape: Shape, positions: Sequence[Tensor], key: Any, device: torch.device) -> Tensor:
-    """Where the elements that a key with arrays names lie in an array of this shape that is one line.
+    """Positions, in the flattened array, of the elements that a key with arrays selects.
 
     NumPy takes numbers of a key together with its arrays; where a slice is between them, their axes come first.
     """
