@@ -1,4 +1,4 @@
-"""What threads bring to native programs: rows of `benchmarks.engine_vs_peers` on one thread and on several, us and others.
+"""Gain of native programs by threads: rows of `benchmarks.engine_vs_peers` on one thread and on several, with peers.
 
     python -m benchmarks.native_threads                    # all rows, about five minutes
     python -m benchmarks.native_threads --only dense lstm  # rows whose name has one of these

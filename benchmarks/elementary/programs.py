@@ -48,7 +48,7 @@ class Program:
         return result[:size]
 
     def into(self, name: str, result: Array, *operands: Array) -> Callable[[], object]:
-        """What writes the values of a row; arrays are contiguous and as long as a number of blocks."""
+        """A call that writes the values of a row; arrays are contiguous and as long as a number of blocks."""
         pointers = [array.ctypes.data for array in (*operands, result)]
         return partial(self._functions[name, operands[0].dtype], *pointers, result.size)
 

@@ -105,7 +105,7 @@ def _asked(row: Any) -> str:
 
 
 def _facts() -> dict[str, Any]:
-    """What ratios depend on: the machine, and the versions of everyone."""
+    """Facts that ratios depend on: the machine, and the versions of all engines."""
     machine = describe_machine()["facts"]
     names = ("cpu", "cpus", "python", "numpy", "blas", "scipy", "llvmlite")
     others = [find_peer(name) for name in PEERS if name not in ("numpy", "torch-compile")]

@@ -26,7 +26,7 @@ GUEST_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run measures."""
+    """Settings of a run."""
 
     tier: str
     cpu: int | None

@@ -21,7 +21,7 @@ STREAMED_BYTES = 2**26
 
 
 def kinds(processes: int) -> list[Kind]:
-    """What each of so many busy processes does: of two, one computes and one streams."""
+    """The kinds of so many busy processes: from the second on every fourth streams, the others compute."""
     return ["stream" if number % 4 == 1 else "compute" for number in range(processes)]
 
 

@@ -58,7 +58,7 @@ class Used:
     postgres: float
 
     def since(self, before: "Used") -> "Used":
-        """What was used between two readings; connections are kept, so no backend ends between them."""
+        """The use between two readings; connections are kept, so no backend ends between them."""
         return Used(self.service - before.service, self.worker - before.worker, self.postgres - before.postgres)
 
 
@@ -83,7 +83,7 @@ def serving(
         "DATABASE_URL": server.url(),
         "PULLBACK_AUTH": "token",
         "PULLBACK_TOKEN_FILE": str(token_file),
-        # What is asked is how much it can take, not how well it defends itself.
+        # Limits are lifted: the load is to show how much the service can take, not how well it defends itself.
         "PULLBACK_TOKEN_RATE": "100000",
         "PULLBACK_ADDRESS_RATE": "100000",
     }
