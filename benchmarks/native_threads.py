@@ -58,7 +58,7 @@ LEAST_ROUNDS, MOST_ROUNDS, ROW_S = 5, 30, 15.0
 """Rounds of a row, and how long they last together."""
 GUEST_ROUNDS = 2
 FAR_BEHIND = 1.5
-"""Whoever takes so many times as long as the fastest peer with as many threads is measured no more after `GUEST_ROUNDS`."""
+"""A participant this many times slower than the fastest peer with as many threads ends after `GUEST_ROUNDS`."""
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------

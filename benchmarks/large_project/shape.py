@@ -1,9 +1,9 @@
 """Contents of the large project. Pure: numbers in, names and values out, the same every time.
 
 The first machine measures everything at every commit, in turns of a quick suite and a standard one; the others measure
-one case of each workload at every tenth. Among all that does not move there is everything that a page must point at: steps,
-counts that change at the newest commits, failures, disturbed and small measurements, cases that nobody measures any more,
-and names that try to break out of a page.
+one case of each workload at every tenth. Among all that does not move there is everything that a page must point at:
+steps, counts that change at the newest commits, failures, disturbed and small measurements, cases that are not measured
+any more, and names that try to break out of a page.
 """
 
 import hashlib

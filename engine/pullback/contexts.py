@@ -6,8 +6,8 @@
     frame     one array in a stack, open from the forward visit of a rule to its pullback
 
 State belongs to the run and not to the rule, so a loop, a recursion or two call sites may visit one rule many times
-before the first pullback. Nested and interleaved runs have a stack each. A run that raised, or whose pullback nobody can
-call any more, gives its stack back empty: the next run finds it so, and after the first visit makes no new arrays.
+before the first pullback. Nested and interleaved runs have a stack each. A run that raised, or whose pullback cannot be
+called any more, gives its stack back empty: the next run finds it so, and after the first visit makes no new arrays.
 Mooncake.jl keeps its stacks in the same way (src/stack.jl: a position and a vector that is never shortened).
 
 >>> with pb.contexts.using(pb.contexts.RunContext()):  # memory that goes when the context does

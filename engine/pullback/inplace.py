@@ -6,9 +6,9 @@
 
 The pullback puts the old contents back, bit for bit, so that after `grad` the caller's arrays are as they were. What is
 returned is the only name the new contents may be read under: reading the array itself where a trace can see it is
-refused, and so is a result that nobody reads at all: what no trace sees, such as `np.sum(c)` with nothing traced in it, would read the
-new contents as constants. Arrays that the function makes by `np.zeros_like` of a traced value, or by `pb.numpy.zeros`, may be read
-under any name.
+refused, and so is a result that is not read at all: what no trace sees, such as `np.sum(c)` with nothing traced in it,
+would read the new contents as constants. Arrays that the function makes by `np.zeros_like` of a traced value, or by
+`pb.numpy.zeros`, may be read under any name.
 
 Operands may share memory with the array that is written to, wholly or in part: they are copied first, and the result is
 that of operands that do not. Derivatives of the first order only in reverse; write `a @ b` for higher ones.

@@ -130,7 +130,7 @@ class _Visited(Primitive):
     effect = Effect.KEEPS
 
     def __init__(self, name: str) -> None:
-        self.name = name  # not in the rule table: it belongs to whoever wrote it, and may be written again
+        self.name = name  # not in the rule table: it belongs to its author, and may be defined again
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward, keeping what the pullback will need."""

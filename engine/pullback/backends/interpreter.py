@@ -154,7 +154,7 @@ class _Writer:
                 self.living_in[result] = place.buffer
             elif place.placement is Placement.VIEW and source in self.living_in:
                 self.living_in[result] = self.living_in[source]
-                if result in self.names:  # a view that nobody reads has no name, and keeps nothing alive
+                if result in self.names:  # a view that is not read has no name, and keeps nothing alive
                     self.views[self.living_in[source]].append(self.names[result])
         dead = [buffer for buffer in step.freed if self.last_step.get(buffer, position + 1) <= position]
         names = [name for buffer in dict.fromkeys(dead) for name in (f"b{buffer}", *self.views.pop(buffer, ()))]
@@ -216,7 +216,7 @@ class _Writer:
         return f"{', '.join(results)}{',' if is_tuple_of_one else ''} = {self.call(node, operands)}"
 
     def returned(self, atom: Atom, *, copied: bool, buffer: int | None) -> str:
-        """The returned form of an output; a number is never an array that somebody else may hold."""
+        """The returned form of an output; a number is never an array that other code may hold."""
         if copied and buffer is not None:
             self.namespace["copyto"] = np.copyto
             self.lines.append(f"copyto(b{buffer}, {self.operand(atom)})")

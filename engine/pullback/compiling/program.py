@@ -68,7 +68,7 @@ class Fallback:
 
 
 class LooksFurtherError(Exception):
-    """Functions ran while recording that nobody had looked into; what they read has to be watched first."""
+    """Raised if functions ran while recording that were not analysed; what they read has to be watched first."""
 
     def __init__(self, codes: Collection[types.CodeType]) -> None:
         super().__init__(codes)

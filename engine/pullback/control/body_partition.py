@@ -96,7 +96,7 @@ def partition_body(
 ) -> BodyPartition:
     """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back.
 
-    Outputs that are `stacked` for somebody else can be read from there.
+    Outputs that are `stacked` for another reader can be read from there.
     """
     graph = simplified(whole.graph)
     tainted = _tainted(graph, whole)

@@ -33,11 +33,11 @@ class Effect(Enum):
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
-    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if its result is not used
 
     @property
     def is_undone(self) -> bool:
-        """True if the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        """True if the pullback has something to undo, so that it always has to run, and only once."""
         return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
@@ -79,7 +79,7 @@ class Traced:
     memory: Any
 
     def current(self) -> Any:
-        """The value now: of an array that was stored into what it holds since, which may be a plain array."""
+        """The current value; of an array that was stored into, its contents since then, which may be a plain array."""
         memory = self.memory
         return self if memory is None else memory.read(self)
 
@@ -211,7 +211,7 @@ class Primitive(ABC):
     in_lines: Sequence[int] = ()
     # True if `out` may be one of the operands, element for element.
     in_place: bool = False
-    # True if `pull_once` writes over the result; it is then called where the result is nobody else's.
+    # True if `pull_once` writes over the result; it is then called where nothing else refers to the result.
     overwrites_result: bool = False
     # True if bodies among the parameters are run many times in one application.
     repeats: bool = False
@@ -289,7 +289,7 @@ class Primitive(ABC):
     ) -> Sequence[Any]:
         """Cotangents of the operands from the cotangent of the result, None where not needed.
 
-        `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
+        `y_bar` is None only for primitives that write memory: they are pulled back even if their result is not used.
         """
 
     def pull_once(

@@ -50,7 +50,7 @@ class Applied(Primitive):
     aliases_operand = True
 
     def __init__(self, name: str, function: Callable[..., Any], derivative: Derivative, results: int) -> None:
-        self.name = name  # not in the rule table: it belongs to whoever wrote it, and may be written again
+        self.name = name  # not in the rule table: it belongs to its author, and may be defined again
         self.results = results
         self.user_infer: Callable[..., Any] | None = None
         self.user_batch: Callable[..., Any] | None = None

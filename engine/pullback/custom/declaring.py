@@ -103,7 +103,7 @@ class CustomPrimitive:
         return function
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The value, with the derivative given here for whoever differentiates."""
+        """The value; transformations use the derivative given here."""
         operands, options = self._bind(args, keywords)
         leaves, rebuild = trees.flatten(operands)
         counts = tuple(len(trees.flatten(operand)[0]) for operand in operands)

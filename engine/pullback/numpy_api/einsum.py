@@ -67,7 +67,7 @@ def _spelled(sublist: Sequence[Any]) -> str:
 
 
 def _explicit(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str], str]:
-    """One letter per axis, ellipses replaced by letters nobody uses, and the output written out."""
+    """One letter per axis, ellipses replaced by unused letters, and the output written out."""
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(shapes):

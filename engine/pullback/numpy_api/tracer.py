@@ -107,7 +107,7 @@ def _unknown_layout(array: Any) -> NoReturn:
 
 
 def _own(result: Any, operands: tuple[Any, ...]) -> Any:
-    """A result that shares memory with nobody: a traced value that is its operand gets a name of its own."""
+    """A result that shares no memory: a traced value that is its operand gets a name of its own."""
     if isinstance(result, tuple | list):
         return type(result)(_own(part, operands) for part in result) if type(result) in (tuple, list) else result
     if not isinstance(result, Traced):
@@ -588,14 +588,14 @@ def writable(value: Any) -> Any:
     return WritableArray(value) if type(value) is np.ndarray and innermost_trace() is not None else value
 
 
-class _Nobody(Trace):
+class _PlainTrace(Trace):
     """The trace of plain values, which only evaluates."""
 
     def apply(self, primitive: Any, operands: Any, params: dict[str, Any]) -> Any:
         return primitive(*operands, **params)
 
 
-_NOBODY = _Nobody()
+_PLAIN_TRACE = _PlainTrace()
 
 
 class WritableArray(Tracer):
@@ -615,7 +615,7 @@ class WritableArray(Tracer):
     def trace(self) -> Any:  # type: ignore[override]
         """The trace of the current contents."""
         now = self.current()
-        return now.trace if isinstance(now, Traced) else _NOBODY
+        return now.trace if isinstance(now, Traced) else _PLAIN_TRACE
 
     @property
     def shape(self) -> tuple[int, ...]:

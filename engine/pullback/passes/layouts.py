@@ -1,6 +1,6 @@
 """Copies where NumPy would make them itself: a reshape that is no view, a rule that reads its operand as one line.
 
-A plan that keeps its memory gives such a copy a buffer. Values that the plan makes and, as nobody knows better, its
+A plan that keeps its memory gives such a copy a buffer. Values that the plan makes and, as their layout is unknown, its
 inputs are taken to be contiguous.
 """
 

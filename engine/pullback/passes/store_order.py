@@ -1,4 +1,4 @@
-"""The order of stores and of what reads the array before them: a plan stores where the array lies if nobody reads it behind.
+"""The order of stores and of the reads before them: a plan stores in the array's memory if no later node reads it.
 
     b = set_at a v {key=0}            d = add (index a {key=1}) w     what reads the old array comes before the store
     d = add (index a {key=1}) w  ->   b = set_at a v {key=0}
@@ -100,7 +100,7 @@ class _Order:
         self.nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
 
     def _put_readers(self, store: Node, array: Var) -> None:
-        """Move the readers of the array before the store, where that is possible."""
+        """Move the readers of the array before the store, or copy what they read if that is smaller than the array."""
         moved: list[Sequence[Node]] = []
         parts: dict[Atom, list[_Reading]] = {}
         for reading in self._readings.get(array, ()):

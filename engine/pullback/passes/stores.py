@@ -184,7 +184,7 @@ def _kind(places: Sequence[Place], node: Node) -> _Kind:
 
 
 def _row(node: Node, makers: dict[Var, Node], rows: _Rows) -> list[Node] | None:
-    """The stores that end here as one, where they fill an axis of what they store into and nobody sees only some of them.
+    """The stores that end here as one, where they fill an axis of the array and are only read together.
 
     In a loop it is enough that they fill most of it: what is left is taken from the array before.
     """

@@ -6,9 +6,9 @@
           s = t                               if |a| (sum |b|) + |g| (sum |f|) is finite
               the sum as it is written        else
 
-The gradient by an offset in front of a product (means, biases of inputs) is such a sum: as it is written, the whole product
-is computed first. Sums go through what is linear and read by nobody else: sums and differences with a product in them, products
-with what is the same along the axes, transposes, and rows and columns of matrix products.
+The gradient by an offset in front of a product (means, biases of inputs) is such a sum: as it is written, the whole
+product is computed first. Sums go through what is linear and has no other reader: sums and differences with a product
+in them, products with what is the same along the axes, transposes, and rows and columns of matrix products.
 
 The result is other roundings of the same terms. With u the unit of rounding, b that of a blocked sum in units of it, k the
 length of the contracted axis, and M the magnitudes |a| (sum |b|) + …, the error is at most

@@ -4,7 +4,7 @@ c = matmul a b             ->    d = matmul (transpose b) (transpose a)
 d = transpose c
 
 Every element is the sum of the same products. Transposes of factors are views, which products read as they lie; a transpose of
-a result has to be copied where somebody wants it in order.
+a result has to be copied where it is needed in order.
 """
 
 from collections import Counter

@@ -6,9 +6,9 @@ that is added to it where it stands, an activation written over it.
 Reference: `act(product(operands) + b)` in primitives; every test runs on both. Saved for the pullback: the operands and
 the output, nothing else, so it is for activations whose derivative can be written from the output; `pullback.nn`
 composes the others and keeps the one array they need beside it. Overwritten: the product, which is the rule's own
-temporary; in a pullback that is called once also the output, by the cotangent of the product, where the tape proves that
-nobody else holds it (`pullback.core.ownership`). Orders and modes: any; push and pull are written in differentiable
-operations.
+temporary; in a pullback that is called once also the output, by the cotangent of the product, where the tape proves
+that nothing else refers to it (`pullback.core.ownership`). Orders and modes: any; push and pull are written in
+differentiable operations.
 """
 
 from abc import abstractmethod

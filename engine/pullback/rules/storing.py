@@ -3,9 +3,10 @@
     set_at(x, v, key=(0, slice(1, 3)))       x with x[0, 1:3] = v
     add_at(x, v, positions, key=(ARRAY,))    x with numpy.add.at(x, positions, v)
 
-`x` itself is not changed. A plan, and a tape that holds the only reference, write into the memory of x where nobody reads it
-afterwards (`overwrite`), so that a store costs what is stored. Keys are those of `pullback.rules.indexing`, or have ARRAY for each
-array of positions, as in `pullback.rules.gathering`; `v` is broadcast to what the key selects and cast to the dtype of x.
+`x` itself is not changed. A plan, and a tape that holds the only reference, write into the memory of x where it is not
+read afterwards (`overwrite`), so that a store costs what is stored. Keys are those of `pullback.rules.indexing`, or
+have ARRAY for each array of positions, as in `pullback.rules.gathering`; `v` is broadcast to what the key selects and
+cast to the dtype of x.
 
 Where positions repeat, the last value stored at an element stays, as in NumPy, and the others have a gradient of zero.
 """
@@ -39,7 +40,7 @@ _over = _Over()
 
 @contextmanager
 def writing_over(array: Any) -> Iterator[None]:
-    """Let a store into this very array, which nobody else holds, write there."""
+    """Let a store into this very array, to which nothing else refers, write there."""
     _over.array = array
     try:
         yield

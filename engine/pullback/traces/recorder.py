@@ -123,7 +123,7 @@ class GraphTracer(Tracer):
 class NumberTracer(GraphTracer):
     """A number around the function that is an input of the graph, or what is computed from such numbers alone.
 
-    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
+    Without tracing it would be a number with a text. Code that reads the text is noted; the number is a constant then.
     """
 
     __slots__ = ()
@@ -181,7 +181,7 @@ class Recorder(Trace):
         self.handling: _Handling = outer.handling if isinstance(outer, Recorder) else _Handling()
 
     def new_var(self, type_: ArrayType) -> Var:
-        """A value nobody has defined yet."""
+        """A value that no node defines yet."""
         self._count += 1
         return Var(self._count - 1, type_)
 

@@ -130,7 +130,7 @@ def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) ->
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}{_place(leaf, tree)}; {_CONSTANT}"
         )
-    # NumPy loads numpy.ma, 25 ms, when it is named, which is where somebody has made an array of it.
+    # NumPy loads numpy.ma, 25 ms, when it is named: by code that makes an array of it.
     if (
         type(leaf) is not np.ndarray
         and isinstance(leaf, np.ndarray)

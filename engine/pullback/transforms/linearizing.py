@@ -52,7 +52,7 @@ class Linearization:
             gradients = self.tape.sweep(list(zip(self.outputs, y_bars, strict=True)), self.inputs, once=once)
         except BaseException:
             if self.tape.sweeps_once:
-                self.tape.undo()  # the rest of it: nobody can call this pullback again
+                self.tape.undo()  # the rest of it: this pullback cannot be called again
             raise
         return [like(gradient, leaf) for gradient, leaf in zip(gradients, self.leaves, strict=True)]
 

@@ -8,7 +8,7 @@ A value lies in C order, unless nests and products would rather have it otherwis
 Axes that are one and the same are found first: those that elementwise nodes, products, views and reductions bring together.
 Where a nest has operands that are contiguous along different axes, each of these is tried as the last one of all values that
 have it, and what nests and products would take is estimated; the best is kept if it is worth it. Only what nests and products
-write, and nobody but them reads, is arranged: everything else gets and gives what it always does.
+write, and only they read, is arranged: everything else gets and gives what it always does.
 """
 
 import math
@@ -46,7 +46,7 @@ _Axis = tuple[Var, int]
 def arranged(graph: Graph, kernels: Sequence[Kernel], kept: Collection[Var], vector_bits: int) -> Layouts:
     """Strides of the values not stored in C order. Inputs are not considered: their layout is not known yet."""
     if not any(node.primitive is transpose for node in graph.nodes):
-        return {}  # everything lies in C order, and nobody sees it otherwise
+        return {}  # everything lies in C order, and is read in that order
     views = views_of(graph, {})
     disputed = _disputed(kernels, views, kept)
     if not disputed:

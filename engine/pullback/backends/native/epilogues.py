@@ -1,4 +1,4 @@
-"""Products and the nests over their results as one kernel, where the result is large and nobody else reads it.
+"""Products and the nests over their results as one kernel, where the result is large and has no other reader.
 
     d = matmul a b            product                      matmul with epilogue [65536, 64] in 64 blocks
     e = add d c; f = tanh e   nest [65536, 64]      ->       d = matmul a b; e = add d c; f = tanh e

@@ -7,7 +7,7 @@
     c = copy (transpose p) a copy            c
 
 A part is the memory of the joined array from then on, as a view would be. It can be so where a kernel of this graph makes it,
-nobody is returned it, and it is a part of one array alone:
+it is not returned, and it is a part of one array alone:
 
 - anything where its part is one piece in C order, as with rows,
 - what nests and products make where its part is rows with gaps, as with columns, or rows and columns in another order, if only

@@ -1,7 +1,7 @@
 """Native regions of a graph, and the nodes that stay with the interpreter.
 
 A graph that is native throughout is one program. Of any other the native nodes are gathered into *regions*, as few as their
-dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to whoever reads them, so
+dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to their readers, so
 that a region reads the memory of what it is given, never a copy made for it.
 """
 

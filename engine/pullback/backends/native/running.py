@@ -16,7 +16,7 @@ from pullback.ir.graph import Graph, Node
 from pullback.planning import schedule
 
 #: A native program that is expected to take longer runs without the interpreter's lock; to give it up and get it back
-#: costs 60 ns where nobody else wants it, and milliseconds where somebody does.
+#: costs 60 ns where no other thread waits for it, and milliseconds where one does.
 LONGEST_UNDER_LOCK_NS = 10_000
 
 

@@ -4,8 +4,8 @@
     c = set_at b v {key=0}     copies b: d reads it    ->    d = sum b           what reads the array comes first
     d = sum b                                                c = set_at b v      in the memory of b
 
-A store takes over the memory of an array that a kernel of this graph makes, that is not returned, and that nobody reads behind
-the store in the order of the graph. Kernels keep to that: none that reads the array is moved behind the store.
+A store takes over the memory of an array that a kernel of this graph makes, that is not returned, and that is not read
+behind the store in the order of the graph. Kernels keep to that: none that reads the array is moved behind the store.
 """
 
 from collections.abc import Mapping, Sequence

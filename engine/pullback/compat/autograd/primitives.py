@@ -32,7 +32,7 @@ primitive_jvps: dict[Any, Maker] = {}
 
 
 class UndefinedDerivativeError(NoRuleError, NotImplementedError):
-    """A primitive was differentiated in a way that nobody defined."""
+    """A primitive was differentiated in a way that was not defined."""
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:

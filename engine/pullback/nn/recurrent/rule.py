@@ -6,7 +6,7 @@ dimension, the initial states that were given. Results: the states of all steps,
 cell's file says what is saved and how large. Overwritten: nothing but what the rule itself has made.
 
 In reverse only what is needed is computed: no product for the cotangent of a constant x, for constant weights, for an
-initial state that nobody asked for. The gradient by the parameters is one array in the layout of the block, and the
+initial state that is not needed. The gradient by the parameters is one array in the layout of the block, and the
 products over all steps are written straight into its views.
 """
 

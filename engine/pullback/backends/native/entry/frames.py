@@ -98,7 +98,7 @@ class Frame:
         return int(self.words[Head.RUNS])
 
     def adopt(self, results: tuple[Any, ...]) -> None:
-        """Take arrays that an earlier run made, to be written again when nobody else refers to them."""
+        """Take arrays that an earlier run made, to be written again when nothing else refers to them."""
         for value, place in zip(results, self._memory.arrays[::2], strict=False):
             if type(value) is np.ndarray and self.words[place] == 0:
                 _hold(id(value))

@@ -232,7 +232,7 @@ class _Writer:
         """Have a piece of the next panel brought nearer, so that all of it is near once the last rows of this one are done.
 
         Of the weight gradient 512 x 128 x 1600, behind a loop, this saves 2 %. Behind the last panel nothing is there to be
-        brought, which harms nobody.
+        brought, which does no harm.
         """
         product, choice, function = self.product, self.choice, self.function
         tiles = part.rows // choice.rows

@@ -2,7 +2,7 @@
 
 The folder is `$PULLBACK_CACHE_DIR`, else the platform's for caches of this user; `PULLBACK_CACHE=0` switches it off, and
 `PULLBACK_CACHE_MIB` is how large it may grow (256). It is only ever a shortcut: whatever is wrong with it - no folder, no
-space, no permission, a file cut short, a file of somebody else's - is a miss, never an error. A file is
+space, no permission, a file cut short, a file of another user - is a miss, never an error. A file is
 
     pullback object 2 <SHA-256 of all that follows this line, in hex>
     {"name": ..., "imports": [...], "exports": [...], "text": <hash>, "choices": [...], "bytes": <length of the code>}
@@ -147,7 +147,7 @@ def _platform_folder() -> Path:
 
 # --- files --------------------------------------------------------------------------------------------------------------
 def _read(path: Path) -> bytes:
-    # Not to follow links, nor to wait for the other end of a pipe that somebody put here.
+    # Not to follow links, nor to wait for the other end of a pipe that was put here.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         facts = os.fstat(file.fileno())

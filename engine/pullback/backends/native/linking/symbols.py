@@ -120,7 +120,7 @@ def scipy_module(name: str) -> ModuleType:
     """The module, imported without the package around it where that is possible.
 
     `import scipy.linalg.cython_blas` runs all of scipy.linalg first, 400 ms of CPU time; the extension module alone, with
-    `scipy` itself, takes 40 ms. It is not left in sys.modules, so whoever imports it properly later does so from the
+    `scipy` itself, takes 40 ms. It is not left in sys.modules, so a later import of it takes place from the
     beginning, and gets this very module.
     """
     if name in sys.modules:

@@ -6,9 +6,9 @@
 Threads of OpenBLAS spin while they wait, which is ruinous where processors are shared, and begin at sizes that take a few
 microseconds. Programs have threads of their own for what is worth it, and call BLAS from each of them.
 
-The setting is the library's, for the whole process: others who call SciPy's BLAS at the same moment get one thread too, and
-a limit that somebody sets in the meantime is undone at the end. NumPy's wheels have a BLAS of their own, which is left alone.
-Libraries other than OpenBLAS are not told anything.
+The setting is the library's, for the whole process: others who call SciPy's BLAS at the same moment get one thread too,
+and a limit that other code sets in the meantime is undone at the end. NumPy's wheels have a BLAS of their own, which is
+left alone. Libraries other than OpenBLAS are left alone too.
 """
 
 import contextlib

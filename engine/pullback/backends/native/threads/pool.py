@@ -1,4 +1,4 @@
-"""The threads of this process: they take blocks of work from whoever has some, and sleep between.
+"""The threads of this process: they take blocks of work from callers, and sleep between.
 
     pullback_parallel_for(function, context, blocks)    calls function(context, block) for every block, on several threads
 

@@ -87,7 +87,7 @@ def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, t
 
 
 def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: int | None) -> None:
-    """Every other number of a pair of vectors; what follows the last of them may be nobody's."""
+    """Every other number of a pair of vectors; what follows the last of them may be outside of the array."""
     function = lanes.function
     pair = function.element(source, function.mul(index, 2), memory_type(lanes.dtype))
     even, _ = evens_and_odds(lanes, pair, 1, 2 * (active or lanes.width) - 1)

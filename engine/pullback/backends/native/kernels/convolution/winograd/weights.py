@@ -1,6 +1,7 @@
 """Weights for tiles: packed with results side by side, their terms, and how spread the numbers of a window have to be.
 
-Lanes are results. The bound of errors by Winograd tiles is held against the least that a sum of magnitudes can be (decision 73):
+Lanes are results. The bound of errors by Winograd tiles is compared with the least that a sum of magnitudes can be
+(decision 73):
 
     norm of the numbers of a window * sensitivity <= WORTH * (level * sum of their magnitudes - lack * their norm)
 
