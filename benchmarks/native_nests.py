@@ -48,7 +48,7 @@ def tanh_backward(x: Array, y_bar: Array) -> Any:
 
 
 def softmax(x: Array) -> Any:
-    """Along rows."""
+    """The softmax of each row."""
     exponentials = np.exp(x - np.max(x, axis=1, keepdims=True))
     return exponentials / np.sum(exponentials, axis=1, keepdims=True)
 

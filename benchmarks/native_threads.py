@@ -75,12 +75,12 @@ class Member:
 
     @property
     def name(self) -> str:
-        """As it is printed."""
+        """The name that is printed."""
         return f"{self.engine} x{self.threads}"
 
 
 def measure(row: Row, numbers: Sequence[int], peers: Sequence[str]) -> list[Member]:
-    """Everyone's wall times, in turns."""
+    """Measure wall times of all members, in turns."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         started: list[tuple[Member, Path]] = []
         for engine in (OURS, *peers):
@@ -137,7 +137,7 @@ def _environment(engine: str, threads: int) -> dict[str, str]:
 
 
 def _compare(member: Member, given: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    """Ours are the same to the last bit on any number of threads; a peer that computes something else takes no part."""
+    """Compare results: ours are equal to the last bit on any number of threads; a peer that differs is left out."""
     for name, array in expected.items():
         if member.engine == OURS:
             if not np.array_equal(given[name], array):
@@ -197,7 +197,7 @@ def page_of(row: Row, members: Sequence[Member], numbers: Sequence[int]) -> str:
 
 
 def measure_rows(texts: Sequence[str], threads: int, peers: Sequence[str]) -> None:
-    """All rows, each printed when it is measured."""
+    """Measure all rows, and print each when it is measured."""
     numbers = (1, threads)
     rows = [row for row in selected(list(texts)) if row.name in PEERS or (texts and row.kind == "gradient")]
     print(

@@ -136,7 +136,7 @@ def nanoseconds(*functions: Callable[[], object]) -> list[float]:
 
 
 def times(program: Program, name: str, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Ours and NumPy's, or SciPy's where NumPy has none."""
+    """Times of our functions and of NumPy's, or of SciPy's where NumPy has none."""
     low, high = MEASURED[name]
     x = np.random.default_rng(0).uniform(max(low, -8.0), min(high, 8.0), SIZE).astype(dtype)
     out = np.empty_like(x)

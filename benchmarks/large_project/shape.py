@@ -66,7 +66,7 @@ class MadeCase:
 
     @property
     def identity(self) -> bytes:
-        """As it is found."""
+        """The identity by which a case is found."""
         return cases.identity(self.workload, self.params, "f4", self.device)
 
 

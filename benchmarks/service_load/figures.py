@@ -50,7 +50,7 @@ class Figure:
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The figure as it is stored."""
         return {**asdict(self), "met": self.met}
 
     @property

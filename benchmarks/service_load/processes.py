@@ -63,7 +63,7 @@ class Used:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    """To the nanosecond where the kernel has a clock for it; what /proc says comes in steps of 10 ms."""
+    """Processor time, to the nanosecond where the kernel has a clock for it; /proc counts in steps of 10 ms."""
     with suppress(OSError):
         return time.clock_gettime(~process.pid << 3 | CPU_CLOCK)
     return 0.0

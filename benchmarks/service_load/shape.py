@@ -61,12 +61,12 @@ class LoadedCase:
 
     @property
     def label(self) -> str:
-        """As people see it."""
+        """The label that pages show."""
         return cases.label(self.workload, self.params, self.dtype, self.device)
 
     @property
     def identity(self) -> bytes:
-        """As it is found."""
+        """The identity by which a case is found."""
         return cases.identity(self.workload, self.params, self.dtype, self.device)
 
 

@@ -162,13 +162,13 @@ class _Writer:
             self.lines.append(f"del {', '.join(names)}")
 
     def poison(self, buffers: Iterable[int]) -> None:
-        """Make what is in dead buffers useless, where that is asked for."""
+        """Write statements that poison dead buffers, if the program `poisons`."""
         if self.poisons:
             self.namespace["poison"] = poison
             self.lines.extend(f"poison(b{buffer})" for buffer in buffers)
 
     def poison_after(self, step: Step) -> None:
-        """Also look whether a rule made an array of its own where it says so."""
+        """Poison the buffers that a step frees, and check that a fresh result is an array of its own."""
         if self.poisons and step.placement is Placement.FRESH:
             self.namespace["check_own"] = check_own
             operands = "".join(f"{self.operand(atom)}, " for atom in step.node.inputs)
@@ -444,7 +444,7 @@ _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
-    """For each operand that may be a number, the dtype in which the step reads it; None for arrays."""
+    """The dtype in which a step reads each operand that may be a number; None for arrays."""
     result = node.outputs[0].type
     ufunc = getattr(node.primitive, "ufunc", None)
     types = [atom.type for atom in node.inputs]

@@ -486,7 +486,7 @@ class Plan:
         return family
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the programs: a copy makes its own."""
+        """Pickle without the programs: a copy makes its own."""
         return Plan, (self.function, self.tier)
 
 

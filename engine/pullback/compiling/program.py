@@ -33,7 +33,7 @@ class CannotCompileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
+    """The conversion of outputs, and of the values of the call (leaves first), to what the caller gets."""
 
     run: Callable[[tuple[Any, ...], Sequence[Any]], Any]
     form: Callable[[Sequence[Out]], Form]

@@ -208,7 +208,7 @@ class Derivative:
 
 
 class Pullback:
-    """From a cotangent of the value to cotangents of the arguments, one each.
+    """A function from a cotangent of the value to the cotangents of the arguments, one each.
 
     Raises if the caller has changed one of the arrays that are read before it is called.
     """

@@ -49,7 +49,7 @@ class TieredGradient(Gradient):
         return plan(*args, **by_keyword)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the plans: a copy makes its own."""
+        """The state without the plans: a copy makes its own."""
         return {name: value for name, value in self.__dict__.items() if name != "_plans"}
 
     @cached_property

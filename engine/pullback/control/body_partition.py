@@ -182,7 +182,7 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _tainted(graph: Graph, whole: Transformed) -> set[Var]:
-    """Everything that depends on a seed or a sum."""
+    """The values that depend on a seed or a sum."""
     tainted = set(whole.extra_inputs.values())
     for node in graph.nodes:
         if tainted.intersection(node.inputs):

@@ -252,7 +252,7 @@ class _Switch(Primitive):
         return self(index, *captured, *operands, branches=tuple(branches))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None of its own: those of the branches are counted there."""
+        """No operations of its own: those of the branches are counted there."""
         del types, result
         return 0
 

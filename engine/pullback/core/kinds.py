@@ -166,7 +166,7 @@ class Declared(Primitive):
         return (self._infer(*types, **params),)
 
     def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
+        """Types of the scratch arrays, by the declared function."""
         return () if self._scratch is None else self._scratch(*types, **params)
 
     @property

@@ -100,7 +100,7 @@ class Applied(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """By the author's pull, or his push transposed."""
+        """Pull back by the author's pull, or by the transpose of the author's push."""
         call: Call = params["call"]
         if self.results > 1:
             y_bar = tuple(
@@ -121,7 +121,7 @@ class Applied(Primitive):
         return [by_place.get(place) for place in range(len(operands))]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """By the author's push, or his pull transposed."""
+        """Push forward by the author's push, or by the transpose of the author's pull."""
         call: Call = params["call"]
         if self._derivative.has_push:
             return self._push(tangents, y, operands, call)
@@ -138,7 +138,7 @@ class Applied(Primitive):
         return dys if self.results > 1 else dys[0]
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """By the author's batch, or one example after the other."""
+        """Batch by the author's batch, or one example after the other."""
         call: Call = params["call"]
         if self.user_batch is None:
             return super().batch(operands, batched, params)

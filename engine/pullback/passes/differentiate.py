@@ -1,4 +1,4 @@
-"""From the graph of a function to the graph of its value and gradients.
+"""Differentiation of the graph of a function: the graph of its value and gradients.
 
 The forward graph is run on a tape whose values a recorder traces: the tape's one sweep back, which serves the eager
 tier too, writes the backward program behind the forward one. Every node keeps the user's line it comes from; a backward

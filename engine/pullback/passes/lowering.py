@@ -1,4 +1,4 @@
-"""From fused rules to the primitives they stand for, where every array has to be one of the plan's.
+"""Lowering of fused rules to the primitives they stand for, where every array has to be one of the plan's.
 
 A rule that NumPy evaluates in several steps allocates on the way. Written out as those steps, each with memory of the
 plan's, it allocates nothing; liveness puts them into one buffer where the rule would have done so by hand. The values are

@@ -95,7 +95,7 @@ class ActivatedLayer(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: Params
     ) -> Sequence[Any]:
-        """Through the activation from the output, then through the product and the bias."""
+        """Pull back through the activation, from the output, then through the product and the bias."""
         act, constants, rest = _split(params)
         z_bar = y_bar if act is identity else in_pieces(act.maps[0])(y_bar, None, *constants, y)
         return self._pull_activated(needed, z_bar, operands, rest)

@@ -228,7 +228,7 @@ class _Restore(Writing):
         return (None, None)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """None: values written back are constant."""
+        """No tangent: values written back are constant."""
         del tangents, y, operands, params
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

@@ -1,4 +1,4 @@
-"""In which order the axes of values lie in memory.
+"""The order in which the axes of values lie in memory.
 
 A value lies in C order, unless nests and products would rather have it otherwise:
 

@@ -53,7 +53,7 @@ class Stored:
 
     @property
     def layout(self) -> tuple[Hashable, ...]:
-        """Everything about it but where it is: for keys of kernels."""
+        """The shape, strides and dtype, for keys of kernels."""
         return (self.shape, self.strides, self.dtype.str)
 
 

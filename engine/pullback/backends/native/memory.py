@@ -160,7 +160,7 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
 
 
 def _write_into_outputs(kernels: Kernels, returned: dict[Var, int], last_use: dict[Var, int]) -> None:
-    """Let arrays that stores take over on the way to what is returned be computed where it is returned."""
+    """Compute arrays that stores take over in the output that the last store returns."""
     made = {var for kernel in kernels.kernels for node in nodes_of(kernel) for var in node.outputs}
     for number, kernel in reversed(list(enumerate(kernels.kernels))):
         if not isinstance(kernel, Alone) or kernel.node.outputs[0] not in returned:
@@ -188,7 +188,7 @@ def _is_all_in_order(atom: Atom, kernels: Kernels) -> bool:
 
 
 def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
-    """By value of memory the number of the last kernel that reads it; outputs are copied after all of them."""
+    """The number of the last kernel that reads each value of memory; outputs are copied after all kernels."""
     last: dict[Var, int] = {}
     for number, kernel in enumerate(kernels.kernels):
         for node in nodes_of(kernel):

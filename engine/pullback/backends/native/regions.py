@@ -61,12 +61,12 @@ class Region(Primitive):
 
     @property
     def listing(self) -> str:
-        """Its kernels in order, and where their results go."""
+        """The kernels in order, and the memory of their results."""
         return listing.format_kernels(self.native.memory)
 
     @property
     def kernel_stages(self) -> Sequence[tuple[str, str]]:
-        """Its kernels after each pass over kernels."""
+        """The kernels after each pass over kernels."""
         return listing.stages_of_kernels(self.graph, self.native.vector_bits)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
@@ -81,7 +81,7 @@ class Region(Primitive):
         self.native.write(*operands, *(out if self.results > 1 else (out,)))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """Those of its nodes."""
+        """The operations of its nodes."""
         del types, result
         return sum(map(flops_of, self.graph.nodes))
 
@@ -118,7 +118,7 @@ class _InOrder(Primitive):
         return types
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None: nothing is computed."""
+        """Zero: nothing is computed."""
         del types, result
         return 0
 
@@ -214,7 +214,7 @@ def _roots(graph: Graph) -> dict[Var, Atom]:
 
 
 def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom], number: int) -> Node:
-    """One node for all of these; views that they read are taken along."""
+    """One node for all of these, with the views that they read."""
     made = {var for node in inside for var in node.outputs}
     needed: set[Atom] = {atom for node in inside for atom in node.inputs}
     views = []

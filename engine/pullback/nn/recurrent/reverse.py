@@ -39,7 +39,7 @@ class Reverse:
     spare: tuple[Array, ...]
 
     def pull_input(self, dz: Array) -> None:
-        """From the cotangents of Wi x + b, one row per example and step: gradients by Wi and b; the cotangent of x."""
+        """Write the gradients by Wi and b and the cotangent of x, from rows of cotangents of Wi x + b."""
         if self.gradient is not None:
             np.matmul(dz.T, rows(self.x), out=self.gradient.wi)
             if self.gradient.b is not None:

@@ -272,7 +272,7 @@ class _Gradient(Primitive):
         return list(operands[:inputs]), list(operands[inputs:results]), list(operands[results:])
 
     def _of_operands(self, results: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Those of our results that belong to an operand."""
+        """The results that belong to an operand."""
         x, w, *initial = results
         return [x, w, *(bar for bar, is_given in zip(initial, params["given"], strict=True) if is_given)]
 

@@ -165,7 +165,7 @@ def _without_ones(atom: Atom, makers: dict[Var, Node]) -> Atom:
 
 
 def _sum_of_stack(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
-    """Only of what is stacked anyway, or of a sum of that: the sum in the loop needs no memory."""
+    """The sum over steps of what is stacked anyway, or of a sum of that; None for others: their sum needs no memory."""
     summed, axes = term, (0,)
     maker = makers.get(term)
     if maker is not None and maker.primitive is sum_ and not dict(maker.params)["keepdims"]:

@@ -171,7 +171,7 @@ def _sign_of(lanes: Lanes, x: str) -> str:
 
 
 def _with_far(lanes: Lanes, name: str, x: str, size: str, y: str) -> str:
-    """Values y of a function of the C library, called where the size of x is beyond what was reduced."""
+    """The values y, replaced by those of the C library's function where the size of x is beyond the reduction."""
     function = lanes.function
     is_far = lanes.compare(">", size, lanes.constant(_FAR[lanes.dtype.itemsize]))
     result = function.slot(lanes.type, y)

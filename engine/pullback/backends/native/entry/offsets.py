@@ -40,7 +40,7 @@ def why_unknown() -> str | None:
 
 
 def _look() -> dict[str, bool]:
-    """For each field, whether it is found where it should be, on arrays of different kinds."""
+    """For each field, True if it is where it is expected, on arrays of different kinds."""
     array = np.arange(24.0).reshape(2, 3, 4)
     view = np.zeros((4, 6), np.int32)[1:, ::2]
     locked = np.zeros((), np.float32)

@@ -51,7 +51,7 @@ class Combiner:
         return self.lanes.constant(starting_value(self.kind, self.lanes.dtype))
 
     def combine(self, total: str, term: str) -> str:
-        """One more term."""
+        """Combine two values of the reduction."""
         lanes = self.lanes
         if lanes.dtype.kind == "b":
             operation = "or" if self.kind in ("any", "max", "sum") else "and"
@@ -67,7 +67,7 @@ class Combiner:
         return lanes.select(lanes.is_nan(term), term, farther) if lanes.is_float else farther
 
     def across(self, a: str) -> str:
-        """All lanes as one."""
+        """Reduce all lanes to one."""
         lanes = self.lanes
         if self.kind in ("sum", "prod") and lanes.dtype.kind != "b":
             return a if lanes.width == 1 else lanes.sum_lanes(a) if self.kind == "sum" else self._product_of_lanes(a)
@@ -101,7 +101,7 @@ class Combiner:
         return lanes.function.value(f"call reassoc {lanes.element} @{name}({lanes.element} {one}, {lanes.type} {a})")
 
     def tree(self, terms: list[str]) -> str:
-        """Several as one, neighbours first."""
+        """Combine several values, neighbours first."""
         while len(terms) > 1:
             pairs = [self.combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
             terms = pairs + terms[len(pairs) * 2 :]
@@ -109,7 +109,7 @@ class Combiner:
 
 
 def accumulated_dtype(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
-    """In which dtype lanes are kept: truth values as numbers, since masks in loops are dear on processors without them."""
+    """The dtype in which lanes are kept: truth values as numbers, since masks in loops are slow on some processors."""
     return np.dtype("i4") if dtype.kind == "b" and width > 1 else dtype
 
 

@@ -87,7 +87,7 @@ def write_block(
 
 # --- operands -----------------------------------------------------------------------------------------------------------
 def operands_of(nest: Nest) -> tuple[Read | Write | Reduction, ...]:
-    """All that a nest reads or gives."""
+    """All operands of a nest: its reads, writes and reductions."""
     return (*nest.reads, *nest.writes, *nest.reductions)
 
 

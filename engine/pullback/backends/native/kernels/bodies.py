@@ -49,7 +49,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """Values that are known at one place of the nest."""
+    """The state at one place of the nest: the values that are known there."""
 
     copies: dict[int, int]
     """Positions of the turn along the axes that are bound."""
@@ -103,7 +103,7 @@ class _Writer:
         return self.tiling.lanes
 
     def write(self) -> None:
-        """All of it; results that are come by several times are made ready first."""
+        """Write the whole nest."""
         here = _Here(
             copies={},
             active=self.lanes,
@@ -114,7 +114,7 @@ class _Writer:
 
     # --- loops ------------------------------------------------------------------------------------------------------
     def _enter(self, depth: int, here: _Here) -> None:
-        """Everything that is inside so many loops."""
+        """Write everything inside of the loops down to a depth."""
         if depth < len(self.tiling.loops):
             for number in self._values_at(depth):
                 for copy in self._copies(here, self.axes[number]):
@@ -170,7 +170,7 @@ class _Writer:
             self._turn(walk, depth, here, start + main, stop - start - main)
 
     def _turn(self, walk: Walk, depth: int, here: _Here, index: Index, taken: int) -> None:
-        """One turn that takes so many elements."""
+        """Write one turn, which takes so many elements."""
         copies = math.ceil(taken / walk.unit)
         pointers = dict(here.pointers)
         for name, pointer in pointers.items():
@@ -247,7 +247,7 @@ class _Writer:
         return here.values[number, form, self._of(copy, self.axes[number])]
 
     def _compute(self, number: int, copy: _Key, here: _Here) -> None:
-        """One copy of a value, in every form that is asked for."""
+        """Compute one copy of a value, in every form that is needed."""
         reads = self.nest.reads
         copy = self._of(copy, self.axes[number])
         of = reads[number] if number < len(reads) else self.nest.steps[number - len(reads)]
@@ -303,7 +303,7 @@ class _Writer:
         return operand.strides[across] == 1 and abs(operand.strides[self.along]) > 1
 
     def _read_square(self, number: int, form: _Form, copy: _Key, here: _Here) -> list[str]:
-        """All copies across of a read."""
+        """All copies of a read across the lanes, by loading a square and transposing it."""
         read, lanes = self.nest.reads[number], self._lanes(form)
         first, count = self._first_of_square(copy, here)
         pointer, offset = here.pointers[f"read {number}"], self._offset(read, first)
@@ -367,7 +367,7 @@ class _Writer:
         self._add_terms(terms, here)
 
     def _add_terms(self, terms: dict[tuple[int, _Key], list[str]], here: _Here) -> None:
-        """To accumulators on the stack."""
+        """Add terms to the accumulators on the stack."""
         for (k, kept), found in terms.items():
             combiner = self._combiner(k)
             place = self._column(f"stack {k}", kept[self.along] * self.lanes, here)

@@ -163,7 +163,7 @@ def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
 
 
 def _depth(product: Product) -> int:
-    """All steps at a time; of a large matrix times a vector a few, so that the matrix is read line by line."""
+    """The number of steps done at a time: all; of a large matrix times a vector a few, to read it line by line."""
     large = product.k * product.n * product.b_dtype.itemsize > _STREAMED_BYTES
     return _STREAMED_STEPS if product.m == 1 and large and product.k > 8 * _STREAMED_STEPS else max(1, product.k)
 

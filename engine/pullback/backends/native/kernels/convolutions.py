@@ -100,7 +100,7 @@ def _scratch(node: Node, vector_bits: int) -> int:
 
 
 def _in_lines(nbytes: int) -> int:
-    """So many bytes as whole lines of the cache: no two parts share one."""
+    """The number of bytes rounded up to whole lines of the cache, so that no two parts share one."""
     return -(-nbytes // _LINE) * _LINE
 
 

@@ -89,7 +89,7 @@ class Epilogue:
         return count_of(self.cuts)
 
     def partials(self) -> list[int]:
-        """By reduction, bytes for what the blocks find of it."""
+        """Bytes for the partial results of each reduction, over all blocks."""
         sizes = [
             partials_of(self.nest, one, self.cuts) * one.dtype.itemsize if is_combined(one, self.cuts) else 0
             for one in self.nest.reductions

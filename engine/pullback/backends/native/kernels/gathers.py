@@ -269,7 +269,7 @@ class _Moving:
     way: _Move
 
     def rows(self, axes: Sequence[_Axis], base: Index, other: Index) -> None:
-        """All places of these axes."""
+        """Move the elements at all places of these axes."""
         if not axes:
             self._move(self.lanes.narrowed(), base, other)
             return

@@ -98,7 +98,7 @@ class _Writer:
 
     # --- the batch and the contracted axis ----------------------------------------------------------------------------
     def write(self) -> None:
-        """All of it."""
+        """Write the whole product."""
         choice = self.choice
         with ExitStack() as loops:
             batch: list[Index] = []
@@ -196,7 +196,7 @@ class _Writer:
 
     # --- tiles --------------------------------------------------------------------------------------------------------
     def _panels(self, part: _Part) -> None:
-        """All columns, a few at a time."""
+        """Write all columns, a few at a time."""
         for start, rest in self._cut(self.product.n, self.choice.columns * self.unit):
             with start as column:
                 self._rows(part, column, self._columns(part, rest or self.choice.columns * self.unit))
@@ -211,7 +211,7 @@ class _Writer:
         return (*columns, Column(Lanes(self.function, self.product.dtype, width), rest if rest < width else None))
 
     def _rows(self, part: _Part, column: Index, columns: tuple[Column, ...]) -> None:
-        """All rows of a few columns, a few at a time."""
+        """Write all rows of a few columns, a few at a time."""
         choice, function = self.choice, self.function
         right = self._right(part, column)
         if self.packed is not None:

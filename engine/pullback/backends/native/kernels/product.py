@@ -43,7 +43,7 @@ class Product:
 
     @property
     def multiplications(self) -> int:
-        """Their number at each place of the batch."""
+        """The number of multiplications at each place of the batch."""
         return self.m * self.n * self.k
 
     def transposed(self) -> "Product":

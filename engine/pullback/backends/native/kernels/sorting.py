@@ -38,7 +38,7 @@ class _Runs:
 
     @classmethod
     def of(cls, count: int) -> "_Runs":
-        """As few runs as there can be."""
+        """The smallest number of runs that can sort so many elements."""
         passes = max(0, -(-count // _RUN) - 1).bit_length()
         return cls(count, -(-count >> passes), passes)
 

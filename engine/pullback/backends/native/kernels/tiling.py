@@ -186,7 +186,7 @@ def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
 
 
 def _lanes(nest: Nest, vector_bits: int) -> int:
-    """As many as the widest dtype leaves; no more than a power of two that holds the line."""
+    """The number of lanes: as many as the widest dtype allows, at most the power of two that holds the line."""
     line = 1 << (nest.space[-1] - 1).bit_length()
     return min(vector_bits // (8 * nest.widest), line)
 

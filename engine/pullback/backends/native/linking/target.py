@@ -1,4 +1,4 @@
-"""For which processor programs are written: the one they run on, or a narrower one that it can stand in for.
+"""The processor that programs are written for: this one, or a narrower one that it can stand in for.
 
 Vectors are 512 bits wide where the processor has AVX-512 (F and VL), 256 with AVX2 and FMA, and 128 on all others (NEON on
 ARM, SSE elsewhere). Writers of kernels ask `host_target()`; tests narrow it with `forced_width`, which takes the features of

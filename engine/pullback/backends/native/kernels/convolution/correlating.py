@@ -58,7 +58,7 @@ class _Writer:
 
     # --- the whole --------------------------------------------------------------------------------------------------
     def write(self) -> None:
-        """Blocks, groups, channels, lines."""
+        """Write the loops over blocks, groups, channels and lines."""
         plan, correlation, function = self.plan, self.correlation, self.function
         if plan.planes is not None and plan.planes.has_zeros:
             clear(function, self.lanes, plan.planes, self.copy)
@@ -129,7 +129,7 @@ class _Writer:
                 yield place
 
     def _write_rows(self, target: str, taps: "_Class", starts: Sequence[Index], places: dict[int, Index]) -> None:
-        """From a line to where results belong, leaving out what is between rows."""
+        """Copy results from a line to the target, without the elements between rows."""
         plan, function = self.plan, self.function
         last = len(self.axes) - 1
         with ExitStack() as stack:
@@ -194,7 +194,7 @@ class _Writer:
 
     @contextmanager
     def _each_tap(self, taps: "_Class", ranges: dict[int, tuple[Index, Index]]) -> Iterator[tuple[Index, Index]]:
-        """For each tap, but those left out, how far away its number in the source is, and that in the weights."""
+        """Go through the taps that are not left out, with the offset of each in the source and in the weights."""
         function, plan = self.function, self.plan
         with ExitStack() as stack:
             of_source: Index = 0
@@ -254,7 +254,7 @@ class _Class:
 
     @contextmanager
     def each(self, function: Function) -> Iterator[tuple[Index, Index]]:
-        """For each of its taps in the table, how far away its number in the source is, and that in the weights."""
+        """Go through the taps in the table, with the offset of each in the source and in the weights."""
         if self.table is None:
             yield self.only
             return
@@ -312,7 +312,7 @@ class _Table:
 
     @contextmanager
     def classes(self, function: Function) -> Iterator[_Class]:
-        """For each combination of courses."""
+        """Go through the combinations of courses."""
         flat = [entry for taps in self._classes for entry in taps]
         table = _constants(function, [number for entry in flat for number in entry]) if len(flat) > 1 else None
         if len(self._classes) == 1:
@@ -348,7 +348,7 @@ def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
 
 
 def _ascending(course: Course) -> Course:
-    """With its taps in order of what they meet."""
+    """The course with its taps in ascending order of their offsets."""
     return replace(course, taps=tuple(sorted(course.taps, key=lambda tap: tap.offset)))
 
 

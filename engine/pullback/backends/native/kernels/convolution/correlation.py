@@ -30,12 +30,12 @@ class Layout:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """All of them."""
+        """All strides, in the order of the axes."""
         return (self.examples, self.channels, *self.spatial)
 
     @property
     def along(self) -> tuple[int, ...]:
-        """Along examples and each axis."""
+        """Strides along examples and along each spatial axis."""
         return (self.examples, *self.spatial)
 
 

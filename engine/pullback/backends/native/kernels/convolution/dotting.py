@@ -105,7 +105,7 @@ class _Writer:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Examples, groups, tiles."""
+        """Write the loops over examples, groups and tiles."""
         function, plan, sums = self.function, self.plan, self.sums
         if self.planes.has_zeros:
             clear(function, self.lanes, self.planes, self.copy)

@@ -161,7 +161,7 @@ class _Writer:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Blocks, sums, and where they belong."""
+        """Write the blocks and their sums, then copy the sums to the weights."""
         function, plan, sums = self.function, self.plan, self.sums
         clear_row(function, self.lanes, self.copy, plan.copied + plan.summed)
         with function.loop(0, sums.examples) as example:
@@ -230,7 +230,7 @@ class _Writer:
                     clear_row(function, self.lanes, row, span[-1] * pitches[-1])
 
     def _copy_part_of_row(self, x: str, start: Index, target: str) -> None:
-        """One axis only, too long to be copied at once."""
+        """Copy a part of a row that is too long to be copied at once; of data with one axis."""
         function, sums, one = self.function, self.sums, self.lanes.narrowed()
         first = function.sub(function.mul(start, self.sliding.stride[0]), self.sliding.pad[0][0])
         with function.loop(0, self.plan.span[0]) as index:
@@ -291,7 +291,7 @@ class _Writer:
             yield run, function.load("i64", function.element(table, run, "i64"))
 
     def _sum_tile(self, y: str, base: str, memory: str, pitch: int, rows: Index) -> None:
-        """One tile over the results of a block; `pitch` is the distance of sums of neighbouring outputs."""
+        """Sum one tile over the results of a block; `pitch` is the distance of sums of neighbouring outputs."""
         function, lanes, tile = self.function, self.lanes, self.plan.tile
         one, zero = lanes.narrowed(), lanes.constant(0)
         slots = [[function.slot(lanes.type, zero) for _ in range(tile.vectors)] for _ in range(tile.outs)]

@@ -42,7 +42,7 @@ class _Layout:
     integers: int = 0
 
     def nbytes(self, dtype: np.dtype[Any]) -> int:
-        """All of it."""
+        """Bytes of the memory."""
         return (sum(self.lengths) + self.numbers) * dtype.itemsize + 4 * self.integers
 
     def places(self, function: Function, dtype: np.dtype[Any], pointer: str) -> tuple[list[str], Room]:

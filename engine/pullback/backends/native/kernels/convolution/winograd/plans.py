@@ -67,7 +67,7 @@ class WinogradPlan:
         return _LINE_BYTES // self.correlation.dtype.itemsize
 
     def _apart(self, count: int) -> int:
-        """So many numbers as an odd number of lines of the cache: an even number of them apart would share its places."""
+        """A distance for `count` elements: an odd number of cache lines, as even distances would share cache sets."""
         lines = -(-count // self.line)
         return (lines + 1 - lines % 2) * self.line
 

@@ -14,7 +14,7 @@ _TOGETHER = (3, 2)
 def write_tiles_in_doubt(
     function: Function, plan: WinogradPlan, copy: str, packed: str, doubts: str, lines: str
 ) -> None:
-    """All of a block: computed again into the lines of results."""
+    """Compute the tiles in doubt of a block again, directly, into the lines of results."""
     one = Lanes(function, plan.correlation.dtype, 1)
     element, pitches = memory_type(one.dtype), plan.planes.pitches
     with (
