@@ -205,7 +205,7 @@ def _place(leaf: Any) -> str | None:
 
 
 def _mixed(
-    function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], of: Callable[[Any], str | None]
+    function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], place_of: Callable[[Any], str | None]
 ) -> DeviceError:
     """The error for arrays that are not in one place, by argument."""
     try:
@@ -216,7 +216,9 @@ def _mixed(
     found: dict[str, str] = {}
     for name, argument in (named | keywords).items():
         for leaf in trees.flatten(argument)[0]:
-            if (where := of(leaf)) is not None:
+            if (where := place_of(leaf)) is not None:
                 found.setdefault(where, name)
-    said = ", ".join(f"{name} is {'of' if of is _kind else 'on'} {where}" for where, name in found.items())
-    return DeviceError(f"{said}: arrays of one call lie in one place; move them with pb.put(x, device) or pb.fetch(x)")
+    listed = ", ".join(f"{name} is {'of' if place_of is _kind else 'on'} {where}" for where, name in found.items())
+    return DeviceError(
+        f"{listed}: arrays of one call lie in one place; move them with pb.put(x, device) or pb.fetch(x)"
+    )

@@ -118,8 +118,8 @@ def sinc(x: Any) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    turned = arctan2(np.imag(z), np.real(z))
-    return turned * (180 / pi) if deg else turned
+    angles = arctan2(np.imag(z), np.real(z))
+    return angles * (180 / pi) if deg else angles
 
 
 @implements(np.isposinf)

@@ -44,7 +44,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 _RETURN_IT = "return the value from the function first"
 _NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
-_NO_WRITING = "its memory is not for anybody to see"
+_NO_WRITING = "its memory cannot be accessed"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
 _VIEWING = {

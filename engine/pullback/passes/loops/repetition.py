@@ -274,7 +274,7 @@ class _Code:
                 handed[cut] += nbytes * ((position + distance - cut) // period - (position - cut) // period)
         best = min(range(period), key=lambda cut: handed[cut])
         if handed[best] < handed[0] and found.steps > FEWEST_STEPS:
-            turned = self.repeating(found.start + best, period, found.steps - 1)
-            if turned is not None and turned.is_worthwhile:
-                return turned
+            shifted = self.repeating(found.start + best, period, found.steps - 1)
+            if shifted is not None and shifted.is_worthwhile:
+                return shifted
         return found

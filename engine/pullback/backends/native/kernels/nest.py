@@ -7,7 +7,8 @@ them along axes of the space. Values are numbered: the reads first, then the ste
          -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
          -> bodies       the text: every value where its operands are first there,                      bodies.py,
                          reductions in registers, on the stack or in their result,                      accumulators.py,
-                         operands that lie across the vectors, apart or backwards                       turning.py, strided.py
+                         operands that lie across the vectors, apart or backwards                       transposing.py,
+                                                                                                        strided.py
          -> nests        one function of the program, or one for each pass                              nests.py
          -> blocks       several functions over parts of the space, and what they found combined        blocks.py
 

@@ -152,7 +152,7 @@ def _arranged(nest: Nest, walks: list[Walk], *, fixed: bool) -> tuple[list[Loop]
 
 
 def _across(nest: Nest, lanes: int) -> int | None:
-    """The axis along which operands are contiguous that are not so along the last, if squares are worth turning."""
+    """The axis along which operands are contiguous that are not so along the last, if squares are worth transposing."""
     along = len(nest.space) - 1
     if nest.period or lanes < 2 or lanes * cost_of_a_turn(nest) > _TURNED:
         return None
