@@ -1,4 +1,4 @@
-"""Our engine against its peers: every row that was asked for, measured, checked and counted.
+"""Our engine against its peers: every selected row, measured, checked and counted.
 
 A process for every engine, pinned to one CPU, one thread each; they take turns batch by batch, and a ratio is the median over
 rounds of their CPU time over ours, with a 95 % interval. Everyone's value and gradients must be right first.

@@ -254,12 +254,12 @@ def _named(case: MadeCase) -> dict[str, Any]:
 
 
 def _failed(case: MadeCase, reason: str) -> dict[str, Any]:
-    """A case that gave nothing, as a report tells it."""
+    """A failed case, in the form of a report."""
     return {"case": _named(case), "error": {"kind": "gradient", "message": reason}, "variants": [], "paired": []}
 
 
 def _measured(case: MadeCase, measured: Sequence[Measured]) -> dict[str, Any]:
-    """The points of a case as a report tells them."""
+    """The points of a case, in the form of a report."""
     variants: dict[str, dict[str, Any]] = {}
     paired = []
     for variant, kind, metric, unit, point in measured:

@@ -1,4 +1,4 @@
-"""A load of our own, so that anybody can measure on a loaded machine: busy processes that end with the block they are for.
+"""A reproducible load, to measure on a loaded machine: busy processes that end with the block they are for.
 
 Every fourth streams through memory, the others only compute: neighbours take time from a CPU, but also the cache that is
 shared. Run as a module with the name of a kind it is one such process.

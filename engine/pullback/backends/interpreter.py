@@ -273,7 +273,7 @@ class _Writer:
         return self.named_number(value)
 
     def named_number(self, value: Any) -> str:
-        """A name for a number that is not written into the text; a comment tells what it is."""
+        """A name for a number that is not written into the text; a comment shows its value."""
         name = f"c{len(self.namespace)}"
         self.namespace[name] = value
         self.constants[name] = f"{type_of(value).dtype.str[1:]}({value})"

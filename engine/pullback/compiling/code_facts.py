@@ -67,7 +67,7 @@ def reads_any_attribute(code: types.CodeType) -> bool:
 
 
 def asks_for_types(code: types.CodeType) -> bool:
-    """True if the type of a value is asked for as `type(x)`."""
+    """True if the code calls `type(x)`."""
     return "type" in _names(code, *_GLOBALS)
 
 

@@ -123,9 +123,9 @@ class Environment:
         self._reads_any_attribute = False
         self._is_suspicious = False
         self.asks_for_types = False
-        """True if some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
-        """True if the latest recording asked for the text of a number that is an input."""
+        """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()
@@ -184,7 +184,7 @@ class Environment:
 
     @cached_property
     def before(self) -> Contents:
-        """The values of the environment when this is first asked for, until `forget`."""
+        """The values of the environment when this is first called, until `forget`."""
         return Contents(self._walked.values())
 
     def forget(self) -> None:
@@ -395,7 +395,7 @@ class Environment:
         return self._look_at(name, getter, key_of(getter), comparing=comparing)
 
     def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
-        """The obstacle that the code itself shows: it imports, draws, reads, assigns or asks for what a plan cannot follow."""
+        """The obstacle in the code itself: it imports, draws, reads, assigns or tests what a plan cannot follow."""
         code, name = function.__code__, function.__name__
         self._attributes |= code_facts.attributes_read(code)
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)

@@ -2,7 +2,7 @@
 
 Where the function looks at values (`if`, `while`, `range`), what it saw is guarded: a call that would see something else
 is recorded again and gets a program of its own. What cannot be compiled (an environment that cannot be watched, functions
-without a rule) runs on the tape, and the summary says why.
+without a rule) runs on the tape, and the summary has the reason.
 """
 
 import os
@@ -303,7 +303,7 @@ class Plan:
         return result
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
+        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; they are `plan.pullbacks[once]`.
 
         y, pullback = plan.vjp(w, x)
         """

@@ -268,7 +268,7 @@ def _differentiated(
     rebuild_aux: trees.Rebuild,
     stages: Stages,
 ) -> tuple[Graph, Finish]:
-    """The joint graph, and how its outputs become what the caller asked for."""
+    """The joint graph, and the function from its outputs to what the caller gets."""
     result = graph.outputs[0].type
     scalar(
         np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic

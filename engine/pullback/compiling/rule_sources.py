@@ -1,4 +1,4 @@
-"""A hash of the sources of the rules that a graph calls, so that programs with other rules are told apart."""
+"""A hash of the sources of the rules that a graph calls, so that programs with other rules are distinguished."""
 
 import functools
 import hashlib

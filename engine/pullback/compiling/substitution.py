@@ -68,7 +68,7 @@ class Part:
         return ()
 
     def rebuilt(self, substitution: Substitution) -> Any:
-        """The copy; the same one however often it is asked for."""
+        """The copy, which is made once."""
         if not self.moves:
             return self.original
         known = substitution.copies.get(id(self))

@@ -53,7 +53,7 @@ class BodyRecorder(Recorder):
         raise self.refusal(NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where"))
 
     def kept(self, array: Any) -> Any:
-        """The array itself: the loop runs before anybody can write to it."""
+        """The array itself: the loop runs before it can be written to."""
         return array
 
 

@@ -82,7 +82,7 @@ class BodyPartition:
 
 
 def simplified(graph: Graph) -> Graph:
-    """The passes that keep the names of values, so that two recordings of one body can be told to be the same."""
+    """The passes that keep the names of values, so that two recordings of one body can be recognised as the same."""
     return drop_dead(merge_common(simplify_algebra(graph)))
 
 

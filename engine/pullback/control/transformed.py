@@ -72,7 +72,7 @@ def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], re
 
     The extra inputs are seeds `("seed", output)` for every output that can move, and sums so far `("sum", input)` for the
     inputs whose cotangents are to be added to one. The extra outputs are the cotangents of active inputs, zeros where
-    they are required and there are none; and `rest` says which outputs move.
+    they are required and there are none; and `rest` has the outputs that move.
     """
     types = [var.type for var in graph.inputs]
     summed = [number for number, adds in enumerate(accumulated) if adds]

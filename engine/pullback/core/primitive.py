@@ -2,7 +2,7 @@
 
 A primitive is a row of the one rule table: how it is evaluated on NumPy arrays, what type it gives, how a tangent is
 pushed through it and how a cotangent is pulled back. Calling one with plain values evaluates it; calling one with a
-traced value hands it to the innermost trace among the operands. A rule never asks which trace that is.
+traced value hands it to the innermost trace among the operands. A rule never depends on which trace that is.
 
 Rules are written with NumPy's own functions and operators: on plain arrays they run as they stand, on traced values they
 come back here through NumPy's protocols, so a derivative can itself be traced, to any order.

@@ -1,4 +1,4 @@
-"""The primitive behind a function with a derivative of its own: operands taken apart, rules asked, answers checked."""
+"""The primitive behind a function with a derivative of its own: flattened operands, rules, checks of results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -57,7 +57,7 @@ class CustomPrimitive:
     def pulls(self, *maps: Callable[..., Any] | None, **by_name: Callable[..., Any] | None) -> None:
         """Reverse mode, an operand at a time: `map(y_bar, y, *operands)` gives the cotangent of its operand.
 
-        Only what is needed is called. None says that the derivative is zero everywhere it exists.
+        Only what is needed is called. None means that the derivative is zero everywhere it exists.
 
             softclip.pulls(x=lambda y_bar, y, x, limit: y_bar * (1 - (y / limit) ** 2), limit=None)
         """

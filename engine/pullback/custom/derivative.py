@@ -64,7 +64,7 @@ class Derivative:
         table.update(given)
 
     def _require_fitting(self, map_: Callable[..., Any], operand: str) -> None:
-        """Refuse a map with too few or too many parameters now, and not when a derivative is first asked for."""
+        """Refuse a map with too few or too many parameters now, and not when a derivative is first needed."""
         try:
             parameters = inspect.signature(map_).parameters.values()
         except (TypeError, ValueError):  # a function in C that does not tell

@@ -44,7 +44,7 @@ def as_arrays(*operands: Any) -> list[Any]:
 
 
 def check_bias_argument(layer: str, b: Any) -> None:
-    """Refuse a truth value for a bias: elsewhere it says whether there is one, here it would be added."""
+    """Refuse a truth value for a bias: elsewhere it selects whether there is a bias, here it would be added."""
     if isinstance(b, bool | np.bool_):
         raise TypeError(f"{layer}: b is an array or None; True and False say nothing about its values")
 

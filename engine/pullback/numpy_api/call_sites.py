@@ -85,7 +85,7 @@ class CallSite:
 
 
 def refusal(kind: str) -> TracingError:
-    """The error for a traced value that was asked to become `kind`, such as "a plain array" or "a float"."""
+    """The error for a traced value that should become `kind`, such as "a plain array" or "a float"."""
     site = _call_site()
     where = f"{site}: " if site is not None else ""
     if site is not None and site.instruction == "STORE_SUBSCR":

@@ -198,7 +198,7 @@ def _finished(term: Term, output: str) -> Any:
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """The order depends on shapes alone: asked of NumPy for plain arrays of these shapes."""
+    """NumPy's path for plain arrays of these shapes: the order depends on shapes alone."""
     plain: Any = [_without_values(operand) for operand in operands]
     if einsum_call:
         raise TracingError("numpy.einsum_path(…, einsum_call=True) is NumPy's own; leave einsum_call out")

@@ -17,7 +17,7 @@ from pullback.numpy_api.call_sites import located
 class Contents:
     """The current contents of an array, the number of stores into it, and the trace it was made under.
 
-    `order` is the memory layout that NumPy's function was asked for, "C" or "F"; None where it follows from the operands.
+    `order` is the memory layout that NumPy's function was given, "C" or "F"; None where it follows from the operands.
     """
 
     __slots__ = ("born", "order", "value", "version")

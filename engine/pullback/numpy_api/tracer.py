@@ -188,7 +188,7 @@ class Tracer(Traced):
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
     @property  # type: ignore[misc]  # isinstance asks for it where type() does not tell
     def __class__(self) -> type:
-        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
+        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself uses `type`."""
         return class_of(self.shape, self.dtype)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -6,7 +6,7 @@
     x = least_squares a b          x = vh^T (u^T b by s, where s is large)
     r = matrix_rank a              r = how many of s are large
 
-Equal nodes become one afterwards, so what is asked of one matrix, forward and backward, shares its decomposition. When that is
+Equal nodes become one afterwards, so uses of one matrix, forward and backward, share its decomposition. When that is
 done, those whose vectors are not read give values alone.
 
 Programs that become machine code are written so throughout, and quotients that may be refused in rules that they have (`one_unless`).

@@ -2,7 +2,7 @@
 
 N is the matrix itself, T its transpose, C its conjugate transpose. As in BLAS, where beta is 0 the old contents of c are
 not read: they may be NaN. Where one BLAS call does it all (numbers of one precision, matrices it can take as they lie), it
-makes no array; elsewhere NumPy makes one for the product. Saved, overwritten and restored: c, as `rules.inplace` says.
+makes no array; elsewhere NumPy makes one for the product. Saved, overwritten and restored: c, as in `rules.inplace`.
 Derivatives are in op(a), op(b), alpha, beta and in what c held. Orders and modes: first order reverse, any order forward.
 """
 

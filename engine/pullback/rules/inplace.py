@@ -74,7 +74,7 @@ class Overwriting(Writing):
         return (target,)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Overwrite the target; what does not fit is said in one sentence, and nothing has been written then."""
+        """Overwrite the target; operands that do not fit raise an error before anything is written."""
         target, *others, _ = operands
         if not issubclass(type(target), np.ndarray):
             raise TypeError(f"{self.shown(params)} writes into an array, not into a {type(target).__name__}")

@@ -128,7 +128,7 @@ def _number(v: Any) -> Any:
 
 
 class _SetAt(Store):
-    """`unique` says that the key selects no element twice."""
+    """A store that replaces elements; `unique`: the key selects no element twice."""
 
     def overwrite(self, x: Any, v: Any, *positions: Any, **params: Any) -> None:
         x[filled(params["key"], positions) if positions else params["key"]] = v

@@ -44,7 +44,7 @@ Finish = Callable[[np.ndarray[Any, Any]], object]
 class WindowProducts:
     """One convolution seen as products of matrices, block by block of examples and band by band of output rows.
 
-    It works in the arrays it is given by name, of the shapes it says: `columns`, the windows of a band; `padded`, a
+    It works in arrays that are passed by name, of the types of `spares`: `columns`, the windows of a band; `padded`, a
     block of examples in this order and with their padding; `transposed`, the outputs of a band in this order; `folds`,
     windows that are added up along some axes only.
 

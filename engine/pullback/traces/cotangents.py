@@ -1,6 +1,6 @@
 """Cotangents: a small algebra.
 
-    none      no cotangent: the value leads nowhere that was asked for      (Python's None)
+    none      no cotangent: no requested output depends on the value        (Python's None)
     lazy      what a rule can still compute, if it is needed                (Lazy)
     scattered a value at a key of an otherwise zero array                   (Scattered)
     dense     an array

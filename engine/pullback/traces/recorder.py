@@ -169,7 +169,7 @@ class Recorder(Trace):
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
         self.numbers_matter = False
-        """True if the function asked for the text of a number that is an input."""
+        """True if the function read the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -399,7 +399,7 @@ def evaluate_graph(
     *,
     writes_to: Trace,
 ) -> list[Any]:
-    """Run a graph by calling its primitives under a trace; `before` is told of each node.
+    """Run a graph by calling its primitives under a trace; `before` is called with each node.
 
     Writes to memory are shown to the trace whatever they read, because it has to undo them.
     """

@@ -4,7 +4,7 @@ This is the one implementation of reverse mode. Run on plain arrays it is the `u
 recorder traces it writes the backward program into a graph (see `pullback.passes.differentiate`).
 
 Only values that depend on a requested input are traced, so a primitive whose operands are all constant is simply
-evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
+evaluated and leaves nothing behind, and a rule computes only the cotangents of traced operands.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -333,7 +333,7 @@ def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) 
 
 
 def _take_one(sums: list[Accumulator | None], place: int, kept: Container[int]) -> Any:
-    """The finished cotangent of a place, dense; its memory is let go unless it was asked for."""
+    """The finished cotangent of a place, dense; its memory is freed unless the caller wants it."""
     accumulator = sums[place]
     if accumulator is None:
         return None

@@ -109,7 +109,7 @@ class Selection:
         return self.function(*arguments, **by_keyword)
 
     def result(self, parts: tuple[Any, ...]) -> Any:
-        """One thing per chosen argument: a tuple if a tuple was asked for."""
+        """The result for each chosen argument: a tuple if `wrt` is one."""
         return parts if isinstance(self.wrt, tuple) else parts[0]
 
 
@@ -122,7 +122,7 @@ def differentiable_leaves(argument: Any, function: Callable[..., Any]) -> tuple[
 
 
 def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) -> Any:
-    """The leaf, if it can have a gradient. An error says where it stands in a tree."""
+    """The leaf, if it can have a gradient. Errors give its path in the tree."""
     if isinstance(leaf, Traced) and not leaf.on_device:
         return leaf
     name = name_of(function)

@@ -90,7 +90,7 @@ def cut(tree: Any) -> Any:
 
 
 def uncut(tree: Any) -> Any:
-    """Undo `cut`: of a cut container the container itself; else a mark that says which part of one is variable.
+    """Undo `cut`: of a cut container the container itself; else a mark for a variable part of one.
 
     >>> pb.uncut(pb.cut({"w": 2.0}))
     {'w': 2.0}

@@ -16,7 +16,7 @@ from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves,
 
 
 class Gradient:
-    """A function that computes the gradient of another, and its value if asked."""
+    """A function that computes the gradient of another, and optionally its value."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Availability of the native tier on this machine, and the reason where it is not available.
 
-Nothing is imported here before it is asked for: `import pullback` stays free of llvmlite, and where the answer is no the
+Nothing is imported here before it is needed: `import pullback` stays free of llvmlite, and where the answer is no the
 interpreter runs everything.
 """
 

@@ -1,6 +1,7 @@
 """Emitters of nodes: a table by primitive, and the program that kernels are emitted into.
 
-A kernel emitter says what it takes, how much memory it scribbles in, and writes the call of a function of its own:
+A kernel emitter declares what it supports and how much scratch memory it needs, and writes the call of a function of
+its own:
 
     @emits(matmul, supports=..., scratch=...)
     def emit_matmul(emission, node, operands, results, scratch):
@@ -186,7 +187,7 @@ def emits(
     supports: Supports = lambda _: None,
     scratch: Scratch = lambda _, __: 0,
 ) -> Callable[[Emit], Emit]:
-    """Enter an emitter for primitives; dtypes that native programs do not compute with are refused before it is asked."""
+    """Enter an emitter for primitives; dtypes that native programs do not compute with are refused first."""
 
     def enter(emit: Emit) -> Emit:
         for primitive in primitives:

@@ -48,7 +48,7 @@ class _Traffic:
 
 
 class _Merging:
-    """Kernels in order while nests of them become one, with what each makes and reads, which is asked for many times."""
+    """Kernels in order while nests of them become one, with what each makes and reads, which is used many times."""
 
     def __init__(self, found: Kernels) -> None:
         self._found = found

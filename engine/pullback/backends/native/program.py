@@ -3,7 +3,7 @@
     define i64 @program(ptr %table)
 
 The table has the pointers of the inputs and captures, of the outputs, and of the arena, in this order. What is returned is 0
-where all went well; anything else says that these values cannot be computed here.
+where all went well; anything else means that these values cannot be computed here.
 """
 
 from collections.abc import Sequence

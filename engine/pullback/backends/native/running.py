@@ -44,7 +44,7 @@ class Native:
 
     @cached_property
     def text(self) -> str:
-        """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
+        """The program as LLVM IR, written when it is needed: not where object code of it is found on disk."""
         return emit_program(self.memory, self.vector_bits).text()
 
     def runner(self, otherwise: Callable[..., Any]) -> Runner:

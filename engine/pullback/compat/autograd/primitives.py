@@ -5,7 +5,7 @@
     defvjp(double, lambda ans, x: lambda g: 2 * g)
 
 A call with a traced value anywhere in its arguments (containers are looked into) becomes one application of a primitive
-of the engine, whose derivative is what `defvjp` and `defjvp` said. The function itself sees plain values only.
+of the engine, whose derivative is what `defvjp` and `defjvp` registered. The function itself sees plain values only.
 """
 
 from collections.abc import Callable, Sequence

@@ -129,7 +129,7 @@ class DeviceArray(Tracer):
         return int(self)
 
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        """Refuse: a transfer is asked for by its name."""
+        """Refuse: transfers must be explicit."""
         del args, keywords
         raise TracingError(f"an array on {self.device} does not become a NumPy array unasked; write pb.fetch(x)")
 

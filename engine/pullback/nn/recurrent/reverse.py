@@ -1,7 +1,7 @@
 """Common parts of the whole-sequence rules: their memory, and the products after the loop back through time.
 
-A rule writes into the arrays it is given: its results, and `spare` ones of the shapes it asks for, whose contents are not
-defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
+A rule writes into the arrays it is given: its results, and `spare` ones of the shapes it declares, whose contents are
+not defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
 """
 
 from dataclasses import dataclass

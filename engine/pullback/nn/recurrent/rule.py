@@ -58,7 +58,7 @@ class Recurrence(Primitive):
 
     @abstractmethod
     def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
-        """Write the cotangents of x, of the weights and of the initial states to where `reverse` says."""
+        """Write the cotangents of x, of the weights and of the initial states to the arrays of `reverse`."""
 
     @abstractmethod
     def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:

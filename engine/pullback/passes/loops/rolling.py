@@ -47,7 +47,7 @@ _ALWAYS_SAVED = 5000
 def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
     """Make a loop of everything that repeats, of what saves most first, inside of the loops too.
 
-    `is_compiled` says whether a node becomes machine code. A loop does so as a whole or not at all, so one that has other
+    `is_compiled` is true if a node becomes machine code. A loop does so as a whole or not at all, so one that has other
     nodes is left as it is, unless it is so long that compiling it takes longer than a person waits.
     """
     if any(node.primitive.effect.writes for node in graph.nodes):

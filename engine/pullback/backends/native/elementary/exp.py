@@ -149,7 +149,7 @@ def exp(
     """e^(x + low), times a sum of two floats near 1: 0 below the least denormal, infinity above the largest number.
 
     Where it is `careful`, or there is a low part, what rounding the reduced argument loses is put back: the error is 0.7
-    units in the last place instead of 1. Where x is never `above` zero it is not asked about.
+    units in the last place instead of 1. Where x is never `above` zero, that is not tested.
     """
     x = clamp(lanes, x, above=above)
     n, bits = round_to_whole(lanes, x, 1 / LN2, 2 * format_of(lanes).bias)

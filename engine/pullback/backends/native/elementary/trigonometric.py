@@ -117,7 +117,7 @@ class _Angle:
 
 
 def _angle(lanes: Lanes, x: str) -> _Angle:
-    """Sine and cosine share everything but the choice between them; a derivative of one asks for the other."""
+    """Sine and cosine share everything but the choice between them; a derivative of one needs the other."""
 
     def write() -> _Angle:
         size = lanes.absolute(x)

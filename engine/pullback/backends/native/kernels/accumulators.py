@@ -1,9 +1,9 @@
 """Reductions on the way: what they start from, how two become one, and where they are kept meanwhile.
 
-Sums of floats are kept in blocks: an accumulator takes at most `BLOCK` (128) numbers one after the other, and is then added
-to a second one that loses nothing to speak of: an f64 for f32, a sum with a compensation (Knuth's TwoSum) for f64. A block
-takes a few accumulators side by side, and lanes of each: these are added in a tree at the end. With u the unit of rounding
-and S the sum of magnitudes, the error is at most
+Sums of floats are kept in blocks: an accumulator takes at most `BLOCK` (128) numbers one after the other, and is then
+added to a second one whose rounding errors are negligible: an f64 for f32, a sum with a compensation (Knuth's TwoSum)
+for f64. A block takes a few accumulators side by side, and lanes of each: these are added in a tree at the end. With u
+the unit of rounding and S the sum of magnitudes, the error is at most
 
     (BLOCK + log2(accumulators * lanes) + 2) u S    whatever the number of terms,
 

@@ -229,7 +229,7 @@ def emit_with_epilogue(
     """Call the kernel of a product and its nest.
 
     The pointers are those of A and B, and of the operands of the nest: None for its reads of C, which is nowhere as a whole.
-    What blocks find of reductions is kept in a `room` of as many bytes as `partials` says.
+    Partial results of reductions are kept in a `room`, whose bytes are the sum of `partials`.
     """
     nest, product = one.nest, one.product
     places = list(operands)

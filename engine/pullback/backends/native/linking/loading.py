@@ -33,8 +33,8 @@ class Loaded:
 def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
 
-    A text that is yet to be written comes with a key that says all it depends on, or what makes it: it is written only where
-    no object of the key is on disk. Without a key it is written, and where no objects are kept no key is made.
+    A text that is yet to be written comes with a key of all it depends on, or of what makes it: it is written only
+    where no object of the key is on disk. Without a key it is written, and where no objects are kept no key is made.
     """
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 

@@ -1,4 +1,4 @@
-"""Object code kept on disk between processes, under a name that says all it depends on.
+"""Object code kept on disk between processes, under a name that is a hash of all it depends on.
 
 The folder is `$PULLBACK_CACHE_DIR`, else the platform's for caches of this user; `PULLBACK_CACHE=0` switches it off, and
 `PULLBACK_CACHE_MIB` is how large it may grow (256). It is only ever a shortcut: whatever is wrong with it - no folder, no
@@ -50,7 +50,7 @@ class Object:
     imports: tuple[str, ...]
     """The symbols that it calls from outside."""
     exports: tuple[str, ...]
-    """The functions that can be asked for by name."""
+    """The functions that can be found by name."""
     text_hash: str
     """The hash of the text that it was made of."""
     choices: tuple[Choice, ...] = ()

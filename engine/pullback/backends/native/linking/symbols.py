@@ -4,7 +4,7 @@
     Py…, _Py…                          CPython's functions and objects
     PyArray…                           NumPy's functions and types, by their place in its table
     malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
-    whatever `provide` was told        other parts of this package
+    what `provide` was called for      other parts of this package
 
 A name that is none of these is refused before anything is linked. SciPy is imported when the first program asks for a
 routine of it.

@@ -34,7 +34,7 @@ class Target:
 
 
 def host_target() -> Target:
-    """The processor that programs are written for: this machine's, or the one that `forced_width` says."""
+    """The processor that programs are written for: this machine's, or the one that `forced_width` sets."""
     return _forced.get() or _host()
 
 

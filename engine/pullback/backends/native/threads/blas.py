@@ -1,6 +1,6 @@
 """BLAS on one thread while a program calls it, whatever it does for others.
 
-    pullback_blas_enter()    from here on BLAS does what it is asked on the thread that asks
+    pullback_blas_enter()    from here on BLAS computes on the thread that calls it
     pullback_blas_leave()    until as many have left as entered; then it is as it was before
 
 Threads of OpenBLAS spin while they wait, which is ruinous where processors are shared, and begin at sizes that take a few

@@ -1,4 +1,4 @@
-"""The pool and the setting of BLAS as functions of this process, loaded when the first program or caller asks."""
+"""The pool and the setting of BLAS as functions of this process, loaded when first used."""
 
 import ctypes
 import os
@@ -28,7 +28,7 @@ class Counts(ctypes.Structure):
 
 
 class Library:
-    """The loaded module, and what it was told about this process."""
+    """The loaded module, with its settings for this process."""
 
     def __init__(self) -> None:
         with_threads = os.name == "posix"
@@ -46,7 +46,7 @@ class Library:
         return self._loaded.address(name)
 
     def _choose(self, limit: setting.Setting) -> None:
-        """Make a setting known to the pool; NumPy's limit is asked on each call."""
+        """Make a setting known to the pool; NumPy's limit is read on each call."""
         is_auto = limit == "auto"
         self._function("pool_set_limit", None, ctypes.c_int64)(limits.fixed_limit() if is_auto else limit)
         if os.name == "posix":

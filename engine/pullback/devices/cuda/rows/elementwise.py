@@ -1,7 +1,7 @@
 """Elementwise rows: PyTorch's function for each of NumPy's and SciPy's ufuncs.
 
 Operands come in the dtypes in which the ufunc computes, and the result is cast to the dtype that it gives: PyTorch's
-promotion is not NumPy's. Where the two differ in values, the row says so and mends it.
+promotion is not NumPy's. Where the two differ in values, the row corrects it, with a comment.
 """
 
 from collections.abc import Callable

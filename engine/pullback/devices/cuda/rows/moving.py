@@ -190,7 +190,7 @@ def _scatter_add(
 def _set_at(
     result: ArrayType, dtype: torch.dtype, x: Tensor, v: Tensor, *positions: Tensor, key: Any, unique: bool = False
 ) -> Tensor:
-    """The value that is stored last at an element stays, as in NumPy; `unique` is also said of numbers that may repeat."""
+    """The value that is stored last at an element stays, as in NumPy; `unique` may be set for numbers that repeat."""
     del unique
     y = x.clone(memory_format=torch.contiguous_format)
     if not positions:
