@@ -122,7 +122,7 @@ class Stack:
         self._open.clear()
 
     def _follows(self, slot: _Slot, block: int, start: int) -> bool:
-        """True if a slot lies where `_place` would put one: behind the end of the frame before it."""
+        """True if a slot is where `_place` would put one: behind the end of the frame before it."""
         return slot.start == start if slot.block == block else slot.start == 0 and slot.block == block + 1
 
     def _place(self, block: int, start: int, shape: Shape, dtype: np.dtype[Any]) -> _Slot:

@@ -229,7 +229,7 @@ PlaceKey: TypeAlias = tuple[Any, ...]
 
 
 def key_of(place: Place) -> PlaceKey:
-    """The key of a place, which is the same when the place is come upon again."""
+    """The key of a place, which is equal for the same place."""
     match place:
         case Named(namespace, name):
             return ("named", id(namespace), name)

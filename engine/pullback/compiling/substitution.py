@@ -338,7 +338,7 @@ class Contents:
         ]
 
     def has_traced(self) -> bool:
-        """True if a traced value is among it now: the function stored one, and others would meet it."""
+        """True if a traced value is among it now: the function stored one, and others would read it."""
         held = [value for _, place, _ in self._before for value in _items(place)]
         held += [cell.cell_contents for _, cell, _ in self._cells if _is_assigned(cell)]
         held += [namespace.get(name) for namespace, name, _ in self._globals]

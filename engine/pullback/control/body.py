@@ -1,7 +1,7 @@
 """The body of a loop or branch as a graph of its own.
 
-The body is recorded once, at the types it will meet in every step. What it closes over, arrays and values of outer traces
-alike, becomes operands of the loop, so that the graph is closed and derivatives flow to all of it.
+The body is recorded once, at the types it will have in every step. What it closes over, arrays and values of outer
+traces alike, becomes operands of the loop, so that the graph is closed and derivatives flow to all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Body:
 
 
 class BodyRecorder(Recorder):
-    """A recorder inside another trace: outer values it meets are captured."""
+    """A recorder inside another trace: outer values are captured."""
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""

@@ -42,7 +42,7 @@ def device(name: str) -> Iterator[None]:
     """Run gradients inside the block on a device: NumPy arrays are put there, and results come back as NumPy arrays.
 
     This holds for `pb.grad`, `pb.value_and_grad`, `pb.vjp`, `pb.jvp` and `pb.linearize`. A function compiled with
-    `pb.compile` runs where its arguments lie.
+    `pb.compile` runs where its arguments are.
 
     >>> with pb.device("cuda"):  # doctest: +SKIP
     ...     pb.grad(lambda x: np.sum(x**2))(np.ones(2))

@@ -1,4 +1,4 @@
-"""Errors at the user's own line: which call or store met a traced value that it cannot take, and what to write instead.
+"""Errors at the user's own line: the call or store that cannot take a traced value, and what to write instead.
 
 NumPy, SciPy and Python ask a traced value for a plain array or number from inside their C code. The expression that asked is
 the one at which the innermost frame of the user's code stands; its text comes from the positions that CPython keeps with each

@@ -138,7 +138,7 @@ def _is_wide(shape: Shape) -> bool:
 
 
 def _may_be_transposed(value: Any) -> bool:
-    """NumPy's array of this value may lie otherwise than in C order, because a transpose went into it."""
+    """True if NumPy's array of this value may not be in C order, because a transpose went into it."""
     while isinstance(value, Traced) and hasattr(value, "value"):
         value = current(value.value)
     if isinstance(value, Traced):

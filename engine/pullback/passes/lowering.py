@@ -24,7 +24,7 @@ Form = Callable[..., Any] | None
 
 
 class _Lowering(Recorder):
-    """A recorder that writes out the rules it meets."""
+    """A recorder that writes out rules as primitives."""
 
     def __init__(self, form_of: Callable[[Primitive], Form]) -> None:
         super().__init__()

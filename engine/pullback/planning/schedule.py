@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node with its memory: a place for each result, and buffers to scribble in meanwhile."""
+    """A node with its memory: a place for each result, and scratch buffers."""
 
     node: Node
     places: tuple[Place, ...]

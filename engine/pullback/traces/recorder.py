@@ -38,7 +38,7 @@ class GraphTracer(Tracer):
         self.memory = None
 
     def may_be_transposed(self) -> bool:
-        """NumPy's array may lie otherwise than in C order."""
+        """True if NumPy's array may not be in C order."""
         recorder = cast("Recorder", self.trace)
         return self.variable in transposed_values(recorder.nodes, recorder.captures)
 

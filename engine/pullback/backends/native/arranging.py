@@ -1,6 +1,6 @@
 """The order in which the axes of values lie in memory.
 
-A value lies in C order, unless nests and products would rather have it otherwise:
+A value is stored in C order, unless nests and products are faster with another one:
 
     c = matmul a b                    c[25, 10, 1000]
     d = add (transpose c) e           d[1000, 25, 10]: c or e lies across the vectors; all with axes in the order of c do not
@@ -187,7 +187,7 @@ class _Offer:
     axis: _Axis
     layouts: Layouts
     before: float
-    """Cycles of the kernels that read or write what would lie otherwise."""
+    """Cycles of the kernels that read or write values whose order would change."""
     after: float
 
     @property

@@ -87,7 +87,7 @@ class Emission:
         *,
         can_fail: bool = False,
     ) -> None:
-        """Call the kernel of a key; `build(function, arguments)` writes it when it is met for the first time.
+        """Call the kernel of a key; `build(function, arguments)` writes it for the first call.
 
         Its arguments are the pointers, then the indices: i64 numbers that are not known before it runs. One that `can_fail`
         gives something else than 0 where these values are not for native code, and the program ends there.
@@ -138,7 +138,7 @@ class Emitter:
     supports: Supports
     """The reason why a node cannot be emitted; None if it can."""
     scratch: Scratch
-    """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
+    """Bytes of scratch memory of the kernel, for a node and a width of registers in bits."""
 
 
 #: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of

@@ -95,7 +95,7 @@ class Kernels:
     kernels: tuple[Kernel, ...]
     views: Views
     taken: Mapping[Var, Node] = field(default_factory=dict)
-    """By array, the store that writes where it lies; no kernel that reads the array stands behind it."""
+    """For each array that a store writes over, the store; no kernel that reads the array stands behind it."""
     layouts: Layouts = field(default_factory=dict)
     """Layouts of the values that are not in C order."""
 

@@ -151,7 +151,7 @@ class _Use:
         return cls(makers, readers, views, returned, joins)
 
     def is_free(self, root: Var) -> bool:
-        """True if it may lie anywhere."""
+        """True if the memory of the value may be chosen freely."""
         return root in self.makers and root not in self.returned and root.type.size > 0
 
     def bears(self, root: Var, strides: tuple[int, ...]) -> bool:

@@ -53,7 +53,7 @@ def format_kernels(memory: Memory) -> str:
 
 
 def stages_of_kernels(graph: Graph, vector_bits: int) -> list[tuple[str, str]]:
-    """The kernels after each pass over kernels, one a line, and where the values lie that have no memory in C order of their own."""
+    """The kernels after each pass over kernels, one a line, and values that have no memory of their own in C order."""
     names = value_names(graph)
     return [
         (name, "\n".join(_kernel(kernel, found.views, names) for kernel in found.kernels) or "no kernel")

@@ -42,7 +42,7 @@ class Memory:
     offsets: dict[Var, int]
     """In bytes from the arena's begin, of what neither comes from the caller nor is returned."""
     scratch: dict[int, int]
-    """By number of a kernel, the offset of what it scribbles in."""
+    """By number of a kernel, the offset of its scratch memory."""
     returned: dict[Var, int]
     """By value, the output whose memory it is computed into."""
     copied: tuple[int, ...]
@@ -125,7 +125,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
 
 
 def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: int) -> int:
-    """Bytes that a kernel scribbles in."""
+    """Bytes of scratch memory of a kernel."""
     if isinstance(kernel, Alone):
         return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
     if isinstance(kernel, ProductWithEpilogue):

@@ -97,8 +97,8 @@ class Region(Primitive):
 class _InOrder(Primitive):
     """An array in C order, as native programs read it: the operand itself where it is one.
 
-    What the plan is given, and what rules make for themselves, may lie otherwise. Put in order once it is so for all regions;
-    a region that finds it otherwise goes through Python and copies it on every call.
+    Arguments of the plan, and arrays that rules make, may be in another order. Put in order once it is so for all
+    regions; a region that finds it otherwise goes through Python and copies it on every call.
     """
 
     name = "in_order"
@@ -136,7 +136,7 @@ _in_order = _InOrder()
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A graph with regions in it, and why the rest of it is none."""
+    """A graph with regions in it, and the reasons why other nodes are in none."""
 
     graph: Graph
     regions: tuple[Region, ...]

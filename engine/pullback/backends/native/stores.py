@@ -24,7 +24,7 @@ _MOST_COMPARED = 1 << 14
 
 
 def taken_over(graph: Graph, views: Views) -> dict[Var, Node]:
-    """For each array that a store takes over, the store."""
+    """By array, the store that takes it over."""
     made = {var for node in graph.nodes if not is_view(node) for var in node.outputs}
     returned = {views.access(atom).root for atom in graph.outputs}
     last: dict[Var, Node] = {}
@@ -42,7 +42,7 @@ def taken_over(graph: Graph, views: Views) -> dict[Var, Node]:
 
 
 def array_of(node: Node, views: Views) -> Var | None:
-    """The array that a store can write into as it lies: all of it, in order, and apart from whatever else the store reads."""
+    """The array that a store can write into in place: all of it, in order, and apart from all else that it reads."""
     if node.primitive not in STORES:
         return None
     array, *others = node.inputs

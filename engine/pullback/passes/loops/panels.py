@@ -1,4 +1,4 @@
-"""Panels: a large matrix that every step multiplies by, cut into bundles of columns that lie apart.
+"""Panels: a large matrix that every step multiplies by, cut into bundles of columns with separate memory.
 
     scan b x {…}                       c = copy (the columns of b, 32 by 32)         f4[512,2048] as f4[64,512,32]
       body(b, h, x):             ->    scan c x {…}

@@ -225,7 +225,7 @@ def half_of_expm1_of_twice(lanes: Lanes, x: str) -> tuple[str, str]:
 def expm1(lanes: Lanes, x: str) -> str:
     """e^x - 1, with all digits near 0.
 
-    Half of it is computed, with 2^(n-1), which is no infinity where the result is none.
+    Half of it is computed, with 2^(n-1), which is finite where the result is.
     """
     clamped = at_least(lanes, x, -18.0 if is_single(lanes) else -39.0)
     clamped = at_most(lanes, clamped, 89.0 if is_single(lanes) else 710.0)

@@ -112,7 +112,7 @@ def leaf_like(number: int, value: Any) -> Leaf:
 
 
 def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]:
-    """Steps for arguments, from the first on, that are leaves, None, constants, and nodes of trees; so many steps go before."""
+    """Steps for arguments of leaves, None, constants and nodes of trees, behind `before` other steps."""
     steps: list[Step] = []
     waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args, first)]
     for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other

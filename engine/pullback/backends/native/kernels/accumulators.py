@@ -119,7 +119,7 @@ def finer_cells(lanes: Lanes) -> int:
 
 
 def add_finely(lanes: Lanes, term: str, cells: list[str], active: int | None = None) -> None:
-    """Add the sum of a block to a second accumulator, which lies in f64 where the pointers say."""
+    """Add the sum of a block to a second accumulator, which is in f64 at these pointers."""
     wide = lanes.as_dtype("f8")
     total = wide.load(cells[0], active=active)
     if len(cells) == 1:

@@ -29,9 +29,9 @@ class Cut:
 
 
 def in_blocks(axis: int, size: int, unit: int, blocks: int, *, longer: bool = True) -> Cut:
-    """About so many blocks of whole units, all alike where that is possible nearby: each size is a function of its own.
+    """About this number of blocks of whole units, all of one size if possible: a function is written for each size.
 
-    They may have to be no `longer` than so many blocks are.
+    Unless they may be `longer`, blocks have at most the length that this number gives.
     """
     units = math.ceil(size / unit)
     about = math.ceil(units / blocks)

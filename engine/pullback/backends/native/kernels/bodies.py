@@ -170,7 +170,7 @@ class _Writer:
             self._turn(walk, depth, here, start + main, stop - start - main)
 
     def _turn(self, walk: Walk, depth: int, here: _Here, index: Index, taken: int) -> None:
-        """Write one turn, which takes so many elements."""
+        """Write one turn, for a number of elements."""
         copies = math.ceil(taken / walk.unit)
         pointers = dict(here.pointers)
         for name, pointer in pointers.items():
@@ -425,7 +425,7 @@ class _Writer:
         return term
 
     def _begin(self, depth: int, here: _Here) -> None:
-        """Start the accumulators that begin inside so many loops."""
+        """Start the accumulators that begin at this depth."""
         for k, keeping in enumerate(self.tiling.keeping):
             first = keeping.begins if keeping.block is None else keeping.block
             if keeping.block is not None and keeping.begins == depth:

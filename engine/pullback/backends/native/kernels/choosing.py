@@ -60,7 +60,7 @@ class Choice:
     """The number of rows that are done at a time."""
     chains: int = 1
     packs: bool = False
-    """True if the columns of a tile are copied first to where they lie next to each other."""
+    """True if the columns of a tile are copied first, so that they are adjacent."""
     packs_rows: bool = False
     """True if the rows are, as many as are done at a time."""
     axis: int = -1
@@ -188,7 +188,7 @@ def _packing(plain: Choice, product: Product) -> Iterator[Choice]:
 
 
 def _block(size: int, most: int, multiple: int) -> int:
-    """Length of equal blocks of at most so many, in whole multiples."""
+    """Length of equal blocks, at most a given one, in whole multiples."""
     if size <= most:
         return max(1, size)
     even = -(-size // -(-size // most))
@@ -274,7 +274,7 @@ def _packing_cost(choice: Choice, product: Product) -> float:
 
 
 def _copied(step: int, across: int, together: int) -> float:
-    """Cycles to copy a number of lines of so many."""
+    """Cycles to copy lines of a given length."""
     if across == 1:
         vectors, rest = divmod(together, 8)
         return (vectors + rest.bit_count() + _LINE_COPIED) / together
@@ -300,7 +300,7 @@ def _load(stride: int, width: int, size: int, *, aligned: bool = False) -> float
 
 
 def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:
-    """Cycles to store a tile: lanes that lie apart are stored one by one, unless entries that do not take their place."""
+    """Cycles to store a tile; lanes that are not adjacent are transposed if entries are, else stored one by one."""
     if choice.along == "inner":
         return rows * len(columns) * (_STORED + 1.5 * choice.width.bit_length())
     stride = _lane_strides(choice, product)[2]
@@ -354,7 +354,7 @@ def _in_order(used: int, total: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _apart(steps: int, stride: int, used: int) -> float:
-    """Cycles for the lines of a step, of many that are a stride apart, each of which uses so many bytes."""
+    """Cycles for the cache lines of a step, which are a stride apart and of which these bytes are used."""
     lines = -(-used // _LINE)
     cycles = 0.0
     for size, penalty, _ in _CACHES:

@@ -251,7 +251,7 @@ class _Writer:
                 function.call("void", fetch, ("ptr", pointer), ("i32", 0), ("i32", _NEAR), ("i32", 1))
 
     def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
-        """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
+        """The columns of a tile, copied so that they are adjacent: a line is a step, or a column."""
         choice, dtype = self.choice, self.product.b_dtype
         inner, across = self.product.b_strides
         target, width, line = self.packed or "", choice.width, choice.panel_line

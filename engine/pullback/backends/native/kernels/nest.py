@@ -31,7 +31,7 @@ ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 class Read:
     """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
 
-    With a period it begins again after so many elements of the last axis; only `axes.with_few_axes` makes such.
+    With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such.
     """
 
     pointer: int

@@ -1,4 +1,4 @@
-"""Packing: a panel of a matrix copied to where its rows lie next to each other."""
+"""Packing: a panel of a matrix copied so that its rows are adjacent."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,7 +16,8 @@ _Origins: TypeAlias = list[tuple[int, int]]
 class Panel:
     """`steps` rows of `columns` numbers, `step` and `column` elements apart; packed, rows are `width` elements apart.
 
-    What lies behind the columns of a packed row, up to the next whole vector, is scribbled in where the width has room for it.
+    What lies behind the columns of a packed row, up to the next whole vector, is overwritten where the width has room
+    for it.
     """
 
     steps: int
@@ -93,9 +94,9 @@ def _counted(panel: Panel, column: int, columns: int, lanes: int) -> int | None:
 def transposed(lanes: Lanes, rows: list[str]) -> list[str]:
     """A square block of as many rows as lanes, transposed.
 
-    In each round every row meets the one whose number differs in one bit. Rounds within 16 bytes interleave, as the
-    instructions unpcklps and unpcklpd do; those beyond exchange 16 bytes. Where each element is gets written down on the
-    way, and the columns are found by that.
+    In each round every row is combined with the one whose number differs in one bit. Rounds within 16 bytes interleave,
+    as the instructions unpcklps and unpcklpd do; those beyond exchange 16 bytes. Where each element is gets written
+    down on the way, and the columns are found by that.
     """
     width = lanes.width
     held: list[tuple[str, _Origins]] = [

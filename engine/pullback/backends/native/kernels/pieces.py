@@ -1,7 +1,7 @@
 """Pieces: the sums of a tile in the form in which they are stored.
 
-Lanes that lie apart in the result would be stored one by one. Where rows or columns of the tile lie next to each other
-instead, the sums are transposed in registers first, so that these become the lanes.
+Lanes that are not adjacent in the result would be stored one by one. Where rows or columns of the tile lie next to each
+other instead, the sums are transposed in registers first, so that these become the lanes.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A matrix product: its sizes, and how its matrices lie in memory."""
+"""A matrix product: its sizes, and the layouts of its matrices."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Matrix products: C = alpha A B, or C += alpha A B, for matrices that lie in memory in any way, and for batches of them.
+"""Matrix products: C = alpha A B, or C += alpha A B, for matrices in any layout, and for batches of them.
 
 A product is described by sizes and strides alone, so vectors, transposes, broadcasts and outer products are no cases of
 their own.

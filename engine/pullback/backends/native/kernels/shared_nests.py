@@ -35,7 +35,7 @@ from pullback.backends.native.writing.lanes import memory_type
 PARTIALS_BYTES: Final = 1 << 15
 """Results of blocks are on the stack of the program: not more than this."""
 LINE: Final = 64
-"""An axis that vectors lie along, or what is written, is cut at multiples of so many: blocks share no line of the cache."""
+"""An axis that vectors lie along, or what is written, is cut at multiples of it: blocks share no line of the cache."""
 STRETCH: Final = 1024
 """The least number of consecutive elements of a block, if there are other axes: short pieces of rows would be slow."""
 

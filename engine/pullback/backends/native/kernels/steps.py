@@ -1,7 +1,7 @@
 """Steps of loops and branches: graphs as functions of their own, and what goes from step to step.
 
 A step is a function of pointers to what its graph is given, to where its results go, and to its part of the arena, which every
-step uses again. What it is given lies as it lies: a transposed matrix is none the worse for it.
+step uses again. Its inputs may be in any layout: a transposed matrix costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,14 +52,14 @@ def room(type_: ArrayType) -> int:
 
 
 def memory_of(graph: Graph, given: Sequence[Stored], vector_bits: int) -> Memory:
-    """Kernels and memory of a graph for what lies like this; how much it is does not depend on that."""
+    """Kernels and memory of a graph for inputs in these layouts; the size of the memory does not depend on them."""
     return plan_memory(
         graph, vector_bits, {var: one.strides for var, one in zip(graph.inputs, given, strict=True)}, is_body=True
     )
 
 
 def nbytes_of(graph: Graph, vector_bits: int) -> int:
-    """Bytes of the arena that a step of a graph uses."""
+    """Bytes of the arena of a step."""
     return plan_memory(graph, vector_bits, is_body=True).nbytes
 
 

@@ -60,7 +60,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A loop along an axis: so many positions a turn, each of `unit` elements (the lanes of a vector, else 1)."""
+    """A loop along an axis: some positions a turn, each of `unit` elements (the lanes of a vector, else 1)."""
 
     axis: int
     unit: int

@@ -34,7 +34,7 @@ def _turned_in_pieces(lanes: Lanes, rows: list[str], piece: int) -> list[str]:
 
 
 def _interleaved(lanes: Lanes, a: str, b: str, piece: int) -> tuple[str, str]:
-    """Numbers of a and b by turns, within each piece: those of its lower half, and those of its upper."""
+    """Numbers of a and b interleaved within each piece: those of its lower half, and those of its upper."""
     starts = range(0, lanes.width, piece)
     lower = [start + k // 2 + lanes.width * (k % 2) for start in starts for k in range(piece)]
     return shuffled(lanes, a, b, lower), shuffled(lanes, a, b, [place + piece // 2 for place in lower])

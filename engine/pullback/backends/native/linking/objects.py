@@ -74,7 +74,7 @@ def is_checking() -> bool:
 
 
 def find(name: str) -> Object | None:
-    """The object of a name, or None where there is none that can be believed."""
+    """The object of a name, or None where there is none that is valid."""
     folder = cache_folder()
     if folder is None:
         return None

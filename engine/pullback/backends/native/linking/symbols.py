@@ -6,7 +6,7 @@
     malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
     what `provide` was called for      other parts of this package
 
-A name that is none of these is refused before anything is linked. SciPy is imported when the first program asks for a
+Any other name is refused before anything is linked. SciPy is imported when the first program asks for a
 routine of it.
 """
 

@@ -40,7 +40,7 @@ def host_target() -> Target:
 
 @contextlib.contextmanager
 def forced_width(bits: int) -> Iterator[Target]:
-    """Write for a processor with vectors of so many bits, in this thread, until left."""
+    """Write for a processor with vectors of this width, in this thread, inside the block."""
     if bits not in available_widths():
         raise ValueError(f"This processor has vectors of {available_widths()} bits, not of {bits}.")
     host = _host()

@@ -7,7 +7,7 @@
 
 Where numbers of channels or of results are no multiples of a tile, the last tile begins earlier and computes some results
 again: nothing is masked, and there is one tile in the text. Combinations of courses share it too; a table has their taps.
-Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those that meet the source.
+Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those inside the source.
 
 What is to be done to results on their way out (a bias, an activation) belongs where they are stored: `_store` where lines
 are direct, `_write_row` where they are not.
@@ -102,7 +102,7 @@ class _Writer:
                 self._write_rows(target, taps, starts, places)
 
     def _met(self, axis: int, result: Index) -> tuple[Index, Index]:
-        """Begin and end of the taps of an axis, in order of what they meet, that are in the source."""
+        """Begin and end of the taps of an axis, in order of their offsets, that are inside the source."""
         function, taps = self.function, self.axes[axis].courses[0].taps
         if axis not in self.plan.skips:
             return 0, 0
@@ -155,7 +155,7 @@ class _Writer:
                     self._write_row(line, self._at(target, count * self._spread(last)), 1)
 
     def _write_row(self, line: str, target: str, count: int) -> None:
-        """A row of so many results, of one example or of all that lie side by side."""
+        """Copy a row of results, of one example or of all that lie side by side."""
         plan, function = self.plan, self.function
         last = len(self.axes) - 1
         pitch, spread = plan.pitches[last], self._spread(last)

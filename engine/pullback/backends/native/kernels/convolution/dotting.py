@@ -66,7 +66,7 @@ class DottingPlan:
 
 
 def make_dotting_plan(sums: WeightSums, vector_bits: int) -> DottingPlan | None:
-    """The plan for vectors of so many bits; None where registers do not hold the taps of a row."""
+    """The plan for a width of vectors in bits; None where registers do not hold the taps of a row."""
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
     most, kernel = _MOST_SUMS.get(vector_bits, 8), sums.sliding.kernel
     plans = [

@@ -3,7 +3,7 @@
     [channel][phase][example][first axis]…[last axis]       or, of small examples,
     [channel][phase][first axis]…[last axis][example]
 
-Results are numbered as elements of such a plane are: result q of a row is at q, and what it meets at a tap lies a fixed
+Results are numbered as elements of such a plane are: result q of a row is at q, and what it reads at a tap lies a fixed
 distance further on, also across the ends of rows. So a whole plane of results, or several of them, is one long line, whose
 elements between rows mean nothing; they are computed, and left out when results are written. The zeros after a row are also
 those before the next one, so with a window of three there is one such element a row. Where examples are innermost there is
@@ -24,7 +24,7 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """The copy of a block: so many results along each axis, and the channels of one group."""
+    """The copy of a block: of `block` results along each axis, and of the channels of one group."""
 
     axes: tuple[Axis, ...]
     block: tuple[int, ...]

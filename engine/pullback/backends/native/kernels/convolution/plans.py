@@ -37,7 +37,7 @@ class Plan:
     tile: Tile
     lanes: int
     skips: tuple[int, ...] = ()
-    """Axes along which taps that meet nothing but zeros are left out, for one result after the other."""
+    """Axes along which taps that read nothing but zeros are left out, for one result after the other."""
 
     @property
     def vector_bits(self) -> int:
@@ -133,7 +133,7 @@ class Plan:
 
 
 def make_plan(correlation: Correlation, vector_bits: int, most_bytes: int) -> Plan:
-    """The plan for vectors of so many bits that is expected to be the fastest of those that need no more memory."""
+    """The plan that is expected to be the fastest, for a width of vectors and a limit of memory."""
     plans = [plan for plan in _plans(correlation, vector_bits) if plan.most_bytes <= most_bytes]
     return min(plans, key=lambda plan: plan.cycles)
 
@@ -224,7 +224,7 @@ def _block_bytes(correlation: Correlation) -> int:
 
 
 def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
-    """Results along each axis in one block, where one channel of one example has so many elements."""
+    """Results along each axis in one block, for a number of elements in a channel of an example."""
     axes = correlation.axes
     counts = tuple(axis.count for axis in axes)
     bytes_ = correlation.ins * example * correlation.dtype.itemsize

@@ -1,8 +1,8 @@
 """The gradient of a convolution with respect to its weights (weight_sums.py), with vectors across channels.
 
-x is copied with its zeros, channels last: what one result meets along the last axis of the kernel is then one run of
+x is copied with its zeros, channels last: what one result reads along the last axis of the kernel is then one run of
 numbers, which are multiplied with that result of a few outputs and added to sums in registers. Nothing is summed but what
-belongs to a result: an infinity that no result meets at a tap does not touch that tap's sum.
+belongs to a result: an infinity that no result reads at a tap does not touch that tap's sum.
 
     for blocks of examples and rows:  copy the block
         for groups, tiles of outputs, rows of taps, tiles of the run:  sums over the block's results, added to those in memory
@@ -46,7 +46,7 @@ class SummingPlan:
 
     @property
     def span(self) -> Shape:
-        """Positions along each axis that results of a block meet."""
+        """Positions along each axis that results of a block read."""
         sliding = self.sums.sliding
         counts = (self.rows, *sliding.out[1:])
         return tuple(
@@ -80,7 +80,7 @@ class SummingPlan:
 
     @property
     def is_joined(self) -> bool:
-        """True if what is met along the whole last axis of the kernel lies together."""
+        """True if the elements read along the whole last axis of the kernel are adjacent."""
         return _is_joined(self.sums)
 
     @property
@@ -126,7 +126,7 @@ def _run(sums: WeightSums) -> int:
 
 
 def make_summing_plan(sums: WeightSums, vector_bits: int) -> SummingPlan:
-    """The plan for vectors of so many bits."""
+    """The plan for a width of vectors in bits."""
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
     # Channels of y are often a power of two apart: more than eight of them would share too few places of the cache.
     tile = choose_tile(sums.outs, _run(sums), lanes, vector_bits, most_outs=8)

@@ -29,7 +29,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory that a routine scribbles in: so many numbers, and so many integers."""
+    """The workspace of a routine: numbers of elements and of integers."""
 
     numbers: str
     count: int

@@ -30,7 +30,7 @@ def why_not(node: Node) -> str | None:
 
 
 def matrix_bytes(node: Node, _: int) -> int:
-    """Room for one matrix, where it may have to be copied to lie in order."""
+    """Room for one matrix, where it may have to be copied in order."""
     type_ = node.inputs[0].type
     return 0 if type_.shape[-1] <= SMALL else type_.shape[-1] ** 2 * type_.dtype.itemsize
 

@@ -211,7 +211,7 @@ class _ByFactors:
 
 
 def _copy_row(lanes: Lanes, source: str, target: str, like: Stored, count: int) -> None:
-    """Numbers that lie like those in a row of an array, to where they follow each other."""
+    """Copy numbers that lie like those in a row of an array, to contiguous memory."""
     function, one, stride = lanes.function, lanes.narrowed(), like.strides[-1]
     whole = count - count % lanes.width if stride == 1 else 0
     if whole:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from pullback.backends.native.kernels.convolution.planes import fill
-from pullback.backends.native.kernels.convolution.rows import by_turns, clear_row, copy_row, overlapping
+from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile
 from pullback.backends.native.kernels.convolution.winograd.plans import TERMS, TILE, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.singly import write_tiles_in_doubt
@@ -165,7 +165,7 @@ class _Writer:
                 for row, (even, odd) in enumerate(tile_of_terms(lanes, terms)):
                     for value in (even, odd):
                         doubt = lanes.mul_add(value, lanes.constant(0), doubt)
-                    for half, both in enumerate(by_turns(lanes, even, odd)):
+                    for half, both in enumerate(interleaved(lanes, even, odd)):
                         lanes.store(both, target, row * plan.row_pitch + half * width)
                 lanes.store(doubt, doubts)
 

@@ -35,7 +35,7 @@ _LINE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlan:
-    """Tiles of a block are one line, with what lies between rows of them; so many vectors of them are a panel."""
+    """Tiles of a block are one line, with what lies between rows of them; `vectors` vectors of them are a panel."""
 
     correlation: Correlation
     planes: Planes
