@@ -47,12 +47,12 @@ _FLAGS = ("N", "T", "C")
 
 
 def matmul(c: Any, a: Any, b: Any) -> Any:
-    """C <- a @ b; gives back c."""
+    """C <- a @ b; returns c."""
     return _overwrite(matmul_into, c, a, b)
 
 
 def gemm(c: Any, a: Any, b: Any, alpha: Any = 1, beta: Any = 0, *, trans_a: str = "N", trans_b: str = "N") -> Any:
-    """C <- alpha op(a) @ op(b) + beta c; gives back c.
+    """C <- alpha op(a) @ op(b) + beta c; returns c.
 
     op is N (the matrix), T (its transpose) or C (its conjugate transpose). Where beta is 0, c is not read.
     `pb.inplace.gemm(c, a, b, beta=1, trans_a="T")` adds a.T @ b to c.
@@ -83,7 +83,7 @@ def _elementwise(rule: Scalar, name: str) -> Callable[..., Any]:
         return _overwrite(elementwise_into, x, *others, rule=rule)
 
     overwriting.__name__ = overwriting.__qualname__ = name
-    overwriting.__doc__ = f"x <- numpy.{name}(x{', …' if len(rule.maps) > 1 else ''}); gives back x."
+    overwriting.__doc__ = f"x <- numpy.{name}(x{', …' if len(rule.maps) > 1 else ''}); returns x."
     return overwriting
 
 

@@ -92,7 +92,7 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 
 
 class Environment:
-    """The captured environment of one function: whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
+    """The captured environment of one function: a check that it is unchanged, and its hidden inputs.
 
     Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
     is among `looked_into`: of most that a program can reach, none runs.

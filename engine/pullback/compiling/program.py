@@ -78,7 +78,7 @@ class LooksFurtherError(Exception):
 def build(
     function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str
 ) -> Program | Fallback:
-    """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
+    """Compile a function or a gradient for arguments like these, on the path through it that these lead to.
 
     In a tier that keeps its memory it is allocated once.
     """

@@ -2,7 +2,7 @@
 
 Recording must see what a function computes from arrays in its closure, its globals or the attributes of its objects, or
 the plan would go on with what was computed on the first day. So the function that is recorded is a copy: the same code,
-with traced values where the arrays were. Whatever leads to an array (functions, containers, objects) is copied on the way;
+with traced values where the arrays were. Whatever leads to an array (functions, containers, objects) is copied too;
 everything else is shared. What the function does to the copies would be lost, so a change to one is found out afterwards.
 """
 
@@ -345,7 +345,7 @@ class Contents:
         return any(issubclass(type(value), Traced) for value in held)
 
     def changed(self) -> str | None:
-        """The name of something that is not as it was, if there is one."""
+        """The name of something that has changed, if there is one."""
         for name, place, before in self._before:
             now = _items(place)
             if len(now) != len(before) or not all(map(is_same, now, before)):
@@ -357,7 +357,7 @@ class Contents:
         return next(changed, None)
 
     def put_back(self) -> None:
-        """Make everything as it was."""
+        """Restore the environment."""
         for _, place, before in self._before:
             now = _items(place)
             if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):

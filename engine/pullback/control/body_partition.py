@@ -50,7 +50,7 @@ CHEAP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BodyPartition:
-    """A body of values and cotangents, and which of its values are saved for the way back."""
+    """A body of values and cotangents, and its values that are saved for the backward pass."""
 
     whole: Transformed
     graph: Graph  # that of `whole`, simplified
@@ -94,7 +94,7 @@ def partition_body(
     *,
     recompute: bool = False,
 ) -> BodyPartition:
-    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back.
+    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are available in the backward pass.
 
     Outputs that are `stacked` for another reader can be read from there.
     """

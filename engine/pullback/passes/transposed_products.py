@@ -1,4 +1,4 @@
-"""Transposes of products: the factors change places instead, and the product is written as it is wanted.
+"""Transposes of products: the factors change places instead, and the product is written in the order it is needed in.
 
 c = matmul a b             ->    d = matmul (transpose b) (transpose a)
 d = transpose c

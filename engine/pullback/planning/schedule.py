@@ -246,7 +246,7 @@ def _output_buffer(atom: Atom, memory: _Memory, *, is_copied: bool) -> int | Non
 
 
 def transient(schedule: Schedule) -> list[str]:
-    """The rules that make arrays on the way although the plan keeps its memory: they have no form that writes into one.
+    """The rules that make intermediate arrays although the plan keeps its memory: none of them can write into one.
 
     Also NumPy itself buffers what it has to cast, in memory that is not an array's.
     """

@@ -2,7 +2,7 @@
 
 To NumPy that is one order of strides among others: what such an array means, and what may be done with it, is the same.
 Rules that slide windows over small images gain by it, since they work in runs of a row of all examples and not of one
-image, and turn nothing round on the way. The layer rules make their results so; what comes after them follows.
+image, and transpose nothing in between. The layer rules make their results so; what comes after them follows.
 """
 
 from collections.abc import Callable, Sequence

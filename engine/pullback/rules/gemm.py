@@ -197,7 +197,7 @@ def _stored(matrix: Any, flag: str, *, transposes: bool) -> tuple[Any, int | Non
 
 
 def _by_blas(c: Any, a: Any, b: Any, alpha: Any, beta: Any, trans_a: str, trans_b: str) -> Any:
-    """One BLAS call into c; None if BLAS has no code for what is wanted (a conjugate without a transpose)."""
+    """One BLAS call into c; None if BLAS has no code for the operation (a conjugate without a transpose)."""
     transposes = not c.flags.f_contiguous  # then c.T <- alpha op(b).T @ op(a).T + beta c.T
     left, right = _stored(a, trans_a, transposes=transposes), _stored(b, trans_b, transposes=transposes)
     if left[1] is None or right[1] is None:

@@ -7,7 +7,7 @@ in the cache. Bytes beside the result, for K elements in a window, C channels, T
     K products of shifted inputs        (C + O) * T * N   and the output is read and written K times
     windows in pieces (this file)       COLUMN_BYTES      every window element is written once, into the cache
 
-Examples are the last axis on the way, so that windows are copied and added in runs of a row of all examples of a block.
+Examples are the last axis in between, so that windows are copied and added in runs of a row of all examples of a block.
 In rows of one example a run is as short as an image is small, and costs more than its numbers. Where input and output lie
 so themselves (`pullback.rules.example_order`), nothing is transposed, and a block is a row of all examples.
 """
@@ -165,7 +165,7 @@ class WindowProducts:
         return examples_last(y.reshape(len(y), self.groups, self.outputs // self.groups, prod(self.sliding.out)))
 
     def in_line(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """An output as it is to lie to be seen as places."""
+        """An output in the layout that `places` can view."""
         return y if self.lined else np.ascontiguousarray(y)
 
     def matrices(self, w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -187,7 +187,7 @@ class WindowProducts:
                 np.copyto(places, band.transposed_examples, casting="same_kind")
 
     def spread(self, x: np.ndarray[Any, Any], w: Any, y: Any) -> None:
-        """Write to x what the outputs y give back to the windows they were computed from."""
+        """Write to x the transpose of `correlate`: products of the weights with y, added up over the windows."""
         transposed = np.swapaxes(self.matrices(w), 1, 2)
         x_last, y_places = examples_last(x), self.places(self.in_line(y))
         with rows_in_place():

@@ -325,7 +325,7 @@ def _accumulate(sums: list[Accumulator | None], place: int, cotangent: Any, *, o
 
 
 def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) -> Any:
-    """The finished cotangent of a result, dense, or the tuple of several; None where none is needed."""
+    """The complete cotangent of a result, dense, or the tuple of several; None where none is needed."""
     if record.primitive.results == 1:
         return _take_one(sums, record.result_places[0], kept)
     cotangents = tuple([_take_one(sums, place, kept) for place in record.result_places])
@@ -333,7 +333,7 @@ def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) 
 
 
 def _take_one(sums: list[Accumulator | None], place: int, kept: Container[int]) -> Any:
-    """The finished cotangent of a place, dense; its memory is freed unless the caller wants it."""
+    """The complete cotangent of a place, dense; its memory is freed unless the caller wants it."""
     accumulator = sums[place]
     if accumulator is None:
         return None

@@ -1,4 +1,4 @@
-"""Frames: words each, and what it refers to, for as long as it is used.
+"""Frames: words of memory, and the objects they refer to, which live as long as the frame is used.
 
 The words refer to objects without counting it; the frame keeps them alive. Only the arrays that were returned last are
 references of the frame's own, which the frame gives up when it goes. It never goes while a run is on in it: then what it

@@ -1,8 +1,8 @@
 """Names in dicts and functions that have to be what they were, as words of memory that have to hold what they held.
 
-Looking a name up costs a call of Python; comparing the two words of its entry costs a fraction of a nanosecond. An entry
-stays in its place as long as the dict keeps its table, so the tables of the dicts are looked at first: the entry may only be
-read where table and layout are as they were. What is not laid out as in the CPythons we know is looked up.
+Looking a name up costs a call of Python; comparing the two words of its entry costs a fraction of a nanosecond. An
+entry stays in its place as long as the dict keeps its table, so the tables of the dicts are compared first: the entry
+may only be read where table and layout are as they were. What is not laid out as in the CPythons we know is looked up.
 """
 
 import functools
@@ -25,7 +25,7 @@ class Held:
 
     def __init__(self) -> None:
         self.tables: list[tuple[int, int, int]] = []
-        """Address of a dict, of its table, and what tells how the table is laid out."""
+        """Address of a dict, of its table, and the word with the layout of the table."""
         self.pairs: list[tuple[int, int, int]] = []
         """An address, and what the word there and the next one hold."""
         self.alive: list[Any] = []

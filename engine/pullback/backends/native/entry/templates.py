@@ -328,7 +328,7 @@ def _written(form: Form, first: int) -> Any:
 
 
 def watch_words(watched: Watched, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
-    """The words of a watch: of this array, which held these bytes where it is looked at."""
+    """The words of a watch: of this array, and of the bytes it held in the watched elements."""
     item = array.itemsize
     held_at = np.frombuffer(held, np.uint8).ctypes.data
     last = (array.size - 1) * item

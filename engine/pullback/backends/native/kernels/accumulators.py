@@ -1,4 +1,4 @@
-"""Reductions on the way: what they start from, how two become one, and where they are kept meanwhile.
+"""Accumulators of reductions: their starting values, how two are combined, and where they are kept.
 
 Sums of floats are kept in blocks: an accumulator takes at most `BLOCK` (128) numbers one after the other, and is then
 added to a second one whose rounding errors are negligible: an f64 for f32, a sum with a compensation (Knuth's TwoSum)

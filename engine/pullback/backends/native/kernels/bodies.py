@@ -376,7 +376,7 @@ class _Writer:
             combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
 
     def _compute_by_turns(self, numbers: Sequence[int], here: _Here) -> None:
-        """Every step for all bodies before the next one: what waits for a long step of one goes on with that of another."""
+        """Compute each step for all bodies before the next step, so that long steps of several bodies overlap."""
         for number in numbers:
             for copy in self._copies(here, frozenset(here.copies)):
                 self._compute(number, copy, here)

@@ -6,7 +6,7 @@ is read, times a stride. All of these rules are such a sum, so they are one kern
     for places that positions depend on:   read the positions; a position out of bounds ends the program, saying so
         for the other places:              result[place] = x[sum], result[sum] = v[place] or result[sum] += v[place]
 
-Every position is looked at before anything is read or written by it. Where one is out of bounds the results hold rubbish,
+Every position is checked before anything is read or written by it. Where one is out of bounds the results hold rubbish,
 and the slow path raises. What is stored at or added to one element comes in the order of `np.add.at`.
 """
 
@@ -246,7 +246,7 @@ _Axis = tuple[int, int, int]
 
 
 def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
-    """The same places with fewer axes: where one goes on where the next one ends, they are one."""
+    """The same places with fewer axes: an axis that continues where the next one ends is merged with it."""
     joined: list[_Axis] = []
     for size, step, other in axes:
         if size == 1:

@@ -5,7 +5,7 @@ their own.
 
     Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
-                              and what is copied, transposed or done on the way                 packing.py, pieces.py
+                              and what is copied, transposed or computed in between             packing.py, pieces.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
             -> parts          several threads, each with a part of the result               parts.py
 

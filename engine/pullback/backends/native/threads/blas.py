@@ -1,7 +1,7 @@
 """BLAS on one thread while a program calls it, whatever it does for others.
 
     pullback_blas_enter()    from here on BLAS computes on the thread that calls it
-    pullback_blas_leave()    until as many have left as entered; then it is as it was before
+    pullback_blas_leave()    until as many have left as entered; then the setting is restored
 
 Threads of OpenBLAS spin while they wait, which is ruinous where processors are shared, and begin at sizes that take a few
 microseconds. Programs have threads of their own for what is worth it, and call BLAS from each of them.
