@@ -94,7 +94,7 @@ def partition_body(
     *,
     recompute: bool = False,
 ) -> BodyPartition:
-    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are available in the backward pass.
+    """Choose the saved values. `constant` inputs are the same in every step; the backward pass has the `given` ones.
 
     Outputs that are `stacked` for another reader can be read from there.
     """

@@ -174,7 +174,7 @@ def multigrad_dict(fun: Function) -> Function:
 
 
 def checkpoint(fun: Function) -> Function:
-    """The same function; it saves only its arguments and runs its rules again in the backward pass (arXiv:1604.06174)."""
+    """The same function, with only its arguments saved: the backward pass runs its rules again (arXiv:1604.06174)."""
     checkpointed: Function = checkpointing.checkpoint(fun)
     return checkpointed
 
