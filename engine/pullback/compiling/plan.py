@@ -179,10 +179,10 @@ class Plan:
 
     def _carried(self, args: tuple[Any, ...]) -> Carried | None:
         """A call with others' arrays on a device, as one with device arrays."""
-        there = carried(inner_function(self.function), args, {})
-        if there is not None and self.tier in tiers.KEEPING:
-            raise TierError(f"the tier {self.tier} does not run on {there.device} yet; use unfused or fused")
-        return there if there is not None and there.kind != "device" else None
+        on_device = carried(inner_function(self.function), args, {})
+        if on_device is not None and self.tier in tiers.KEEPING:
+            raise TierError(f"the tier {self.tier} does not run on {on_device.device} yet; use unfused or fused")
+        return on_device if on_device is not None and on_device.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
         """A family for what is around the function now. Numbers there that were something else before are inputs of it."""

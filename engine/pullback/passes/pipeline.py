@@ -117,7 +117,7 @@ class LoopCompiler:
 
 
 def _has_no_writes(graph: Graph) -> bool:
-    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
+    # If memory is overwritten, two names for one value, or reads of one value at two times, may differ.
     return not any(node.primitive.effect.writes for node in graph.nodes)
 
 

@@ -93,7 +93,7 @@ def _pull_pinv(
 
 
 def cutoff_of(a: Any, b: Any, rcond: float | None) -> float:
-    """Up to which part of the largest singular value others count as zero in `least_squares`: as LAPACK's gelsd has it."""
+    """The part of the largest singular value up to which others are zero in `least_squares`, as in LAPACK's gelsd."""
     eps = float(np.finfo(matrix_dtype("lstsq", type_of(a), type_of(b))).eps)
     if rcond is None:
         return eps * max(type_of(a).shape)

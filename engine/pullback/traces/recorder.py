@@ -261,13 +261,13 @@ class Recorder(Trace):
 
     def _capture(self, array: np.ndarray[Any, Any]) -> Capture:
         """The array as it is now: the function may write to it before it uses it again."""
-        met = self._captured.setdefault(id(array), [])
-        if met and _has_same_contents(met[-1][1].value, array):
-            return met[-1][1]
+        captured = self._captured.setdefault(id(array), [])
+        if captured and _has_same_contents(captured[-1][1].value, array):
+            return captured[-1][1]
         if array.dtype.kind not in "biufc":
             raise TracingError(f"an array of dtype {array.dtype} cannot be part of a compiled function")
         capture = Capture(self.new_var(type_of(array)), self.kept(array))
-        met.append((array, capture))  # the array too: its id must not become another's
+        captured.append((array, capture))  # the array too: its id must not become another's
         self.captures.append(capture)
         return capture
 

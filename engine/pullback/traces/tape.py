@@ -293,7 +293,7 @@ class Tape(Trace):
         for counts in counters.active:
             counts.pulled[primitive.name] += 1
             counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
-        # What a lazy cotangent reads may be restored before it is consumed.
+        # The arrays that a lazy cotangent reads may be restored before it is consumed.
         return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 
     def undo(self) -> None:

@@ -43,7 +43,7 @@ def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
         fresh: dict[Var, Access] = {}
         for operand, there in _places(node, views):
             own = _root_of_part(operand, views, use)
-            # What is arranged lies as its nests and products would have it, and stays there.
+            # A value that `arranging` has given a layout keeps it.
             if (
                 own is None
                 or own in placed

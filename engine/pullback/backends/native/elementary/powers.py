@@ -168,7 +168,7 @@ def _product(lanes: Lanes, x: str, exponent: int) -> str:
         missing = lanes.mul(first, lanes.fma(lanes.neg(x), first, lanes.constant(1.0)))
         factor = (first, lanes.select(lanes.is_nan(missing), zero, missing))
     high, low = _by_squaring(factor, abs(exponent), lambda a, b: _multiply(lanes, a, b))
-    # Where the product has outgrown the format the second float is not a number; a zero keeps its sign.
+    # If the product exceeds the format, the second float is NaN; a zero keeps its sign.
     is_sum = lanes.function.value(
         f"and {lanes.mask_type} {lanes.compare('<', lanes.absolute(high), lanes.constant(float('inf')))}, "
         f"{lanes.compare('!=', low, zero)}"

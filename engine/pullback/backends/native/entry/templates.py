@@ -69,7 +69,7 @@ _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
 _TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.NUMPY_DOUBLE, Make.DICT, Make.CALL})
 _NUMBERS_MADE = frozenset({Make.SCALAR, Make.NUMPY_DOUBLE, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
 
-#: How a guard is compared: kinds by the type and the dtype of the value that was seen.
+#: Kinds of guards, by the type of the value that was seen and the dtype of its atom.
 _GUARD_KINDS = {
     (bool, "b1"): 0,
     (bool, "i8"): 1,

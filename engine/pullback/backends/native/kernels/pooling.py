@@ -28,7 +28,7 @@ from pullback.rules.sliding import Sliding
 #: Windows of more elements than this are walked by a loop.
 _UNROLLED_WINDOW = 9
 
-#: How many copies of one channel with what is around it each primitive keeps; in the same places, shares and maxima of windows.
+#: The number of padded copies of one channel that each primitive keeps; shares and maxima of windows are copies too.
 _COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 2, max_select: 2, max_spread: 4}
 
 #: The number of the copy with the shares, by whether they are those of maxima.

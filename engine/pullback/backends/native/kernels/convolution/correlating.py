@@ -183,13 +183,13 @@ class _Writer:
         with function.loop(0, correlation.ins, together) as channel:
             here = self._at(base, function.mul(channel, pitch))
             own = self._at(weights, function.mul(channel, correlation.weights.ins))
-            with self._each_tap(taps, ranges) as (of_source, of_weights):
+            with self._each_tap(taps, ranges) as (source_base, weights_base):
                 unrolled = [
                     (a + k * pitch, b + k * correlation.weights.ins)
                     for k in range(together)
                     for a, b in self.table.unrolled
                 ]
-                self._accumulate(sums, self._at(here, of_source), self._at(own, of_weights), unrolled)
+                self._accumulate(sums, self._at(here, source_base), self._at(own, weights_base), unrolled)
         return sums
 
     @contextmanager
@@ -197,29 +197,29 @@ class _Writer:
         """Go through the taps that are not left out, with the offset of each in the source and in the weights."""
         function, plan = self.function, self.plan
         with ExitStack() as stack:
-            of_source: Index = 0
-            of_weights: Index = 0
+            source_base: Index = 0
+            weights_base: Index = 0
             for axis in plan.skips:
                 number = stack.enter_context(function.loop(*ranges[axis]))
                 offsets = _offsets(plan, axis, _ascending(self.axes[axis].courses[0]))
                 (source, weight), (next_source, next_weight) = offsets[0], offsets[min(1, len(offsets) - 1)]
-                of_source = function.add(of_source, function.mul(number, next_source - source))
-                of_weights = function.add(of_weights, function.mul(number, next_weight - weight))
-                of_source, of_weights = function.add(of_source, source), function.add(of_weights, weight)
+                source_base = function.add(source_base, function.mul(number, next_source - source))
+                weights_base = function.add(weights_base, function.mul(number, next_weight - weight))
+                source_base, weights_base = function.add(source_base, source), function.add(weights_base, weight)
             source_offset, weight_offset = stack.enter_context(taps.each(function))
-            yield function.add(of_source, source_offset), function.add(of_weights, weight_offset)
+            yield function.add(source_base, source_offset), function.add(weights_base, weight_offset)
 
     def _accumulate(self, sums: list[list[str]], source: str, weights: str, taps: Sequence[tuple[int, int]]) -> None:
         function, lanes, tile = self.function, self.lanes, self.plan.tile
         one = lanes.narrowed()
         values = [[function.load(lanes.type, slot) for slot in row] for row in sums]
-        for of_source, of_weights in taps:
+        for source_base, weights_base in taps:
             met = [
-                lanes.load(source, of_source + vector * lanes.width, active=self._active(vector))
+                lanes.load(source, source_base + vector * lanes.width, active=self._active(vector))
                 for vector in range(tile.vectors)
             ]
             for out in range(tile.outs):
-                weight = lanes.splat(one.load(weights, of_weights + out * self.correlation.weights.outs))
+                weight = lanes.splat(one.load(weights, weights_base + out * self.correlation.weights.outs))
                 values[out] = [
                     lanes.mul_add(weight, vector, value) for vector, value in zip(met, values[out], strict=True)
                 ]

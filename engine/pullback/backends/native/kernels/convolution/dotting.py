@@ -127,8 +127,8 @@ class _Writer:
             weights = self._at(
                 self.weights, function.offset((own, sums.weights.examples), (channel, sums.weights.channels))
             )
-            with self._each_row_of_taps() as (of_copy, of_weights):
-                self._sum(y, self._at(copy, of_copy), self._at(weights, of_weights))
+            with self._each_row_of_taps() as (copy_offset, weights_offset):
+                self._sum(y, self._at(copy, copy_offset), self._at(weights, weights_offset))
 
     def _joined(self) -> list[list[tuple[int, int]]]:
         """Taps that are summed together, along the axes that have them."""
@@ -163,13 +163,13 @@ class _Writer:
 
             def add(index: Index, active: int | None) -> None:
                 own = [(self._at(y, function.mul(index, stride)), out * sums.y.channels, stride) for out in outs]
-                met = [(self._at(copy, index), of_copy, 1) for of_copy, _ in taps]
+                met = [(self._at(copy, index), copy_offset, 1) for copy_offset, _ in taps]
                 self._add_products(slots, own, met, active)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
-            for number, (_, of_weights) in enumerate(taps):
-                place = of_weights + out * sums.weights.examples
+            for number, (_, weights_offset) in enumerate(taps):
+                place = weights_offset + out * sums.weights.examples
                 term = lanes.sum_lanes(function.load(lanes.type, slots[out][number]))
                 one.store(one.add(one.load(weights, place), term), weights, place)
 

@@ -200,22 +200,22 @@ class _Writer:
         if end <= begin:
             return
         with ExitStack() as stack:
-            of: Index = 0
-            to: Index = 0
+            source_offset: Index = 0
+            row_offset: Index = 0
             inside: str | None = None
             for axis in range(len(span) - 1):
                 index = stack.enter_context(function.loop(0, span[axis]))
                 moved = function.add(index, function.mul(start, sliding.stride[0])) if axis == 0 else index
                 position = function.sub(moved, sliding.pad[axis][0])
-                of = function.add(of, function.mul(position, strides[axis]))
-                to = function.add(to, function.mul(index, pitches[axis]))
+                source_offset = function.add(source_offset, function.mul(position, strides[axis]))
+                row_offset = function.add(row_offset, function.mul(index, pitches[axis]))
                 if sliding.pad[axis][0] or span[axis] > sliding.size[axis] or (is_part and axis == 0):
-                    here = function.value(f"icmp ult i64 {position}, {sliding.size[axis]}")
-                    inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
-            row = self._at(target, to)
+                    on_axis = function.value(f"icmp ult i64 {position}, {sliding.size[axis]}")
+                    inside = on_axis if inside is None else function.value(f"and i1 {inside}, {on_axis}")
+            row = self._at(target, row_offset)
 
             def copy() -> None:
-                source = self._at(self._at(x, of), (begin - low) * strides[-1])
+                source = self._at(self._at(x, source_offset), (begin - low) * strides[-1])
                 transposed = self._at(row, begin * pitches[-1])
                 both = (self.sums.x.channels, strides[-1])
                 transpose_rows(function, self.lanes, source, both, transposed, pitches[-1], self.sums.ins, end - begin)
