@@ -152,7 +152,8 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
             return machine
     others = ", ".join(machine.name for machine in machines) or "none"
     raise NotFoundError(
-        f"No machine {name!r} has measured commit {commit.short}: there are {others}.", missing=Missing("machine", name)
+        f"No machine {name!r} has measured commit {commit.short}: choose one of {others}.",
+        missing=Missing("machine", name),
     )
 
 
