@@ -13,8 +13,8 @@ async def note_unprojected(request: Request, session: ReadSession) -> None:
     waiting = await unprojected_commits(session, project)
     if waiting:
         request.state.unprojected = (
-            f"Results of {counted(waiting, 'older commit')} from before an upgrade are being prepared, newest first: "
-            "until then this page may be without them."
+            f"After an upgrade, results of {counted(waiting, 'commit')} are still being prepared, newest first; "
+            "this page may not show them yet."
         )
 
 

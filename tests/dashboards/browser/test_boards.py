@@ -23,7 +23,7 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
     page.get_by_label("or a new board, called").or_(page.get_by_label("name of a new board")).fill(
         "Dense <b>layers</b>"
     )
-    page.get_by_role("button", name=re.compile("^(Make and pin|Pin)$")).last.click()
+    page.get_by_role("button", name=re.compile("^(Create and pin|Pin)$")).last.click()
     board = page.url.partition("#")[0]
     assert page.locator("h1").inner_text() == "Dense <b>layers</b>"
 
@@ -100,9 +100,9 @@ def test_a_form_that_does_not_say_what_to_do_changes_nothing(base):
     before = httpx.get(f"{base}{board}.json").json()
     chart = f"{board}/charts/{before['tiles'][1]['id']}"
     for address, sent, words in (
-        (board, {"name": "renamed"}, "missing: it is one of rename, copy, remove"),
+        (board, {"name": "renamed"}, "is missing: give one of rename, copy, remove"),
         (board, {"do": "burn", "name": "renamed"}, "one of rename, copy, remove"),
-        (chart, {}, "missing: it is one of move, title, remove"),
+        (chart, {}, "is missing: give one of move, title, remove"),
         (chart, {"do": "swap", "place": "1"}, "one of move, title, remove"),
         (chart, {"do": "move"}, "place"),
         (chart, {"do": "title"}, "has no field"),
