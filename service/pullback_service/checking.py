@@ -33,35 +33,35 @@ COUNTS = (
     ),
     (
         UNGUARDED,
-        "{n} tables show the rows of every project (no row-level security): undo what was changed by hand.",
+        "{n} tables show the rows of every project (no row-level security): undo manual changes.",
     ),
     (
         MISPLACED.format(table="point"),
-        "{n} points do not stand at their commit's place in history: restore a backup, or report it.",
+        "{n} points have the wrong place in history: restore a backup, or report it.",
     ),
     (
         MISPLACED.format(table="failure"),
-        "{n} failures do not stand at their commit's place in history: restore a backup, or report it.",
+        "{n} failures have the wrong place in history: restore a backup, or report it.",
     ),
     (
         "SELECT count(*) FROM report r WHERE r.points <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)",
-        "{n} reports have more or fewer points than they were stored with: restore a backup.",
+        "{n} reports have lost or gained points since they were stored: restore a backup.",
     ),
     (
         MISPLACED.format(table="reading"),
-        "{n} readings do not stand at their commit's place in history: run `pullback db rebuild`.",
+        "{n} readings have the wrong place in history: run `pullback db rebuild`.",
     ),
     (
         "SELECT count(*) FROM commit WHERE NOT projected AND created_at < now() - interval '1 hour'",
-        "{n} commits wait for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
+        "{n} commits have waited for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
     ),
     (
         "SELECT count(*) FROM report WHERE followed_up_at IS NULL AND received_at < now() - interval '1 hour'",
-        "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
+        "{n} reports have waited for more than an hour for their follow-up: start a `pullback worker`.",
     ),
     (
         "SELECT count(*) FROM attempt WHERE ended_at IS NULL AND lease_expires_at < now() - interval '1 hour'",
-        "{n} leases expired more than an hour ago and nobody took them back: start a `pullback worker`.",
+        "{n} leases expired more than an hour ago and were not taken back: start a `pullback worker`.",
     ),
 )
 
@@ -82,7 +82,7 @@ def _readings(url: str) -> Iterator[str]:
     with start_blocking_portal() as portal:
         wrong = portal.call(count_wrong_readings, url)
     if wrong:
-        yield f"{wrong} readings are not what the points of their series say: run `pullback db rebuild`."
+        yield f"{wrong} readings do not match the points of their series: run `pullback db rebuild`."
 
 
 def _shape(connection: Connection) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _shape(connection: Connection) -> Iterator[str]:
         connection, opts={"compare_type": True, "compare_server_default": True, "target_metadata": Base.metadata}
     )
     for difference in compare_metadata(context, Base.metadata):
-        yield f"A table differs from what the migrations make ({difference}): undo what was changed by hand."
+        yield f"A table differs from the migrations ({difference}): undo manual changes."
 
 
 def _content(connection: Connection) -> Iterator[str]:

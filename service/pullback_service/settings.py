@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         """The same where there must be one."""
         named = self.named_database_url()
         if named is None:
-            raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
+            raise SetupError("No database is configured: set DATABASE_URL, or use `pullback up`, which starts its own.")
         return named
 
     def token(self) -> str | None:
@@ -92,7 +92,7 @@ def load_settings() -> Settings:
         first = error.errors(include_input=False)[0]  # what was given may be a secret in the wrong place
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
-        raise SetupError(f"{variable} does not hold: {message_of(first)}") from error
+        raise SetupError(f"{variable} is not valid: {message_of(first)}") from error
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:

@@ -17,7 +17,7 @@ GOOD = [
 BAD = {
     "one label too many": ({f"label {number}": "" for number in range(MOST_LABELS + 1)}, "There may be 32 labels"),
     "a long name": ({"x" * (LONGEST_LABEL + 1): ""}, "names of up to 200 characters"),
-    "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu says more than 200 characters: be short."),
+    "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu is longer than 200 characters: shorten it."),
     "a long word among others": ({"gpu": ["", "x" * (LONGEST_LABEL + 1)]}, "The label gpu says more"),
     "an object": (
         {"gpu": {"name": "h200"}},

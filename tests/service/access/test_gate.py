@@ -152,7 +152,7 @@ async def test_a_token_of_one_project_cannot_write_into_another(guarded, make_to
     headers = await make_token("upload", project="mine")
     upload = reports.report(7, project="yours")
     detail = problem_of(await guarded.post(f"{API}/reports", json=upload, headers=headers), 403)
-    assert "is for another project than 'yours'" in detail
+    assert "is limited to another project than 'yours'" in detail
     job = next(place for place in two_projects["yours"] if "/jobs/" in place)
     problem_of(await guarded.post(f"{job}/cancel", headers=headers), 404)
     upload = reports.report(7, project="mine")
@@ -251,7 +251,7 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     assert (await admin.get(job["url"])).json()["state"] == "queued"
     told = problem_of(await guarded.post(claim, json={}, headers=own), 401)
     assert "was revoked at" in told
-    assert "to enrol the agent anew, `pullback token enroll`" in told
+    assert "to enrol the agent again, create a code with `pullback token enroll`" in told
 
 
 async def test_an_expired_code_enrols_nobody(guarded, admin, looking):

@@ -39,7 +39,7 @@ def test_rates_are_better_bigger_and_other_counters_need_to_be_explained(read):
 def test_a_counter_that_is_nan_is_left_out_and_said(read):
     found = read("google-benchmark/repetitions.json", unit="odd:K", direction="odd:smaller")
     assert found.values("odd") == {}
-    assert "6 NaN, infinite or absurd values left out" in found.report.notes
+    assert "6 NaN, infinite and out-of-range values ignored" in found.report.notes
 
 
 def test_an_error_is_a_failure_and_not_a_fast_run(read):

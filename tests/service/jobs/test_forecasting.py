@@ -39,7 +39,7 @@ def test_what_is_not_known_is_not_guessed():
     assert (told[1].starts_in_s, told[1].takes_s) == (0, None)
     assert (told[2].starts_in_s, told[2].takes_s) == (None, 60)
     busy = forecast([job(1)], [bench(7, free_in_s=None)], {(7, QUICK): 60})
-    assert (busy[1].starts_in_s, busy[1].why) == (None, "It is the next.")
+    assert (busy[1].starts_in_s, busy[1].why) == (None, "Next in the queue.")
 
 
 @pytest.mark.parametrize(

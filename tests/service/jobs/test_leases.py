@@ -307,7 +307,7 @@ async def test_a_finished_job_stays_as_it_is_when_cancelled(client, enroll, queu
     refused = await client.post(f"/api/v1/jobs/{job['id']}/cancel")
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
-        f"Job {job['id']} is done: only jobs that have not ended can be cancelled.",
+        f"Job {job['id']} is done: only unfinished jobs can be cancelled.",
     )
     assert await state_of(job) == "done"
 

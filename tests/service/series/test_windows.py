@@ -133,7 +133,7 @@ async def test_what_does_not_hold_is_refused(history, points):
         ({"last": 0}, 422, "query.last"),
         ({"from_": "nowhere"}, 404, "neither a commit nor a branch"),
         ({"to": "0000000"}, 422, "give more digits"),
-        ({"from_": "f" * 40}, 404, "Nothing is known of commit"),
+        ({"from_": "f" * 40}, 404, "Unknown commit"),
         ({"branch": "nowhere"}, 404, "neither a commit nor a branch"),
         ({"cursor": "nonsense"}, 422, "not a cursor"),
     ):

@@ -91,7 +91,7 @@ async def test_chores_that_wait_run_or_failed_for_long_are_said_with_their_ages(
     assert (told["running_chore"], told["failed_chore"]) == (2, 3)
     first, second, third = status["findings"]
     assert "1 follow_up_report waits, the oldest for 3 h" in first
-    assert "(chore 2) has run for 3 h" in second
+    assert "(chore 2) has been running for 3 h" in second
     assert "1 follow_up_report failed, the last 3 h ago (chore 3)" in third
     await change("UPDATE procrastinate.procrastinate_events SET at = at - interval '8 days' WHERE job_id = 3")
     assert (await read())["chores"][0]["failed"] == 0
