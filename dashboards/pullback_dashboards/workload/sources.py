@@ -264,8 +264,9 @@ def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:
 def _chosen_memory(memory: Sequence[Metric], name: str | None) -> str | None:
     names = [metric.name for metric in memory]
     if name is not None and name not in names:
+        remedy = f"choose one of {', '.join(names)}" if names else "leave it out"
         raise NotFoundError(
-            f"No metric {name!r} was measured here: choose one of {', '.join(names) or 'none'}.",
+            f"No metric {name!r} was measured here: {remedy}.",
             missing=Missing("metric", name),
         )
     return name or (names[0] if names else None)

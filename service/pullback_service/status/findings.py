@@ -16,7 +16,7 @@ def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int
     waiting = sum(chore.waiting for chore in chores)
     if workers == 0:
         waits = f" and {_count(waiting, 'chore is waiting', 'chores are waiting')}" if waiting else ""
-        yield f"No worker is running{waits}: start one or more with `pullback worker`."
+        yield f"No worker is running{waits}: start `pullback worker`."
         return
     for chore in chores:
         if (chore.waiting_s or 0) > WAITS_TOO_LONG_S:
@@ -54,7 +54,7 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
         )
     if jobs.lost:
         yield (
-            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): no attempt had a result. Last message, of job "
+            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): no attempt had a result. Last message of job "
             f"{jobs.lost[0]}: {jobs.lost_because or 'nothing'} Read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
         )
     if jobs.unservable:

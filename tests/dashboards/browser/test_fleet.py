@@ -241,7 +241,7 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
 
         # Cancelling what runs loses something, so that it takes two steps.
         page.get_by_text("Cancel…").click()
-        assert "thrown away" in page.locator("#decide").inner_text()
+        assert "discarded" in page.locator("#decide").inner_text()
         page.locator("h1").click()  # what is open stays open while the page keeps itself current
         agent.beat("measure", 4, 6, "poly9_broadcast")
         page.locator("#state", has_text="4 of 6").wait_for()

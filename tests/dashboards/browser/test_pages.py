@@ -100,7 +100,7 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     rows = page.locator("table.compared tbody tr")
     assert rows.count() == 9
     assert "slower, in the same groups" in rows.nth(5).inner_text()
-    page.get_by_role("link", name=re.compile("more that did not change")).click()
+    page.get_by_role("link", name=re.compile("more, unchanged or inconclusive")).click()
     assert page.locator("table.compared tbody tr").count() == 45
     page.locator("details.narrow > summary").click()
     page.locator(".menu").get_by_role("link", name=re.compile("^time")).click()
@@ -132,7 +132,7 @@ def test_choices_narrow_each_other_until_series_are_drawn(visit):
     assert page.locator("figure svg.still").count() == 3
     assert page.locator("table tbody tr").count() == 6
     page.get_by_role("searchbox").fill("nothing at all")
-    page.get_by_role("button", name="Find").click()
+    page.get_by_role("button", name="Search").click()
     assert "No series match" in page.locator("main").inner_text()
 
 
@@ -152,7 +152,7 @@ def test_a_case_that_failed_says_why(visit, base):
 
 
 def test_a_commit_counts_arrays_without_a_unit(visit, places):
-    table = visit(next(place for place in places if "/commits/" in place)).locator("table", has_text="behind it").first
+    table = visit(next(place for place in places if "/commits/" in place)).locator("table", has_text="samples").first
     column = table.locator("thead th").all_inner_texts().index("arrays")
     counts = [row.locator("th, td").nth(column).inner_text() for row in table.locator("tbody tr").all()]
     assert counts

@@ -57,7 +57,7 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
 
     person, persons_proof = signed_in(token)
     explained = person.get("/settings").text
-    assert "needs a token of the scope <b>admin</b>" in explained
+    assert "needs a token with the scope <b>admin</b>" in explained
     assert "<form" not in explained.partition("<main")[2]
     assert "disabled" in person.get("/settings/projects/demo").text
     for address in ("/settings/tokens", "/settings/audit"):

@@ -83,7 +83,7 @@ def test_a_chart_as_an_image_is_that_of_the_page_or_says_why_there_is_none(base)
     assert one.headers["content-type"] == "image/svg+xml"
     assert one.text.count("<circle") == 24  # two sizes of fused at twelve commits
     assert "more than 24 series" in httpx.get(f"{base}{explored}.svg").text
-    assert "no series fits" in httpx.get(f"{base}{explored}.svg?metric=nothing").text
+    assert "no series match" in httpx.get(f"{base}{explored}.svg?metric=nothing").text
     assert httpx.get(f"{base}{explored}?split=colour", headers={"accept": "text/html"}).status_code == 422
     rows = list(
         csv.DictReader(io.StringIO(httpx.get(f"{base}{explored}.csv?workload=dense_bias_act&metric=time").text))
@@ -208,11 +208,11 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         refused = browser.get("/jobs?state=done")
         assert refused.status_code == 401
         assert 'name="next" value="/jobs?state=done"' in refused.text
-        assert "for people with a token of this service" in refused.text
+        assert "This page needs a token of this service" in refused.text
         assert "Bearer" not in refused.text
         wrong = browser.post("/login", data={"token": "plb_wrong", "next": "/jobs"})
         assert wrong.status_code == 401
-        assert "not known here" in wrong.text
+        assert "Unknown token" in wrong.text
         right = browser.post("/login", data={"token": "the-secret", "next": "/jobs?state=done"})
         assert (right.status_code, right.headers["location"]) == (303, "/jobs?state=done")
         cookie = right.headers["set-cookie"].lower()
@@ -257,13 +257,13 @@ def test_every_page_is_there_as_markdown_with_the_words_it_shows(base):
         ("/overview.md?project=pullback", "| case | unfused | fused | stateful |"),
         (f"{DENSE}.md", "| commit | time: unfused | time: fused | time: stateful |"),
         (f"/projects/pullback/explore.md?{explored}", "| case | variant | metric | machine | newest |"),
-        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | came as | cases | failures | state |"),
+        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | format | cases | failures | state |"),
         (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "groups"),
         (f"/reports/{report}.md", "| variant | time | ÷ unfused |"),
         ("/fleet.md", "| machine | agents |"),
         ("/machines/1.md", "## Recent reports"),
         ("/jobs.md", "# Jobs"),
-        ("/settings.md", "| project | read by |"),
+        ("/settings.md", "| project | readable by |"),
         ("/settings/projects/pullback.md", "# "),
         ("/settings/tokens.md", "# Tokens"),
         ("/settings/audit.md", "# Audit log"),

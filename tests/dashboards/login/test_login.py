@@ -55,7 +55,7 @@ async def test_going_on_without_a_token_leads_to_a_form_that_says_more(visiting)
         second = await reader.get("/jobs")
     assert second.status_code == 401
     assert "This page needs a token of this service." in second.text
-    assert "Go on" not in second.text  # it would lead to the same form
+    assert "Continue" not in second.text  # it would lead to the same form
 
 
 async def test_where_no_token_is_needed_a_wrong_one_is_told_beside_that(visiting):

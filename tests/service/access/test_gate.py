@@ -47,7 +47,7 @@ async def test_the_bootstrap_token_may_do_everything(admin):
         ("Bearer open", "tokens begin with plb_"),
         ("Bearer open sesamé".encode(), "tokens begin with plb_"),
         ("Bearer", "tokens begin with plb_"),
-        ("Bearer plb_nobodyknowsthisone", "not known here"),
+        ("Bearer plb_nobodyknowsthisone", "Unknown token"),
         ("Bearer plb_enroll_nobodyknowsthisone", "pullback token enroll"),
         ("Digest x", "Authorization: Bearer TOKEN"),
         ("Basic !", "Authorization: Bearer TOKEN"),
@@ -83,7 +83,7 @@ async def test_only_a_digest_is_stored_and_the_token_is_shown_once(admin, lookin
 async def test_a_revoked_token_is_refused_at_once_and_its_name_is_free_again(guarded, admin):
     wanted = {"name": "ci", "scopes": ["read"]}
     made = (await admin.post(f"{API}/tokens", json=wanted)).json()
-    assert "valid token 'ci' already" in problem_of(await admin.post(f"{API}/tokens", json=wanted), 409)
+    assert "valid token 'ci' exists already" in problem_of(await admin.post(f"{API}/tokens", json=wanted), 409)
     headers = {"authorization": f"Bearer {made['token']}"}
     assert (await guarded.get(f"{API}/projects", headers=headers)).status_code == 200
     assert (await admin.post(f"{API}/tokens/{made['id']}/revoke")).json()["revoked_at"]
@@ -219,14 +219,14 @@ async def test_an_enrolment_code_enrols_one_agent_once(guarded, admin):
     code = (await admin.post(f"{API}/enrolments", json={})).json()["code"]
     shown = {"authorization": f"Bearer {code}"}
     me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
-    assert "only enrols an agent" in problem_of(await guarded.get(f"{API}/projects", headers=shown), 403)
+    assert "can only enrol an agent" in problem_of(await guarded.get(f"{API}/projects", headers=shown), 403)
     enrolled = (await guarded.post(f"{API}/agents/enroll", json=me, headers=shown)).json()
     again = await guarded.post(f"{API}/agents/enroll", json=me, headers=shown)
     assert "was used at" in problem_of(again, 401)
     own = {"authorization": f"Bearer {enrolled['secret']}"}
     assert (await guarded.post(f"{API}/agents/enroll", json=me, headers=own)).json()["secret"] is None
     other = await guarded.post(f"{API}/agents/enroll", json=me | {"name": "b"}, headers=own)
-    assert "enrol with a code of its own" in problem_of(other, 403)
+    assert "enrol that one with its own code" in problem_of(other, 403)
     stranger = await guarded.post(f"{API}/agents/{enrolled['agent_id'] + 7}/claim", json={}, headers=own)
     assert "cannot claim jobs for agent" in problem_of(stranger, 403)
 

@@ -212,7 +212,7 @@ async def test_several_reports_of_a_commit_are_pooled_and_must_count_alike(uploa
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))
     assert found["unfused", "array_bytes"]["outcome"] == "equal"
     assert found["fused", "array_bytes"]["outcome"] == "ambiguous"
-    assert "Counts differ between processes" in found["fused", "array_bytes"]["reason"]
+    assert "Counts differ between reports" in found["fused", "array_bytes"]["reason"]
     assert len(found["fused", "time"]["candidate"]["report_ids"]) == 2
     assert found["fused", "time"]["candidate"]["spread"]["n"] == 6
 
@@ -340,7 +340,7 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
         ({"head": "main", "project": "nothing"}, 404, "'nothing'"),
         ({"base": "main"}, 422, "query.head"),
         ({"head": "main", "base": f"{1:040x}", "outcome": "slow"}, 422, "query.outcome"),
-        ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "not a cursor"),
+        ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "Invalid cursor"),
         ({"head": f"{1:040x}"}, 404, "Nothing was measured before commit"),
     ],
 )
@@ -360,7 +360,7 @@ async def test_commits_without_a_common_ancestor_are_not_held_against_one(upload
     older = reports.report(1)
     older["commit"] |= {"parents": []}
     await upload(older, alone)
-    assert "both descend from" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
+    assert "No common ancestor" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
 
 
 async def test_too_many_results_are_refused(upload, compare, reports, monkeypatch):
@@ -474,11 +474,11 @@ async def test_machines_that_cannot_be_compared_are_told_so(upload, compare, rep
     twin["machine"]["fingerprint"] = "another"
     await upload(reports.report(1, machine="old"), twin, reports.report(1, machine="new"))
     alone = await compare(422, head="main", base_machine="old")
-    assert (alone["errors"][0]["path"], "name the one that is judged too" in alone["detail"]) == (
+    assert (alone["errors"][0]["path"], "give head_machine too" in alone["detail"]) == (
         "query.head_machine",
         True,
     )
     both = await compare(422, head="main", base_machine="old", head_machine="new")
     assert both["detail"] == "2 machines are called 'old': give the fingerprint of one."
     unknown = await compare(404, head="main", base_machine="nowhere", head_machine="new")
-    assert "No machine 'nowhere' has reported to this project" in unknown["detail"]
+    assert "No machine 'nowhere' has results in this project" in unknown["detail"]

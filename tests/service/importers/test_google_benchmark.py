@@ -31,7 +31,7 @@ def test_rates_are_better_bigger_and_other_counters_need_to_be_explained(read):
     found = read("google-benchmark/repetitions.json")
     rate = found.points["BM_sin[arg0=8]", "external", "items_per_second"]
     assert (rate.series.unit, rate.series.direction) == ("1/s", "bigger")
-    assert any("`heat` says neither unit nor direction" in note for note in found.report.notes)
+    assert any("`heat` has neither unit nor direction" in note for note in found.report.notes)
     explained = read("google-benchmark/repetitions.json", unit="heat:K", direction="heat:smaller")
     assert explained.values("heat")["BM_sin[arg0=8]"] == 7.0
 

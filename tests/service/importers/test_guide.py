@@ -178,7 +178,7 @@ def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, w
     assert "2 reports with 17 points stored" in done.stdout
     refused = pullback("import", "pyperf.json", "--project", "demo", folder=workplace, url=url)
     assert refused.returncode == 2
-    assert "is no history" in refused.stderr
+    assert "is not a history" in refused.stderr
 
 
 def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):

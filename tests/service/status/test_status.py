@@ -71,7 +71,7 @@ async def test_without_a_worker_that_is_the_first_thing_said(client, read, repor
     assert "start `pullback worker`" in status["findings"][0]
     await client.post("/api/v1/reports", json=report)
     status = await read()
-    assert "1 chore waits" in status["findings"][0]
+    assert "1 chore is waiting" in status["findings"][0]
     (waiting,) = status["chores"]
     assert (waiting["task"], waiting["waiting"], waiting["running"]) == ("follow_up_report", 1, 0)
 
@@ -121,7 +121,7 @@ async def test_jobs_are_counted_and_those_that_nobody_will_take_are_said(client,
     )
     status = await read()
     assert any(
-        f"What was said of {lost}: {said} Read `pullback job show {lost}`" in line for line in status["findings"]
+        f"Last message of job {lost}: {said} Read `pullback job show {lost}`" in line for line in status["findings"]
     )
     assert status["jobs"]["by_state"] == {"queued": 3, "lost": 1}
     assert (status["jobs"]["awaiting_approval"], status["jobs"]["lost"], status["jobs"]["unservable"]) == (1, [lost], 0)
