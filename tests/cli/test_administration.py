@@ -98,7 +98,7 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["token", "create", "x", "--scope", "everything"], "none of read, upload, agent, admin"),
+        (["token", "create", "x", "--scope", "everything"], "not one of read, upload, agent, admin"),
         (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "`pullback project create nowhere`"),
         (["project", "create", "a/../b"], "must not have . or .. between its slashes"),
         (["token", "create", " x", "--scope", "read"], "' x' is not a valid name: A name must be one line"),
@@ -184,7 +184,7 @@ def test_the_check_finds_what_no_constraint_can_say(database_url):
         )
     findings = " ".join(check(database_url))
     assert "by_hand" in findings
-    assert "1 reports have more or fewer points" in findings
+    assert "1 reports have lost or gained points" in findings
     assert "pullback worker" in findings
 
 

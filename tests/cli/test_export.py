@@ -129,7 +129,7 @@ def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(measured, 
     (tmp_path / "out.csv").write_text("before")
     for arguments, said in (
         (["points", "--project", "nothing", "-o", "out.csv"], "There is no project 'nothing'"),
-        (["series", "-o", "out.xlsx"], "does not say its format"),
+        (["series", "-o", "out.xlsx"], "the format of out.xlsx is unknown"),
         (["series", "-o", "missing/out.csv"], "cannot be written"),
         (["series", "--base", "main"], "--base does not apply to series: it is for comparison"),
         (["comparison", "--project", "demo"], "comparison needs --head"),
@@ -198,4 +198,4 @@ def test_the_help_keeps_the_names_of_what_there_is_in_one_piece(tmp_path):
         assert re.search(rf"\b{name}\b", told.stdout.partition("Arguments")[2]), name
     refused = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "nonsense"], check=False, **narrow)
     assert refused.returncode == 2
-    assert "'nonsense' is none of points, series" in refused.stderr
+    assert "'nonsense' is not one of points, series" in refused.stderr

@@ -30,7 +30,7 @@ ADDRESSES = {
     "/?project=p&metric=nope": ("No such metric", "choose one of time", ("This page without “metric”", "/?project=p")),
     "/?project=p&page=9": ("No such page", "There is no page 9: ", ("This page without “page”", "/?project=p")),
     "/?project=p&sort=up": (None, "“sort=up” in the address is not valid: give 'name', 'worst' or 'best'.", ("This page without “sort”", "/?project=p")),
-    f"/?project=p&q={'x' * 300}": (None, "300 letters for 'q'", ("This page without “q”", "/?project=p")),
+    f"/?project=p&q={'x' * 300}": (None, "'q' in the address has 300 characters", ("This page without “q”", "/?project=p")),
     "/projects/p/workloads/nope": ("No such workload", "Project 'p' has no workload 'nope': ", OVERVIEW),
     f"{W}?machine=nope": ("No such machine", "Machine 'nope' has not measured 'w'", ("m", f"{W}?machine=m")),
     f"{W}?case=nope": ("No such case", f"There is no case 'nope': w has {CASE}", ("This page without “case”", W)),

@@ -247,7 +247,7 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
         page.locator("#state", has_text="4 of 6").wait_for()
         assert page.locator("#decide details[open]").count() == 1
         page.get_by_role("button", name=f"Cancel job {job}").click()
-        state.get_by_text("It is being cancelled").wait_for()
+        state.get_by_text("Cancelling: the agent").wait_for()
         assert agent.beat("measure", 5, 6, "") == "cancel"
         agent.fail("cancelled", "Cancelled by request.")
         state.get_by_text("cancelled", exact=True).first.wait_for()
