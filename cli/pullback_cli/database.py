@@ -18,7 +18,7 @@ T = TypeVar("T")
 DataFolder = Annotated[
     Path, typer.Option(envvar="PULLBACK_DATA", help="Folder of `pullback up`, where DATABASE_URL is not set.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_DATA = DATA
 
 
@@ -35,7 +35,7 @@ def database_url(data: Path) -> str:
     embedded = EmbeddedPostgres(data.expanduser().absolute() / "postgres")
     if not embedded.is_running():
         raise RefusalError(
-            f"DATABASE_URL is not set and no database runs in {data}: set it, or start one with `pullback up`"
+            f"DATABASE_URL is not set and no database is running in {data}: set it, or start one with `pullback up`"
         )
     return embedded.url()
 

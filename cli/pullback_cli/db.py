@@ -27,8 +27,8 @@ def db() -> None:
 @needs("service", "db backup")
 def backup(
     *,
-    file: Annotated[Path, typer.Argument(help="Where to write it.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of this name.")] = False,
+    file: Annotated[Path, typer.Argument(help="File to write.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite an existing file.")] = False,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -51,8 +51,8 @@ def backup(
 @needs("service", "db restore")
 def restore(
     *,
-    file: Annotated[Path, typer.Argument(help="What `pullback db backup` wrote.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Lose what the database holds now.")] = False,
+    file: Annotated[Path, typer.Argument(help="File written by `pullback db backup`.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete the current data of the database.")] = False,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -117,7 +117,7 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"ok": not findings, "findings": findings}, indent=2))
     else:
-        typer.echo("\n".join(findings) or "the database is as it should be")
+        typer.echo("\n".join(findings) or "no problems found")
     raise typer.Exit(1 if findings else 0)
 
 
@@ -125,7 +125,7 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 @needs("service", "db rebuild")
 def rebuild(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say how much would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print how much would change.")] = False,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:

@@ -42,5 +42,5 @@ def down(
             if (folder / "postgres").exists() and EmbeddedPostgres(folder / "postgres").stop():
                 stopped.append("Postgres")
     typer.echo(
-        f"stopped ({', '.join(stopped)}); the data stays in {folder}" if stopped else f"nothing runs on {folder}"
+        f"stopped ({', '.join(stopped)}); data is kept in {folder}" if stopped else f"nothing is running on {folder}"
     )

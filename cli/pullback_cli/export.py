@@ -33,7 +33,7 @@ class Exported(StrEnum):
 
 def _known(what: str) -> str:
     if what not in list(Exported):
-        raise typer.BadParameter(f"{what!r} is none of {', '.join(Exported)}.")
+        raise typer.BadParameter(f"{what!r} is not one of {', '.join(Exported)}.")
     return what
 
 
@@ -62,11 +62,11 @@ def export(
     ],
     *,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; default: to a pipe.")] = None,
-    form: Annotated[Form | None, typer.Option("--format", help="Default: by the file's name; csv to a pipe.")] = None,
+    form: Annotated[Form | None, typer.Option("--format", help="Default: from the file name; csv for a pipe.")] = None,
     project: Annotated[
         str | None, typer.Option(help="Needed for points, comparison, matrix, commits and branches.")
     ] = None,
-    workload: Annotated[Names, typer.Option(help="May be repeated, as most of these: any of them.")] = None,
+    workload: Annotated[Names, typer.Option(help="May be repeated, as most of these: matches any.")] = None,
     case: Annotated[Names, typer.Option(help="Label of a case.")] = None,
     variant: Annotated[Names, typer.Option(help="native, jax, external, …")] = None,
     kind: Annotated[Names, typer.Option(help="tier, peer or external. jobs: run or compare.")] = None,
@@ -76,31 +76,31 @@ def export(
     dtype: Annotated[Names, typer.Option(help="f4, f8, …")] = None,
     param: Annotated[Names, typer.Option(help="A parameter of the case, n=1000.")] = None,
     search: Annotated[
-        str | None, typer.Option(help="Words that begin words of case, variant, metric or machine.")
+        str | None, typer.Option(help="Words, or their beginnings, of case, variant, metric or machine.")
     ] = None,
     branch: Annotated[str | None, typer.Option(help="Only commits of this branch.")] = None,
     since: Annotated[str | None, typer.Option("--from", help="points: first commit, or a branch.")] = None,
     until: Annotated[str | None, typer.Option("--to", help="points: last commit, or a branch.")] = None,
     start: Annotated[str | None, typer.Option(help="points: earliest time, 2026-01-31T00:00:00Z.")] = None,
     end: Annotated[str | None, typer.Option(help="points: latest time.")] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="points: the newest so many commits of each series.")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="points: a row a report, with one value per process.")] = False,
+    last: Annotated[int | None, typer.Option(min=1, help="points: newest N commits of each series.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="points: one row per report, with one value per process.")] = False,
     base: Annotated[str | None, typer.Option(help="comparison: the reference; default: the parent of --head.")] = None,
-    head: Annotated[str | None, typer.Option(help="comparison: the commit or branch that is judged.")] = None,
+    head: Annotated[str | None, typer.Option(help="comparison: the candidate, a commit or branch.")] = None,
     merge_base: Annotated[
-        bool, typer.Option("--merge-base", help="comparison: from where --head left --base.")
+        bool, typer.Option("--merge-base", help="comparison: from the merge base of --base and --head.")
     ] = False,
     base_machine: Annotated[
-        str | None, typer.Option(help="comparison: the machine that --head-machine is held against, at one commit.")
+        str | None, typer.Option(help="comparison: the machine of the reference, to compare two machines.")
     ] = None,
-    head_machine: Annotated[str | None, typer.Option(help="comparison: the machine that is judged.")] = None,
+    head_machine: Annotated[str | None, typer.Option(help="comparison: the machine of the candidate.")] = None,
     outcome: Annotated[Names, typer.Option(help="comparison: slower, more, ambiguous, …")] = None,
     commit: Annotated[str | None, typer.Option(help="jobs, reports: only at this commit, by its full hash.")] = None,
     state: Annotated[str | None, typer.Option(help="jobs: queued, running, done, failed, lost, …")] = None,
     suite: Annotated[str | None, typer.Option(help="jobs: only of this suite.")] = None,
     origin: Annotated[str | None, typer.Option(help="jobs: asked, backfill or idle.")] = None,
     awaiting_approval: Annotated[
-        bool, typer.Option("--awaiting-approval", help="jobs: those of forks that wait for an administrator.")
+        bool, typer.Option("--awaiting-approval", help="jobs: only jobs of forks that wait for approval.")
     ] = False,
     server: Annotated[
         str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
@@ -168,7 +168,7 @@ def export(
     said = parameters(Exported(what).value, given)
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
-        raise RefusalError("Parquet is not for a terminal: name a file with -o")
+        raise RefusalError("Parquet cannot be printed to a terminal: name a file with -o")
     got = download(server, token_file, address(Exported(what).value, given), [*said, ("format", written)], output)
     rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:

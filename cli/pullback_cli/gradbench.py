@@ -18,12 +18,10 @@ def gradbench(
             autocompletion=completions.tiers,
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="where to compute; cpu is all there is so far")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, help="threads to compute on")] = 1,
+    device: Annotated[str, typer.Option(help="device; only cpu is supported")] = "cpu",
+    threads: Annotated[int, typer.Option(min=1, help="number of threads")] = 1,
     *,
-    multithreaded: Annotated[
-        bool, typer.Option("--multithreaded", help="as many threads as there are processors")
-    ] = False,
+    multithreaded: Annotated[bool, typer.Option("--multithreaded", help="one thread per processor")] = False,
 ) -> None:
     """Answer GradBench's messages: a line of JSON on standard input, a line of JSON on standard output.
 

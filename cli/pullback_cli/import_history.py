@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def import_history(
     path: Annotated[Path, typer.Argument(help="asv's `results`, a data.js, or a folder of GradBench's nightlies.")],
     *,
-    project: Annotated[str, typer.Option(help="Project the history belongs to.")],
+    project: Annotated[str, typer.Option(help="Project of the history.")],
     machine: Annotated[str | None, typer.Option(help="Machine it was measured on; default: the file's.")] = None,
     branch: Annotated[str | None, typer.Option(help="Branch of its commits.")] = None,
-    direction: Annotated[str | None, typer.Option(help="smaller or bigger, where the files do not say.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would be stored.")] = False,
+    direction: Annotated[str | None, typer.Option(help="smaller or bigger, if the files do not say.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; print what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts as JSON.")] = False,
 ) -> None:
     """Import a history, one report for each commit; safe to repeat, and to continue after an interruption.
 
@@ -62,4 +62,4 @@ def import_history(
     if dry_run:
         typer.echo(f"{path}: {before} reports with {points} points would be stored")
     else:
-        typer.echo(f"{path}: {stored} reports with {points} points stored, {before} were stored before")
+        typer.echo(f"{path}: {stored} reports with {points} points stored, {before} already stored")

@@ -19,23 +19,23 @@ MOST = 500
 @needs("runner")
 def log(
     *,
-    project: Annotated[str, typer.Option(help="Project the commits belong to.")],
+    project: Annotated[str, typer.Option(help="Project of the commits.")],
     server: Annotated[
         str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
     ] = "http://127.0.0.1:8000",
-    repository: Annotated[Path, typer.Option(help="Clone or mirror to read; nothing in it is changed.")] = Path(),
+    repository: Annotated[Path, typer.Option(help="Clone or mirror to read.")] = Path(),
     branch: Annotated[
-        list[str] | None, typer.Option(help="Branch to tell of; repeatable; default: the one checked out.")
+        list[str] | None, typer.Option(help="Branch to send; repeatable; default: the one checked out.")
     ] = None,
     revision: Annotated[
         str | None,
-        typer.Option(help="Commit the branch ends at, where no branch of that name is checked out, as in CI."),
+        typer.Option(help="Last commit of the branch, if no branch of that name is checked out, as in CI."),
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=5000, help="How many commits back.")] = MOST,
     token_file: Annotated[
-        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with a token of the scope upload.")
+        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with a token with the scope upload.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Send an excerpt of `git log --first-parent`: parents, authors, times and titles, no content.
 
@@ -52,7 +52,7 @@ def log(
 
     names = branch or [_checked_out(repository)]
     if revision is not None and len(names) != 1:
-        raise RefusalError("--revision is the end of one branch: name one with --branch")
+        raise RefusalError("--revision needs one --branch")
     receipts = []
     with client_of(server, token_file) as client:
         for name in names:

@@ -32,7 +32,7 @@ from pullback_runners.agent.lifeline import die_with_named_parent
 
 app = typer.Typer(
     name="pullback",
-    help="Continuous benchmarking for gradients: measure, keep and watch the memory and speed of backward passes.",
+    help="Continuous benchmarking for gradients: measure, store and track the memory and speed of backward passes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,7 +75,7 @@ def _root(
             "--version",
             callback=_print_release,
             is_eager=True,
-            help="Print the release and exit; `pullback version` tells more.",
+            help="Print the version and exit; `pullback version` prints more.",
         ),
     ] = False,
 ) -> None:

@@ -22,11 +22,9 @@ SWITCH_INTERVAL_S = 0.001
 def serve(
     *,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; beyond loopback needs PULLBACK_AUTH=token.")
+        str, typer.Option(help="Address to listen on; other than loopback needs PULLBACK_AUTH=token.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(envvar="PULLBACK_PORT", min=0, max=65535, help="Port; 0 takes a free one.")
-    ] = 8000,
+    port: Annotated[int, typer.Option(envvar="PULLBACK_PORT", min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
     fd: Annotated[
         int | None, typer.Option(hidden=True, help="A listening socket inherited from `pullback up`.")
     ] = None,
@@ -97,7 +95,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise RefusalError(
-            f"port {port} on {host} cannot be used ({error.strerror}): stop what listens there, "
+            f"port {port} on {host} cannot be used ({error.strerror}): stop the process that uses it, "
             "or choose another with --port or PULLBACK_PORT"
         ) from error
     listening.set_inheritable(True)

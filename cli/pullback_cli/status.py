@@ -20,11 +20,11 @@ def status(
     context: typer.Context,
     *,
     server: Annotated[
-        str | None, typer.Option(envvar="PULLBACK_SERVER", help="Address of a service; default: what runs on --data.")
+        str | None, typer.Option(envvar="PULLBACK_SERVER", help="Address of a service; default: the one on --data.")
     ] = None,
     token_file: TokenFile = None,
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what runs, and what is stuck and wants attention: of a service, or of what `pullback up` started on a folder.
 
@@ -140,7 +140,9 @@ def _ask(url: str) -> dict[str, Any]:
 
 def _tell(found: dict[str, Any]) -> None:
     if not found["running"]:
-        typer.echo(f"nothing runs on {found['data']}: start it with `pullback up`, or name a service with --server")
+        typer.echo(
+            f"nothing is running on {found['data']}: start it with `pullback up`, or name a service with --server"
+        )
         for name, pid in found["processes"].items():
             typer.echo(f"  left behind: {name} (process {pid}); `pullback down` ends it")
         if found["postgres"]["pid"]:

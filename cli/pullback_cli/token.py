@@ -39,11 +39,11 @@ def token() -> None:
 @needs("service", "token create")
 def create(
     *,
-    name: Annotated[str, typer.Argument(help="What the token is for; errors and the audit log say it.")],
+    name: Annotated[str, typer.Argument(help="Name of the token, shown in errors and the audit log.")],
     scope: Annotated[list[str], typer.Option(help="read, upload, agent or admin; repeatable.")],
-    project: Annotated[str | None, typer.Option(help="The one project it is for; default: all of them.")] = None,
+    project: Annotated[str | None, typer.Option(help="Limit it to one project; default: all.")] = None,
     expires_in_days: Annotated[
-        float, typer.Option(min=0, max=3650, help="Days until it ends; 0: when it is revoked.")
+        float, typer.Option(min=0, max=3650, help="Days until it expires; 0: never.")
     ] = NO_EXPIRY,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
@@ -107,7 +107,7 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([found.model_dump(mode="json") for found in tokens], indent=2))
         return
     if not tokens:
-        typer.echo("there are no tokens: make one with `pullback token create NAME --scope upload`")
+        typer.echo("no tokens: create one with `pullback token create NAME --scope upload`")
     for found in tokens:
         typer.echo(_line(found))
 
@@ -148,8 +148,10 @@ def revoke(
 @needs("service", "token enroll")
 def enroll(
     *,
-    project: Annotated[str | None, typer.Option(help="The one project whose jobs the agent takes.")] = None,
-    expires_in_minutes: Annotated[float, typer.Option(min=1, max=7 * 24 * 60, help="How long the code waits.")] = 60,
+    project: Annotated[str | None, typer.Option(help="Take jobs of this project only; default: all.")] = None,
+    expires_in_minutes: Annotated[
+        float, typer.Option(min=1, max=7 * 24 * 60, help="Minutes until the code expires.")
+    ] = 60,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -188,7 +190,7 @@ def _scope(given: str) -> "Scope":
     for known in SCOPES:
         if given == known:
             return known
-    raise RefusalError(f"--scope {given!r} is none of {', '.join(SCOPES)}")
+    raise RefusalError(f"--scope {given!r} is not one of {', '.join(SCOPES)}")
 
 
 def _chosen(name: str) -> str:
@@ -200,7 +202,7 @@ def _chosen(name: str) -> str:
     try:
         return TypeAdapter[str](ChosenName).validate_python(name)
     except ValidationError as error:
-        raise RefusalError(f"{name!r} cannot be a name: {message_of(error.errors()[0])}") from error
+        raise RefusalError(f"{name!r} is not a valid name: {message_of(error.errors()[0])}") from error
 
 
 def _line(found: "TokenSummary") -> str:

@@ -28,29 +28,33 @@ TokenFile = Annotated[
 
 @needs("service")
 def upload(
-    paths: Annotated[list[Path], typer.Argument(help="Files of a tool, or the folder it writes (criterion, asv).")],
+    paths: Annotated[list[Path], typer.Argument(help="Report, or files or folder (criterion, asv) of another tool.")],
     *,
-    project: Annotated[str | None, typer.Option(help="Needed unless the file is a report of ours.")] = None,
+    project: Annotated[str | None, typer.Option(help="Required unless the file is a Pullback report.")] = None,
     commit: Annotated[str | None, typer.Option(help="Full hash; default: what the file says, else git's HEAD.")] = None,
     branch: Annotated[str | None, typer.Option(help="Default: what the file says, else git's.")] = None,
-    machine: Annotated[str | None, typer.Option(help="A name that stays from run to run; default: the file's.")] = None,
-    format_name: Annotated[str | None, typer.Option("--format", help="Where the content does not tell.")] = None,
-    variant: Annotated[str | None, typer.Option(help="How it was executed; default: external.")] = None,
-    unit: Annotated[str | None, typer.Option(help="ns, or latency:ns,throughput:ops/s; for files without.")] = None,
-    direction: Annotated[
-        str | None, typer.Option(help="smaller, bigger, or one per metric; for files without.")
+    machine: Annotated[
+        str | None, typer.Option(help="A name that is the same in every run; default: the file's.")
     ] = None,
-    allow_dirty: Annotated[bool, typer.Option("--allow-dirty", help="Keep what uncommitted changes measured.")] = False,
-    repository: Annotated[
-        Path, typer.Option(help="Clone that was measured; default: the one this is called in.")
-    ] = Path(),
+    format_name: Annotated[str | None, typer.Option("--format", help="If it cannot be detected.")] = None,
+    variant: Annotated[str | None, typer.Option(help="How it was executed; default: external.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="ns, or latency:ns,throughput:ops/s; for files without units.")
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="smaller, bigger, or one per metric; for files without directions.")
+    ] = None,
+    allow_dirty: Annotated[
+        bool, typer.Option("--allow-dirty", help="Accept results measured with uncommitted changes.")
+    ] = False,
+    repository: Annotated[Path, typer.Option(help="Clone that was measured; default: the current one.")] = Path(),
     log: Annotated[
-        int, typer.Option(min=0, max=5000, help="How many commits of the branch's log to tell; 0 tells nothing.")
+        int, typer.Option(min=0, max=5000, help="Number of commits of the branch's log to send; 0 for none.")
     ] = 100,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be stored.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; print what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts as JSON.")] = False,
 ) -> None:
     """Upload results of pyperf, pytest-benchmark, asv, Google Benchmark, criterion, hyperfine and others, or our own.
 
@@ -111,7 +115,7 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
         return receipt
     if here.dirty and not said["allow_dirty"]:
         raise RefusalError(
-            f"{path}: this checkout has uncommitted changes, so {here.sha[:10]} is not what was measured; commit them, "
+            f"{path}: this checkout has uncommitted changes, so {here.sha[:10]} was not measured as it is; commit them, "
             "or add --allow-dirty"
         )
     placed = {
@@ -134,7 +138,7 @@ def show_receipts(receipts: "Sequence[models.UploadReceipt]") -> None:
 def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
     what = f"{receipt.points} points of {receipt.cases} cases"
     failures = f", {receipt.failures} failures" if receipt.failures else ""
-    state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "stored before"
+    state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "already stored"
     where = f": {receipt.url}" if receipt.url is not None else ""
     typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}{where}")
     for note in receipt.notes:
@@ -181,11 +185,11 @@ class _Logs:
         try:
             learnt = self._uploads.client.tell_log(statement)
         except ClientError as error:
-            self._lines.append(f"  note: the log of {branch} could not be told ({error}); `pullback log` tells it")
+            self._lines.append(f"  note: the log of {branch} could not be sent ({error}); send it with `pullback log`")
             return
         known = learnt.branch
         gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
-        forced = f", pushed by force from {known.forced_from[:10]}" if known.forced_from else ""
+        forced = f", force-pushed from {known.forced_from[:10]}" if known.forced_from else ""
         self._lines.append(f"  {branch}: {learnt_in_words(learnt)}{gaps}{forced}")
 
     def branch_of(self, sha: str) -> str | None:

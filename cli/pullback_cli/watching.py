@@ -20,7 +20,7 @@ def check_output(command: str, output: Path, option: str = "-o") -> None:
 
     folder = output.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
-        raise RefusalError(f"{command}: cannot write {output}; give {option} a file in an existing, writable folder")
+        raise RefusalError(f"{command}: cannot write {output}; give {option} a file in a writable folder")
 
 
 def tell_refused(command: str, sentences: Iterable[str]) -> None:

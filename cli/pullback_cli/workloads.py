@@ -20,7 +20,7 @@ USAGE = 2
 @needs("runner")
 def workloads(
     name: Annotated[
-        str | None, typer.Argument(help="a workload; none shows all of them", autocompletion=completions.workloads)
+        str | None, typer.Argument(help="a workload; default: all", autocompletion=completions.workloads)
     ] = None,
     file: Annotated[
         list[Path] | None, typer.Option("--workloads", help="a Python file with workloads of your own")

@@ -78,5 +78,7 @@ def _plotly_script() -> Path:
     """The script inside the installed package, found without importing all of Plotly."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("Plotly is not installed, so pages have no figures: pip install 'pullback[service]'")
+        raise ModuleNotFoundError(
+            "Plotly is not installed, so pages have no interactive charts: pip install 'pullback[service]'"
+        )
     return Path(spec.origin).parent / "package_data" / PLOTLY

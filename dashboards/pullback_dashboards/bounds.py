@@ -28,10 +28,12 @@ async def bounded(request: Request) -> None:
         most = LONGEST_OF.get(name, LONGEST_TEXT)
         if len(value) > most or len(name) > LONGEST_NAME:
             shown = name if len(name) <= LONGEST_NAME else f"{name[:40]}…"
-            letters = f"{max(len(name), len(value)):,} letters"
-            refuse(shown, f"The address has {letters} for {shown!r}: up to {most:,} are read, so say less.")
+            length = max(len(name), len(value))
+            refuse(shown, f"{shown!r} in the address has {length:,} characters; the limit is {most:,}: shorten it.")
         if "\0" in value:
-            refuse(name, f"The address has a NUL (%00) for {name!r}, which no text here holds: leave it out.")
+            refuse(name, f"{name!r} in the address contains a NUL character (%00): remove it.")
         together += len(name) + len(value)
     if together > LONGEST_ADDRESS:
-        refuse("*", f"The address asks in {together:,} letters: up to {LONGEST_ADDRESS:,} are read, so say less.")
+        refuse(
+            "*", f"The query of the address has {together:,} characters; the limit is {LONGEST_ADDRESS:,}: shorten it."
+        )

@@ -46,14 +46,14 @@ class Form:
         text = self.text(name)
         if text not in choices:
             found = f"is {text[:_MOST_SAID]!r}" if text else "is missing"
-            _refuse(name, f"The field {name!r} of the form {found}: it is one of {', '.join(choices)}.")
+            _refuse(name, f"The form field {name!r} {found}: give one of {', '.join(choices)}.")
         return text
 
     def needs(self, *names: str) -> None:
         """Refuse a form without these fields, where a missing one would change what an empty one does."""
         for name in names:
             if name not in self.fields:
-                _refuse(name, f"The form has no field {name!r}: send it empty where nothing is meant.")
+                _refuse(name, f"The form has no field {name!r}: send it, empty for no value.")
 
     def ticked(self, name: str) -> bool:
         """Whether a box is ticked."""

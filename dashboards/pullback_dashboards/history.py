@@ -71,7 +71,7 @@ def better_above(metrics: Iterable[Metric]) -> str:
         return ""
     if all(metric.bigger_is_better for metric in known):
         return f"Above 1× is better: more than {BASELINE} at the same commit."
-    return f"Above 1× is better for {' and '.join(bigger)}, below 1× for all else: {BASELINE} at the same commit is 1×."
+    return f"Above 1× is better for {' and '.join(bigger)}, below 1× for other metrics. 1× is {BASELINE} at the same commit."
 
 
 _LABELS = {

@@ -20,7 +20,7 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
     if kinds == {EXTERNAL}:
         project = shlex.quote(document.get("project") or "NAME")
         return (
-            f"{_beside(commit)}\n# measure as before, with the tool that did, and send what it wrote:\n"
+            f"{_beside(commit)}\n# run the benchmark tool as before, then upload its results:\n"
             f"pullback upload FILE --project {project}"
         )
     # A run has ratios to the baseline; where there are none, two commits were measured and nothing besides.
@@ -38,7 +38,7 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
         files = harness.get("workload_files") or ["FILE"]  # reports from before 2026-11-22 do not name it
         own = shlex.join(part for file in files for part in ("--workloads", file))
         return f"{_beside(commit)}\npullback run {own} {options} -o report.json"
-    remark = "# without what was not committed:\n" if document.get("commit", {}).get("dirty") else ""
+    remark = "# without the uncommitted changes:\n" if document.get("commit", {}).get("dirty") else ""
     return f"{remark}{measure_command(commit.sha)} {options} -o measured"
 
 

@@ -57,7 +57,7 @@ class ErrorView:
 def error_view(request: Request, status: int, problem: object, error: Exception | None = None) -> ErrorView:
     """The view of a problem document and of the error it was made of; what is no such document is told by its status."""
     told = problem if isinstance(problem, dict) else {}
-    title = told["title"] if isinstance(told.get("title"), str) else f"The page answered {status}"
+    title = told["title"] if isinstance(told.get("title"), str) else f"Error {status}"
     detail = told["detail"] if isinstance(told.get("detail"), str) else "The service gave no further reason."
     listed = [one for one in _list(told.get("errors")) if isinstance(one.get("path"), str)]
     missing = _missing(request, listed) or (error.missing if isinstance(error, RequestError) else None)
@@ -66,10 +66,10 @@ def error_view(request: Request, status: int, problem: object, error: Exception 
         title, sentence = "No such page", f"There is no page at {request.url.path}."
         detail = sentence  # what the API lists are no pages
     elif status == HTTPStatus.SERVICE_UNAVAILABLE and told.get("type") == "urn:pullback:problem:database-unavailable":
-        sentence = "The database of this service does not answer: nothing is lost, so load this page again in a moment."
+        sentence = "The database of this service does not answer. Nothing is lost: reload this page in a moment."
     elif status == HTTPStatus.UNPROCESSABLE_ENTITY:
         asks = "The address" if request.method == "GET" else "The form"
-        title = _title(missing) if missing else f"{asks} asks for something impossible"
+        title = _title(missing) if missing else f"{asks} is not valid"
         sentence = _not_there(missing) if missing else " ".join(_impossible(request, listed, detail))
     else:
         if status == HTTPStatus.NOT_FOUND and missing:
@@ -126,11 +126,11 @@ def _impossible(request: Request, listed: list[dict[str, object]], detail: str) 
         name, values = place.removeprefix(_QUERY), request.query_params.getlist(place.removeprefix(_QUERY))
         said = f"give {wanted}." if wanted else f"{message[:1].lower()}{message[1:]}"
         if not place.startswith(_QUERY):
-            yield f"What the form has for “{name.removeprefix('$.')}” is not possible: {said}"
+            yield f"“{name.removeprefix('$.')}” in the form is not valid: {said}"
         elif values:
-            yield f"“{name}={_short(values[-1])}” in the address is not possible: {said}"
+            yield f"“{name}={_short(values[-1])}” in the address is not valid: {said}"
         else:
-            yield f"The address does not say “{name}=”, which this page needs."
+            yield f"The address lacks “{name}=”, which this page needs."
 
 
 def _title(missing: Missing) -> str:
@@ -143,21 +143,21 @@ def _sentence(request: Request, status: int, missing: Missing | None, project: s
         return detail.replace(f"{request.method} {request.url.path}", "this page")
     name, of = _shown(missing.name), f"Project {_shown(project)}" if project else "This project"
     sentences: Mapping[Thing, str] = {
-        "project": f"There is no project {name} here: check how it is written, or choose one of those there are.",
-        "commit": f"{of} knows no commit {missing.name[:_SHORT]}: check its digits, or upload what was measured there.",
-        "branch": f"{of} has neither a commit nor a branch {name}: give a branch, or seven digits of a commit or more.",
-        "page": f"There is no page {missing.name}: the list is shorter, so begin with its first page.",
-        "workload": f"{of} has no workload {name}: check how it is written, or choose one of the overview.",
+        "project": f"There is no project {name}: check the spelling, or choose an existing one.",
+        "commit": f"{of} has no commit {missing.name[:_SHORT]}: check the hash, or upload results of that commit.",
+        "branch": f"{of} has neither a commit nor a branch {name}: give a branch, or at least seven digits of a hash.",
+        "page": f"There is no page {missing.name}: the list is shorter. Go to its first page.",
+        "workload": f"{of} has no workload {name}: check the spelling, or choose one from the overview.",
     }
     if missing.thing == "case" and "case" in request.path_params:
-        return f"{detail.rstrip('.')}: choose one of those that were measured."
+        return f"{detail.rstrip('.')}: choose one that was measured."
     if missing.thing == "machine" and "machine_id" not in request.path_params and project:
         return detail  # which says what there is in the project
     return sentences.get(missing.thing) or (_not_there(missing) if missing.thing in _NUMBERED.values() else detail)
 
 
 def _not_there(missing: Missing) -> str:
-    where = "find it at its commit or its machine" if missing.thing == "report" else "choose one of those there are"
+    where = "find it at its commit or its machine" if missing.thing == "report" else "choose an existing one"
     return f"There is no {missing.thing} {_identified(missing)}: check the address, or {where}."
 
 
@@ -175,7 +175,7 @@ def _onward(
         names = " and ".join(f"“{name}”" for name in dict.fromkeys(wrong))
         yield Onward(f"This page without {names}", Address(address_of(request), request).less(*wrong))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        yield Onward("This page again", _whole(request))
+        yield Onward("Reload this page", _whole(request))
     if missing is not None and not wrong:
         yield from _listing(request, status, missing, project)
     yield Onward("Back to the overview", links.overview(project or _named(request, missing)))

@@ -22,7 +22,7 @@ async def elsewhere(
     found = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
     if found is None:
         command = FIRST_STEPS.format(base=str(request.base_url).rstrip("/"))
-        why = Empty("Nothing is measured yet", (nothing, "The first report makes one:"), command)
+        why = Empty("No projects yet", (nothing, "The first report creates one:"), command)
         return page(request, "nothing.html", title=title, nothing=why, scripts=("copy.js",))
     there = address(found.name)
     return RedirectResponse(f"{there}?{urlencode(asked)}" if asked else there, status_code=307)

@@ -233,5 +233,5 @@ def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringM
             return machine
     known = ", ".join(machine.name for machine in machines)
     raise NotFoundError(
-        f"No machine {name!r} has measured this project: there are {known}.", missing=Missing("machine", name)
+        f"No machine {name!r} has measured this project: choose one of {known}.", missing=Missing("machine", name)
     )

@@ -18,12 +18,12 @@ async def note_unprojected(request: Request, session: ReadSession) -> None:
 def _sentences(waiting: Waiting) -> Iterator[str]:
     if waiting.unprojected:
         yield (
-            f"Results of {counted(waiting.unprojected, 'older commit')} from before an upgrade are being prepared, newest first: "
-            "until then this page may be without them."
+            f"After an upgrade, results of {counted(waiting.unprojected, 'commit')} are still being prepared, newest first; "
+            "this page may not show them yet."
         )
     if waiting.unjudged:
         yield (
-            f"What changed at {counted(waiting.unjudged, 'commit')} is being computed: until then this page may not tell it."
+            f"What changed at {counted(waiting.unjudged, 'commit')} is still being computed; this page may not show it yet."
         )
 
 

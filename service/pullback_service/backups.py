@@ -29,13 +29,13 @@ def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
     if file.exists() and not overwrite:
         raise SetupError(f"{file} exists already: name another file, or add --overwrite.")
     if file.exists() and not file.is_file():
-        raise SetupError(f"{file} is no file that a backup could replace: name another one.")
+        raise SetupError(f"{file} is not a regular file: name another one.")
     _refuse_old_server(url)
     draft = file.with_name(f"{file.name}.partial")
     try:
         draft.touch(mode=0o600)  # it holds digests of tokens, and whatever is measured
     except OSError as error:
-        raise SetupError(f"{file} cannot be written ({error.strerror}): name a file in a folder that can.") from error
+        raise SetupError(f"{file} cannot be written ({error.strerror}): name a file in a writable folder.") from error
     try:
         _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={draft}", *_of_every_row(url))
         _run(url, "pg_restore", "--list", str(draft), connect=False)
@@ -50,16 +50,16 @@ def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
 def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
     """Fill an empty database from a backup, or replace what is in one; returns at which migration it stands now."""
     if not file.is_file():
-        raise SetupError(f"There is no file {file}: name one that `pullback db backup` made.")
+        raise SetupError(f"There is no file {file}: name one written by `pullback db backup`.")
     try:
         _run(url, "pg_restore", "--list", str(file), connect=False)
     except SetupError as error:
         reason = str(error).removesuffix(".")
-        raise SetupError(f"{file} is no backup; name one that `pullback db backup` made: {reason}.") from error
+        raise SetupError(f"{file} is not a backup ({reason}): name a file written by `pullback db backup`.") from error
     _refuse_old_server(url)
     if not replace and _has_tables(url):
         raise SetupError(
-            "This database holds a service's data already: restore into an empty one, or add --replace to lose it."
+            "This database already holds data of a service: restore into an empty one, or add --replace to delete that data."
         )
     clean = ("--clean", "--if-exists") if replace else ()
     with sync_engine(url).connect() as connection:

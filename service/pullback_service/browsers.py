@@ -25,7 +25,7 @@ def refusal(method: str, headers: Mapping[bytes, bytes], *, local: bool) -> str 
     origin = headers.get(b"origin")
     foreign = origin is not None and not _same_place(origin.decode("latin-1"), host)
     if foreign or headers.get(b"sec-fetch-site") in {b"cross-site", b"same-site"}:
-        return "Pages of other sites may not write to this service."
+        return "Requests from pages of other sites are refused."
     return None
 
 

@@ -41,43 +41,43 @@ COUNTS = (
     ),
     (
         UNGUARDED,
-        "{n} tables show the rows of every project (no row-level security): undo what was changed by hand.",
+        "{n} tables show the rows of every project (no row-level security): undo manual changes.",
     ),
     (
         MISPLACED.format(table="point"),
-        "{n} points do not stand at their commit's place in history: restore a backup, or report it.",
+        "{n} points have the wrong place in history: restore a backup, or report it.",
     ),
     (
         MISPLACED.format(table="failure"),
-        "{n} failures do not stand at their commit's place in history: restore a backup, or report it.",
+        "{n} failures have the wrong place in history: restore a backup, or report it.",
     ),
     (
         "SELECT count(*) FROM report r WHERE r.points <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)",
-        "{n} reports have more or fewer points than they were stored with: restore a backup.",
+        "{n} reports have lost or gained points since they were stored: restore a backup.",
     ),
     (
         MISPLACED.format(table="reading"),
-        "{n} readings do not stand at their commit's place in history: run `pullback db rebuild`.",
+        "{n} readings have the wrong place in history: run `pullback db rebuild`.",
     ),
     (
         "SELECT count(*) FROM commit WHERE NOT projected AND created_at < now() - interval '1 hour'",
-        "{n} commits wait for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
+        "{n} commits have waited for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
     ),
     (
         ABANDONED,
-        "{n} steps are of readings that there are not: run `pullback db rebuild`.",
+        "{n} steps belong to readings that do not exist: run `pullback db rebuild`.",
     ),
     (
         f"SELECT count(*) FROM commit WHERE judged_by < {RULE} AND created_at < now() - interval '1 hour'",  # noqa: S608 - a number
-        "{n} commits wait for more than an hour for their steps: start a `pullback worker`, or run `pullback db rebuild`.",
+        "{n} commits have waited for more than an hour for their steps: start a `pullback worker`, or run `pullback db rebuild`.",
     ),
     (
         "SELECT count(*) FROM report WHERE followed_up_at IS NULL AND received_at < now() - interval '1 hour'",
-        "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
+        "{n} reports have waited for more than an hour for their follow-up: start a `pullback worker`.",
     ),
     (
         "SELECT count(*) FROM attempt WHERE ended_at IS NULL AND lease_expires_at < now() - interval '1 hour'",
-        "{n} leases expired more than an hour ago and nobody took them back: start a `pullback worker`.",
+        "{n} leases expired more than an hour ago and were not taken back: start a `pullback worker`.",
     ),
 )
 
@@ -98,9 +98,9 @@ def _projections(url: str) -> Iterator[str]:
     with start_blocking_portal() as portal:
         found = portal.call(count_wrong, url)
     if found.readings:
-        yield f"{found.readings} readings are not what the points of their series say: run `pullback db rebuild`."
+        yield f"{found.readings} readings do not match the points of their series: run `pullback db rebuild`."
     if found.steps:
-        yield f"{found.steps} steps are not what the readings of their series say: run `pullback db rebuild`."
+        yield f"{found.steps} steps do not match the readings of their series: run `pullback db rebuild`."
 
 
 def _shape(connection: Connection) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _shape(connection: Connection) -> Iterator[str]:
         connection, opts={"compare_type": True, "compare_server_default": True, "target_metadata": Base.metadata}
     )
     for difference in compare_metadata(context, Base.metadata):
-        yield f"A table differs from what the migrations make ({difference}): undo what was changed by hand."
+        yield f"A table differs from the migrations ({difference}): undo manual changes."
 
 
 def _content(connection: Connection) -> Iterator[str]:

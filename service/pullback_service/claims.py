@@ -69,13 +69,13 @@ def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0)
     A ratio of `least` in size may still be called equal.
     """
     if outcome == "ambiguous":
-        return "Processes of one program do not count alike."
+        return "Counts differ between processes of one program."
     if outcome not in COUNTED:
-        return f"The upload says {outcome} of a count."
+        return f"The upload states {outcome} for a count."
     agrees = (
         log_ratio is None or {"more": log_ratio > 0, "less": log_ratio < 0, "equal": abs(log_ratio) <= least}[outcome]
     )
-    return None if agrees else f"The upload says {outcome}, and its ratio does not."
+    return None if agrees else f"The upload states {outcome}, but its ratio does not."
 
 
 def doubt_of_measurement(
@@ -92,12 +92,12 @@ def doubt_of_measurement(
 ) -> str | None:
     """Why what was measured is not `outcome`, or None where its interval bears it out."""
     if outcome in COUNTED:
-        return f"The upload says {outcome} of what was measured, not counted."
+        return f"The upload states {outcome} for a value that was measured, not counted."
     if log_ratio is None or low is None or high is None or not low <= log_ratio <= high:
-        return "The upload gives no interval around its ratio."
+        return "The upload has no interval for its ratio."
     if n is None or n < FEWEST_GROUPS:
         groups = "an unknown number of groups" if n is None else "1 group" if n == 1 else f"{n} groups"
-        return f"The interval is of {groups}: it takes {FEWEST_GROUPS} at least."
+        return f"The interval is of {groups}: at least {FEWEST_GROUPS} are needed."
     if outcome in CLAIMED:
         slower = (log_ratio < 0) if bigger_is_better else (log_ratio > 0)
         is_claimable = (low > 0 or high < 0) and abs(log_ratio) >= max(LEAST_CLAIM, claim or 0.0)
@@ -106,5 +106,5 @@ def doubt_of_measurement(
         most = min(max(USUAL_MARGIN, margin or 0.0), WIDEST_MARGIN)
         is_borne_out = -most <= low and high <= most and not provisional
     else:
-        return "The interval allows for more than one answer."
-    return None if is_borne_out else f"The upload says {outcome}, and its interval does not."
+        return "The interval allows more than one outcome."
+    return None if is_borne_out else f"The upload states {outcome}, but its interval does not."

@@ -78,7 +78,7 @@ class RequestError(ServiceError):
 
     status: ClassVar[int] = 400
     slug: ClassVar[str] = "bad-request"
-    title: ClassVar[str] = "The request cannot be served"
+    title: ClassVar[str] = "Bad request"
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class NotFoundError(RequestError):
 
     status = 404
     slug = "not-found"
-    title = "No such thing"
+    title = "Not found"
 
 
 class NotAcceptableError(RequestError):
@@ -133,7 +133,7 @@ class NotAcceptableError(RequestError):
 
     status = 406
     slug = "not-acceptable"
-    title = "The answer cannot take this form"
+    title = "The requested format is not available"
 
 
 class ConflictError(RequestError):
@@ -141,7 +141,7 @@ class ConflictError(RequestError):
 
     status = 409
     slug = "conflict"
-    title = "The request contradicts what is stored"
+    title = "The request conflicts with stored data"
 
 
 class GoneError(RequestError):
@@ -149,14 +149,14 @@ class GoneError(RequestError):
 
     status = 410
     slug = "gone"
-    title = "It was kept for a time only"
+    title = "No longer stored"
 
 
 class DamagedError(GoneError):
     """What was stored is not what was written: a disk or a hand changed it."""
 
     slug = "damaged"
-    title = "What was stored cannot be read any more"
+    title = "The stored data is damaged"
 
 
 class TooLargeError(RequestError):
@@ -172,7 +172,7 @@ class OffsetError(RequestError):
 
     status = 416
     slug = "offset-mismatch"
-    title = "The log continues elsewhere"
+    title = "The log offset does not match"
 
     def __init__(self, detail: str, *, expected_offset: int) -> None:
         super().__init__(detail, members={"expected_offset": expected_offset})
@@ -211,7 +211,7 @@ class IncompleteRequestError(InvalidInputError):
 
     status = 400
     slug = "incomplete-request"
-    title = "Something must be said beside the file"
+    title = "A parameter is missing"
 
 
 def refuse(name: str, message: str) -> NoReturn:

@@ -164,7 +164,7 @@ def _check_labels(value: dict[str, Any]) -> dict[str, Any]:
             )
         if any(isinstance(word, str) and len(word) > LONGEST_LABEL for word in words):
             raise PydanticCustomError(
-                "label", f"The label {_shown(name)} says more than {LONGEST_LABEL} characters: be short."
+                "label", f"The label {_shown(name)} is longer than {LONGEST_LABEL} characters: shorten it."
             )
         if any(isinstance(word, (int, float)) and abs(word) > LARGEST_LABEL for word in words):
             raise PydanticCustomError("label", f"The number of the label {_shown(name)} must be 2^53 in size at most.")

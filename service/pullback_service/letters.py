@@ -47,10 +47,9 @@ def unseen_in(name: str) -> str | None:
     for at, character in enumerate(name):
         if _is_hidden(name, at):
             called = unicodedata.name(character, "a control character")
-            where = f"behind {name[:at]!r}" if at else "at its beginning"
+            where = f"after {name[:at]!r}" if at else "at its beginning"
             return (
-                f"U+{ord(character):04X} ({called}) {where}, where nobody sees it: "
-                "leave it out, or write an ordinary blank."
+                f"U+{ord(character):04X} ({called}) {where}, which is not visible: remove it, or use an ordinary space."
             )
     return None
 

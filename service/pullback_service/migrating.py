@@ -39,7 +39,7 @@ class Revisions:
         if self.current is None:
             return "The database is not migrated yet: run `pullback db upgrade`."
         return (
-            f"The database stands at migration {self.current} and this release needs {self.head}: "
+            f"The database is at migration {self.current}, and this release needs {self.head}: "
             "run `pullback db upgrade`."
         )
 
@@ -60,8 +60,8 @@ def upgrade(url: str, revision: str = "head") -> None:
         current = _current(connection)
         if current is not None and current not in known:
             raise MigrationError(
-                f"The database stands at migration {current}, which this release does not know: "
-                "it was made by a newer release of Pullback, so upgrade this one."
+                f"The database is at migration {current}, which this release does not know: "
+                "it was written by a newer release of Pullback; upgrade this one."
             )
         command.upgrade(config, revision)
         connection.commit()

@@ -40,7 +40,9 @@ def read_cursor(cursor: str | None, key: TypeAdapter[Key]) -> Key | None:
     try:
         return key.validate_python(orjson.loads(urlsafe_b64decode(cursor.encode())))
     except (Base64Error, ValueError, ValidationError) as error:
-        message = "This is not a cursor of this list: take `next` of the page before, or leave it out to begin."
+        message = (
+            "Invalid cursor for this list: use `next` of the previous page, or leave it out to start at the beginning."
+        )
         raise InvalidInputError(message, errors=[FieldError(path="query.cursor", message=message)]) from error
 
 

@@ -126,7 +126,7 @@ class EmbeddedPostgres:
                 if not self.is_running():
                     self._launch()
                 postmaster = self._wait_until_ready()
-                refused: Exception | str | None = "it is gone as soon as it is there"
+                refused: Exception | str | None = "it ended right after its start"
                 if postmaster is not None:
                     refused = _make_database(postmaster)
                     if refused is None:
@@ -177,7 +177,7 @@ class EmbeddedPostgres:
             lock = self._lock_file.open("a")
         except OSError as error:
             raise PostgresError(
-                f"The data folder {self._folder} cannot be made ({error.strerror}): choose another with --data."
+                f"The data folder {self._folder} cannot be created ({error.strerror}): choose another with --data."
             ) from error
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -270,9 +270,7 @@ class EmbeddedPostgres:
             if postmaster is None or postmaster.ready:
                 return postmaster
             time.sleep(0.05)
-        raise PostgresError(
-            f"Postgres on {self._folder} was not ready after {START_TIMEOUT_S} s: its reasons are in {self.log_file}."
-        )
+        raise PostgresError(f"Postgres on {self._folder} was not ready after {START_TIMEOUT_S} s: see {self.log_file}.")
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         """Run one of the wheel's programs as the server's account; its words go to a file, never through a pipe.
@@ -404,7 +402,9 @@ def _socket_folder(folder: Path) -> Path:
     except FileExistsError:
         found = short.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner.st_uid or found.st_mode & 0o077:
-            raise PostgresError(f"{short} is not ours, and the database's socket must go there: remove it.") from None
+            raise PostgresError(
+                f"{short} belongs to another user, and the database's socket must go there: remove it."
+            ) from None
     return short
 
 
@@ -423,7 +423,7 @@ def _server_account() -> pwd.struct_passwd | None:
         return pwd.getpwnam(SERVER_ACCOUNT)
     except (OSError, KeyError) as error:
         raise PostgresError(
-            f"Postgres does not run as root, and the account {SERVER_ACCOUNT} cannot be made with useradd: "
+            f"Postgres does not run as root, and the account {SERVER_ACCOUNT} cannot be created with useradd: "
             "run as an ordinary user, or set DATABASE_URL to a Postgres of your own."
         ) from error
 

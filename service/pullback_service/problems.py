@@ -158,11 +158,11 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     status = HTTPStatus(error.status_code)
     detail, headers = error.detail, dict(error.headers or {})
     if status is HTTPStatus.NOT_FOUND:
-        detail = f"There is nothing at {request.url.path}: /api/v1/openapi.json lists what there is."
+        detail = f"There is nothing at {request.url.path}: see /api/v1/openapi.json for all paths."
     elif status is HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = ", ".join(_methods_at(request))
         headers["Allow"] = allowed  # each route knows its own method only
-        detail = f"{request.method} is not possible on {request.url.path}: use {allowed}."
+        detail = f"{request.method} is not allowed on {request.url.path}: use {allowed}."
     slug = status.phrase.lower().replace(" ", "-")
     return problem(error.status_code, slug, status.phrase, detail, headers=headers)
 
@@ -203,7 +203,7 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "invalid-input",
             "The request is not valid",
-            f"The database cannot hold a value of this request: {str(error.orig).splitlines()[0]}.",
+            f"The database cannot store a value of this request: {str(error.orig).splitlines()[0]}.",
         )
     if isinstance(error, DBAPIError) and isinstance(
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
@@ -229,5 +229,5 @@ def unexpected(path: str, error: Exception) -> Response:
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "unexpected",
         "Unexpected error",
-        "The service failed to answer; its logs say why, under this request_id.",
+        "The service failed; see its logs for this request_id.",
     )

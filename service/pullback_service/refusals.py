@@ -14,19 +14,19 @@ from pullback_service.fields import A_TIME, LINE, NAME, SHA, TEXT
 _LONGEST_SHOWN = 40
 
 _PATTERNS = {
-    TEXT: "A text must not hold the character NUL.",
-    LINE: "The value must be one line, without control characters.",
-    NAME: "A name must be one line, without blanks at its ends and without control characters.",
-    SHA: "A commit is named by its full hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
+    TEXT: "Remove the NUL character from the text.",
+    LINE: "The value must be one line without control characters.",
+    NAME: "A name must be one line without control characters, and without spaces at its ends.",
+    SHA: "Give the full hash of the commit, 40 or 64 lower-case hexadecimal digits, as printed by `git rev-parse HEAD`.",
 }
 # By the type of an error: those to which what was given adds nothing.
 _SENTENCES = {
-    "missing": "A value is needed here.",
-    "extra_forbidden": "Nothing of this name is known here: leave it out.",
+    "missing": "A value is required.",
+    "extra_forbidden": "Unknown name: remove it.",
     "datetime_parsing": A_TIME,
     "datetime_from_date_parsing": A_TIME,
     "datetime_type": A_TIME,
-    "timezone_aware": "The time must say its zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00.",
+    "timezone_aware": "The time needs a time zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00.",
 }
 _TRUE_OR_FALSE, _A_WHOLE_NUMBER, _A_NUMBER, _AN_OBJECT = "true or false", "a whole number", "a number", "an object"
 _AN_ID = "an id like 0196f3c1-8d5e-7a42-9b0c-2f6e51d7c8a4"

@@ -33,31 +33,31 @@ class Settings(BaseSettings):
     auth: Literal["token"] | None = None
     """`token`: every request needs a token with the scope for it. Unset: local mode, loopback only."""
     token_file: Path | None = None
-    """A file whose content is the bootstrap token, which has every right and makes the others."""
+    """File with the bootstrap token, which has all scopes and is used to create the other tokens."""
     token_rate: float = Field(300.0, gt=0)
-    """Requests a second one token may make of one process in the long run, and four times as many at once."""
+    """Requests per second and process allowed for one token; four times as many in a burst."""
     address_rate: float = Field(50.0, gt=0)
-    """The same for an address that shows no valid token."""
+    """The same for an address without a valid token."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is worth a line."""
+    """Lowest level that is logged."""
     log_format: Literal["json", "text"] = "json"
-    """`json`: one object a line, for machines. `text`: for people."""
+    """`json`: one object per line. `text`: for reading."""
     pool_size: int = Field(10, ge=1, le=200)
     """Database connections of one process."""
     max_report_bytes: int = Field(64 * MIB, ge=1024)
-    """Largest upload, as it is sent and decompressed."""
+    """Largest upload, as sent and after decompression."""
     max_log_bytes: int = Field(16 * MIB, ge=1024)
-    """Longest log of one attempt."""
+    """Largest log of one attempt."""
     max_streams: int = Field(200, ge=1, le=10_000)
-    """Requests for logs that one process lets wait for more at the same time; the others are answered at once."""
+    """Requests for logs that may wait for more output at the same time in one process; others are answered at once."""
     lease_s: float = Field(90.0, gt=0)
     """How long an agent may be silent before its job goes back to the queue."""
     retry_pause_s: float = Field(30.0, ge=0, le=3600)
-    """How long a job pauses whose attempt failed through no fault of its own; four times as long after each further one."""
+    """Pause before a job is retried after a failure of its agent; four times as long after each further one."""
     heartbeat_s: float = Field(15.0, gt=0)
-    """How often agents are asked to say that they are at work."""
+    """Interval of the heartbeats of agents."""
     idle_noise_hours: float = Field(12.0, ge=0)
-    """A machine that waits for work compares a commit with itself at most this often, to know its noise; 0: never."""
+    """Shortest interval between A/A comparisons of an idle machine; 0: no such comparisons."""
 
     def named_database_url(self) -> str | None:
         """Address of the database, from the variable or the file it names; None where neither says anything."""
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         """The same where there must be one."""
         named = self.named_database_url()
         if named is None:
-            raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
+            raise SetupError("No database is configured: set DATABASE_URL, or use `pullback up`, which starts its own.")
         return named
 
     def token(self) -> str | None:
@@ -92,7 +92,7 @@ def load_settings() -> Settings:
         first = error.errors(include_input=False)[0]  # what was given may be a secret in the wrong place
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
-        raise SetupError(f"{variable} does not hold: {message_of(first)}") from error
+        raise SetupError(f"{variable} is not valid: {message_of(first)}") from error
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:

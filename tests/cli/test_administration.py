@@ -103,13 +103,13 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["token", "create", "x", "--scope", "everything"], "none of read, upload, agent, admin"),
+        (["token", "create", "x", "--scope", "everything"], "not one of read, upload, agent, admin"),
         (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "`pullback project create nowhere`"),
         (["project", "create", "a/../b"], "must not have . or .. between its slashes"),
-        (["token", "create", " x", "--scope", "read"], "' x' cannot be a name: A name must be one line"),
+        (["token", "create", " x", "--scope", "read"], "' x' is not a valid name: A name must be one line"),
         (
             ["token", "create", "x\u200by", "--scope", "read"],
-            "cannot be a name: The name has U+200B (ZERO WIDTH SPACE)",
+            "is not a valid name: The name has U+200B (ZERO WIDTH SPACE)",
         ),
         (["project", "set", "nowhere", "--public"], "no project 'nowhere'"),
         (["project", "set", "nowhere"], "--public or --private"),
@@ -145,7 +145,7 @@ def test_an_old_database_is_upgraded_before_it_is_worked_on(pullback, bare_datab
     assert wrong.returncode == 1
     assert "pullback db upgrade" in json.loads(wrong.stdout)["findings"][0]
     assert json.loads(pullback("db", "upgrade", "--json", url=bare_database_url).stdout)["was"] is None
-    assert pullback("db", "check", url=bare_database_url).stdout.strip() == "the database is as it should be"
+    assert pullback("db", "check", url=bare_database_url).stdout.strip() == "no problems found"
 
 
 def test_a_backup_brings_everything_back(pullback, bare_database_url, tmp_path):
@@ -191,14 +191,16 @@ def test_the_check_finds_what_no_constraint_can_say(database_url):
         )
     findings = " ".join(check(database_url))
     assert "by_hand" in findings
-    assert "1 reports have more or fewer points" in findings
+    assert "1 reports have lost or gained points" in findings
     assert "pullback worker" in findings
 
 
 def test_what_is_no_backup_is_refused_with_the_remedy(bare_database_url, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("no backup")
-    with pytest.raises(SetupError, match=r"notes\.txt is no backup; name one that `pullback db backup` made: .*\.$"):
+    with pytest.raises(
+        SetupError, match=r"notes\.txt is not a backup \(.*\): name a file written by `pullback db backup`\.$"
+    ):
         restore(bare_database_url, file)
 
 

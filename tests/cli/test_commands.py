@@ -229,9 +229,9 @@ def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path, flags):
 
 def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
     shown = _pullback("status", "--data", str(tmp_path))
-    assert (shown.returncode, "nothing runs" in shown.stdout) == (1, True)
+    assert (shown.returncode, "nothing is running" in shown.stdout) == (1, True)
     shown = _pullback("down", "--data", str(tmp_path))
-    assert (shown.returncode, "nothing runs" in shown.stdout) == (0, True)
+    assert (shown.returncode, "nothing is running" in shown.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -129,14 +129,14 @@ def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(measured, 
     (tmp_path / "out.csv").write_text("before")
     for arguments, said in (
         (["points", "--project", "nothing", "-o", "out.csv"], "There is no project 'nothing'"),
-        (["series", "-o", "out.xlsx"], "does not say its format"),
+        (["series", "-o", "out.xlsx"], "the format of out.xlsx is unknown"),
         (["series", "-o", "missing/out.csv"], "cannot be written"),
-        (["series", "--base", "main"], "--base says nothing about series: it is for comparison"),
+        (["series", "--base", "main"], "--base does not apply to series: it is for comparison"),
         (["comparison", "--project", "demo"], "comparison needs --head"),
         (["facts"], "facts needs --machine"),
         (["facts", "--machine", "box"], "machine_id"),
         (["jobs", "--machine", "1", "--machine", "2"], "jobs takes one --machine"),
-        (["agents", "--state", "queued"], "--state says nothing about agents: it is for jobs"),
+        (["agents", "--state", "queued"], "--state does not apply to agents: it is for jobs"),
         (["series", "-o", "out.csv", "--token-file", "none"], "token file"),
         (["series", "-o", "out.csv", "--server", "http://127.0.0.1:1"], "does not answer"),
         (["series", "-o", "out.csv", "--server", "nowhere"], "is not an address"),
@@ -164,7 +164,7 @@ def test_an_answer_that_is_cut_leaves_nothing(tmp_path):
         done = pullback_export("series", "-o", "out.csv", "--server", server, folder=tmp_path)
         thread.join()
     assert done.returncode == 2
-    assert "ended its answer before all of it was sent" in done.stderr
+    assert "closed the connection early" in done.stderr
     assert "nothing was written" in done.stderr
     assert names_in(tmp_path) == []
 
@@ -198,4 +198,4 @@ def test_the_help_keeps_the_names_of_what_there_is_in_one_piece(tmp_path):
         assert re.search(rf"\b{name}\b", told.stdout.partition("Arguments")[2]), name
     refused = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "nonsense"], check=False, **narrow)
     assert refused.returncode == 2
-    assert "'nonsense' is none of points, series" in refused.stderr
+    assert "'nonsense' is not one of points, series" in refused.stderr

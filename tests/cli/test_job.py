@@ -117,7 +117,7 @@ def test_what_was_done_beside_a_refusal_is_shown_and_unknown_suites_are_refused_
         [str(made["id"]), "cancelled"],
         [str(other["id"]), "cancelled"],
     ]
-    assert partly.stderr == "pullback: There is no job 99: `pullback job list` lists those there are.\n"
+    assert partly.stderr == "pullback: There is no job 99: `pullback job list` lists them.\n"
     for command in ("create", "backfill"):
         refused = pullback("job", command, "--project", "demo", "--suite", "quik")
         assert (refused.returncode, refused.stderr) == (

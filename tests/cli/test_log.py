@@ -98,7 +98,7 @@ def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_pa
         check=True,
         env={**os.environ, **AUTHOR},
     )
-    assert "pushed by force from" in upload().stdout.splitlines()[-1]
+    assert "force-pushed from" in upload().stdout.splitlines()[-1]
 
 
 def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that_is_missing(service, clone, tmp_path):

@@ -24,7 +24,7 @@ def test_a_service_says_how_it_is_doing_wherever_it_runs(service, tmp_path):
         ["jobs", "1 queued"],
         ["chores", "0 waiting, 0 running"],
     ]
-    assert any(line.startswith("  attention  No worker runs") for line in lines)
+    assert any(line.startswith("  attention  No worker is running") for line in lines)
     assert any(line.startswith("  attention  1 waiting job fits no agent") for line in lines)
     told = runner.invoke(app, ["status", "--server", service, "--json"])
     answer = json.loads(told.stdout)
@@ -35,4 +35,4 @@ def test_a_service_says_how_it_is_doing_wherever_it_runs(service, tmp_path):
         1,
     )
     local = runner.invoke(app, ["status", "--data", str(tmp_path)])  # typed, so it is not about the service
-    assert (local.exit_code, "nothing runs on" in local.stdout) == (1, True)
+    assert (local.exit_code, "nothing is running on" in local.stdout) == (1, True)

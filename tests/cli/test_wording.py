@@ -12,11 +12,11 @@ from pullback_cli.wording import in_options
         ("query.machine is needed: add machine=NAME, such as machine=ci.", "--machine is needed: add --machine NAME, such as --machine ci."),
         ("commit them, or add allow_dirty=true to keep it", "commit them, or add --allow-dirty to keep it"),
         ("make another one with force=true.", "make another one with --force."),
-        ("There is no job 9: GET /api/v1/jobs lists those there are.", "There is no job 9: `pullback job list` lists those there are."),
+        ("There is no job 9: GET /api/v1/jobs lists them.", "There is no job 9: `pullback job list` lists them."),
         ("must be like unit=ns or unit=latency:ns", "must be like --unit ns or --unit latency:ns"),
         ("POST /api/v1/reports?project=a&commit=b", "POST /api/v1/reports?project=a&commit=b"),
         ("no case fill[machine=4,unit=2]", "no case fill[machine=4,unit=2]"),
-        ("GET /api/v1/machines lists those there are", "GET /api/v1/machines lists those there are"),
+        ("GET /api/v1/machines lists them", "GET /api/v1/machines lists them"),
     ],
 )  # fmt: skip
 def test_parameters_become_options_and_addresses_stay(said, shown):

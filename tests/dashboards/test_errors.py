@@ -41,7 +41,7 @@ def test_only_a_page_that_is_asked_for_fails_as_a_page(path, accept, page):
 @pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}, {"instead": [3, {"text": "a"}]}])
 def test_an_answer_that_is_no_problem_document_still_makes_a_page(broken):
     view = error_view(request("/"), 500, broken)
-    assert (view.title, view.sentence) == ("The page answered 500", "The service gave no further reason.")
+    assert (view.title, view.sentence) == ("Error 500", "The service gave no further reason.")
     assert [one.address for one in view.onward] == ["/"]
 
 

@@ -14,11 +14,9 @@ def test_fields_are_text_numbers_and_ticks():
 
 def test_an_answer_that_is_no_choice_is_taken_for_none_of_them():
     assert Form({"do": " move "}).choice("do", "move", "remove") == "move"
-    with pytest.raises(InvalidInputError, match=r"^The field 'do' of the form is 'burn': it is one of move, remove\.$"):
+    with pytest.raises(InvalidInputError, match=r"^The form field 'do' is 'burn': give one of move, remove\.$"):
         Form({"do": "burn"}).choice("do", "move", "remove")
-    with pytest.raises(
-        InvalidInputError, match=r"^The field 'do' of the form is missing: it is one of move, remove\.$"
-    ):
+    with pytest.raises(InvalidInputError, match=r"^The form field 'do' is missing: give one of move, remove\.$"):
         Form({}).choice("do", "move", "remove")
 
 

@@ -62,7 +62,7 @@ def test_two_commits_are_measured_again_against_each_other():
 
 def test_what_was_not_committed_is_said_to_be_left_out():
     said = reproduce_command(document(entry("unfused"), commit={"dirty": True}), COMMIT)
-    assert said.splitlines() == ["# without what was not committed:", f"{RUN} --suite quick -o measured"]
+    assert said.splitlines() == ["# without the uncommitted changes:", f"{RUN} --suite quick -o measured"]
 
 
 @pytest.mark.parametrize("kind", ["external", "tier"])

@@ -23,20 +23,20 @@ ANY_OVERVIEW = ("Back to the overview", "/")
 W = "/projects/p/workloads/w"
 # Of each address: the title, the sentence, and where it leads.
 ADDRESSES = {
-    "/?project=nope": ("No such project", "There is no project 'nope' here: check", ("All projects", "/settings#projects")),
-    "/projects/nope/commits/x": ("No such project", "There is no project 'nope' here: check", ANY_OVERVIEW),
-    "/settings/projects/nope": ("No such project", "There is no project 'nope' here: check", ANY_OVERVIEW),
+    "/?project=nope": ("No such project", "There is no project 'nope': check", ("All projects", "/settings#projects")),
+    "/projects/nope/commits/x": ("No such project", "There is no project 'nope': check", ANY_OVERVIEW),
+    "/settings/projects/nope": ("No such project", "There is no project 'nope': check", ANY_OVERVIEW),
     "/?project=p&machine=nope": ("No such machine", "No machine 'nope' has measured", ("This page without “machine”", "/?project=p")),
-    "/?project=p&metric=nope": ("No such metric", "there are time", ("This page without “metric”", "/?project=p")),
+    "/?project=p&metric=nope": ("No such metric", "choose one of time", ("This page without “metric”", "/?project=p")),
     "/?project=p&page=9": ("No such page", "There is no page 9: ", ("This page without “page”", "/?project=p")),
-    "/?project=p&sort=up": (None, "“sort=up” in the address is not possible: give 'name', 'worst' or 'best'.", ("This page without “sort”", "/?project=p")),
-    f"/?project=p&q={'x' * 300}": (None, "300 letters for 'q'", ("This page without “q”", "/?project=p")),
+    "/?project=p&sort=up": (None, "“sort=up” in the address is not valid: give 'name', 'worst' or 'best'.", ("This page without “sort”", "/?project=p")),
+    f"/?project=p&q={'x' * 300}": (None, "'q' in the address has 300 characters", ("This page without “q”", "/?project=p")),
     "/projects/p/workloads/nope": ("No such workload", "Project 'p' has no workload 'nope': ", OVERVIEW),
     f"{W}?machine=nope": ("No such machine", "Machine 'nope' has not measured 'w'", ("m", f"{W}?machine=m")),
     f"{W}?case=nope": ("No such case", f"There is no case 'nope': w has {CASE}", ("This page without “case”", W)),
-    f"{W}?last=0&x=never": (None, "“last=0” in the address is not possible: give '100'", ("This page without “last” and “x”", W)),
+    f"{W}?last=0&x=never": (None, "“last=0” in the address is not valid: give '100'", ("This page without “last” and “x”", W)),
     f"{W}?page=9&y=absolute": ("No such page", "There is no page 9", ("This page without “page”", f"{W}?y=absolute")),
-    f"/projects/p/commits/{NOBODY}": ("No such commit", "Project 'p' knows no commit bbbbbbbbb: ", ("Commits to compare", "/projects/p/compare")),
+    f"/projects/p/commits/{NOBODY}": ("No such commit", "Project 'p' has no commit bbbbbbbbb: ", ("Commits to compare", "/projects/p/compare")),
     "/projects/p/commits/%20z": ("No such commit or branch", "Project 'p' has neither a commit nor a branch ' z'", OVERVIEW),
     f"/projects/p/commits/{SHA}/cases/nope": ("No such case", "has a case 'nope': choose", ("All cases at commit aaaaaaaaa", f"/projects/p/commits/{SHA}")),
     f"/projects/p/commits/{SHA}/cases/{CASE}?machine=nope": ("No such machine", "on machine 'nope'", ("This page without “machine”", f"/projects/p/commits/{SHA}/cases/w[n=1]")),
@@ -44,25 +44,25 @@ ADDRESSES = {
     f"/projects/p/compare?head={OLDER}": ("No results yet", "Nothing was measured before commit", ("This page without “head”", "/projects/p/compare")),
     "/projects/p/compare?head=quiet": ("No results yet", "No commit of branch 'quiet' has results yet: ", ("This page without “head”", "/projects/p/compare")),
     f"/projects/p/compare?head={SHA}&base={SHA}": (None, "there is nothing to compare", ("This page without “base”", f"/projects/p/compare?head={SHA}")),
-    f"/projects/p/compare?head={SHA}&merge_base=maybe": (None, "“merge_base=maybe” in the address is not possible: give true or false.", OVERVIEW),
-    "/projects/p/explore?last=0": (None, "“last=0” in the address is not possible: give 1 or more.", ("This page without “last”", "/projects/p/explore")),
-    "/projects/p/explore?split=foo": (None, "Charts are not told apart by 'foo'", OVERVIEW),
+    f"/projects/p/compare?head={SHA}&merge_base=maybe": (None, "“merge_base=maybe” in the address is not valid: give true or false.", OVERVIEW),
+    "/projects/p/explore?last=0": (None, "“last=0” in the address is not valid: give 1 or more.", ("This page without “last”", "/projects/p/explore")),
+    "/projects/p/explore?split=foo": (None, "Charts cannot be split by 'foo'", OVERVIEW),
     "/projects/p/explore?param.=3": (None, "names no parameter", ("This page without “param.”", "/projects/p/explore")),
     "/reports/last": ("No such report", "There is no report 'last': ", ANY_OVERVIEW),
     f"/reports/{ID}": ("No such report", f"There is no report '{ID}': ", ("All machines", "/fleet")),
     "/boards/last": ("No such board", "There is no board 'last': ", ("All boards", "/boards")),
     f"/boards/{ID}": ("No such board", f"There is no board '{ID}': ", ("All boards", "/boards")),
-    "/boards/pin": (None, "The address does not say “chart=”, which this page needs.", ANY_OVERVIEW),
+    "/boards/pin": (None, "The address lacks “chart=”, which this page needs.", ANY_OVERVIEW),
     "/boards/pin?chart=foo": (None, "give the address of one", ANY_OVERVIEW),
     "/jobs/99": ("No such job", "There is no job 99: ", ("All jobs", "/jobs")),
     "/jobs/abc": ("No such job", "There is no job 'abc': ", ("All jobs", "/jobs")),
     "/jobs/1?attempt=7": ("No such attempt", "Job 1 has no attempt 7.", ("This page without “attempt”", "/jobs/1")),
-    "/jobs?state=foo": (None, "“state=foo” in the address is not possible", ("This page without “state”", "/jobs")),
+    "/jobs?state=foo": (None, "“state=foo” in the address is not valid", ("This page without “state”", "/jobs")),
     "/jobs?page=9": ("No such page", "There is no page 9: ", ("This page without “page”", "/jobs")),
     "/jobs?machine=nope": ("No such machine", "There is no machine 'nope': ", ("This page without “machine”", "/jobs")),
     "/machines/99": ("No such machine", "There is no machine 99: ", ("All machines", "/fleet")),
     f"/machines/{10**20}": ("No such machine", f"There is no machine {10**20}: ", ("All machines", "/fleet")),
-    "/machines/1?days=x": (None, "“days=x” in the address is not possible: give a whole number.", ("This page without “days”", "/machines/1")),
+    "/machines/1?days=x": (None, "“days=x” in the address is not valid: give a whole number.", ("This page without “days”", "/machines/1")),
     "/settings/audit?before=x": (None, "“before=x” in the address", ("This page without “before”", "/settings/audit")),
     "/no/such/page?x=1": ("No such page", "There is no page at /no/such/page.", ANY_OVERVIEW),
 }  # fmt: skip
@@ -127,13 +127,13 @@ def plain(text):
 async def test_every_mistaken_address_says_what_is_wrong_and_where_to_go_on(client):
     for address, (title, sentence, link) in ADDRESSES.items():
         shown_title, (told, *rest), onward, _ = await read_aloud(client, address)
-        assert shown_title == (title or "The address asks for something impossible"), address
+        assert shown_title == (title or "The address is not valid"), address
         assert sentence in told, address
         assert not OF_THE_API.search(told), address
         assert told.endswith("."), address
         assert link in onward, (address, onward)
         assert any(text == "Back to the overview" for text, _ in onward), address
-        assert all(OF_THE_API.search(text) is None or text.startswith("The service says: ") for text in rest), address
+        assert all(OF_THE_API.search(text) is None or text.startswith("API message: ") for text in rest), address
 
 
 async def test_every_link_leads_somewhere(client):
@@ -154,7 +154,7 @@ async def test_programs_are_told_in_the_words_of_the_api_and_pages_keep_them(cli
         _, (told, *rest), _, answer = await read_aloud(client, address)
         assert answer.status_code == problem.status_code
         kept = problem.json()["detail"]
-        assert told == kept or f"The service says: {kept}" in rest, address
+        assert told == kept or f"API message: {kept}" in rest, address
 
 
 async def test_the_bar_keeps_the_project_where_it_is_there(client):
@@ -170,7 +170,7 @@ async def test_a_file_that_was_dropped_leads_to_its_report(client, database_url)
         ).fetchone()
         connection.execute("UPDATE report SET body = NULL")
     title, (told, *_), onward, answer = await read_aloud(client, f"/projects/p/commits/{SHA}/cases/{CASE}")
-    assert (answer.status_code, title) == (410, "It was kept for a time only")
+    assert (answer.status_code, title) == (410, "No longer stored")
     assert "its points and comparisons are still there." in told
     assert ("The report, without its file", f"/reports/{row[0]}") in onward
 
@@ -200,12 +200,12 @@ async def test_a_token_that_may_not_is_told_how_one_that_may_signs_in(database_u
 
 async def test_what_a_form_has_is_told_as_the_form_calls_it(client):
     title, (told, *_), _, answer = await read_aloud(client, "/boards", data={"name": ""})
-    assert (answer.status_code, title) == (422, "The form asks for something impossible")
-    assert told == "What the form has for “name” is not possible: give 1 or more characters."
+    assert (answer.status_code, title) == (422, "The form is not valid")
+    assert told == "“name” in the form is not valid: give 1 or more characters."
 
 
 def test_a_database_that_is_away_is_no_talk_of_keys():
     scope = {"type": "http", "method": "GET", "path": "/fleet", "query_string": b"via=p", "headers": []}
     view = error_view(Request(scope), 503, {"type": "urn:pullback:problem:database-unavailable", "detail": "Nothing"})
     assert view.sentence.startswith("The database of this service does not answer")
-    assert view.onward[0] == Onward("This page again", "/fleet?via=p")
+    assert view.onward[0] == Onward("Reload this page", "/fleet?via=p")

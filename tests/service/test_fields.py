@@ -17,8 +17,8 @@ GOOD = [
 BAD = {
     "one label too many": ({f"label {number}": "" for number in range(MOST_LABELS + 1)}, "There may be 32 labels"),
     "a long name": ({"x" * (LONGEST_LABEL + 1): ""}, "names of up to 200 characters"),
-    "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu says more than 200 characters: be short."),
-    "a long word among others": ({"gpu": ["", "x" * (LONGEST_LABEL + 1)]}, "The label gpu says more"),
+    "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu is longer than 200 characters: shorten it."),
+    "a long word among others": ({"gpu": ["", "x" * (LONGEST_LABEL + 1)]}, "The label gpu is longer"),
     "an object": (
         {"gpu": {"name": "h200"}},
         "The label gpu must be a word, a number, true, false or null, or up to 32",

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.anyio
 COMPOSED, DECOMPOSED = "d\u00e9mo", "de\u0301mo"
 HIDDEN, SHOWN = "de\u200bmo", "de⟨U+200B⟩mo"
 REFUSED = (
-    "The name has U+200B (ZERO WIDTH SPACE) behind 'de', where nobody sees it: "
-    "leave it out, or write an ordinary blank."
+    "The name has U+200B (ZERO WIDTH SPACE) after 'de', which is not visible: remove it, or use an ordinary space."
 )
 
 

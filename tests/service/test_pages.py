@@ -66,7 +66,7 @@ async def test_a_page_says_that_older_commits_wait_for_their_readings(pages, mea
     await session.commit()
     answer = await pages.get(address)
     assert answer.status_code == 200, answer.text
-    assert "Results of 12 older commits from before an upgrade are being prepared" in answer.text
+    assert "results of 12 commits are still being prepared" in answer.text
 
 
 async def test_the_overview_shows_readings_as_soon_as_they_are_made(pages, measured, database, session):

@@ -6,10 +6,8 @@ import pytest
 
 pytestmark = pytest.mark.anyio
 
-NAME = "A name must be one line, without blanks at its ends and without control characters."
-COMMIT = (
-    "A commit is named by its full hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it."
-)
+NAME = "A name must be one line without control characters, and without spaces at its ends."
+COMMIT = "Give the full hash of the commit, 40 or 64 lower-case hexadecimal digits, as printed by `git rev-parse HEAD`."
 AN_ID = "an id like 0196f3c1-8d5e-7a42-9b0c-2f6e51d7c8a4"
 CHART = "/api/v1/boards/00000000-0000-0000-0000-000000000000/charts"
 
@@ -30,7 +28,7 @@ CHART = "/api/v1/boards/00000000-0000-0000-0000-000000000000/charts"
         ("GET", "/api/v1/jobs?limit=1.5", None, "query.limit: Give a whole number instead of '1.5'."),
         ("GET", "/api/v1/jobs?kind=log", None, "query.kind: Give 'run' or 'compare' instead of 'log'."),
         ("GET", "/api/v1/jobs?suite=", None, "query.suite: Give 1 or more characters instead of 0."),
-        ("GET", "/api/v1/commits", None, "query.project: A value is needed here."),
+        ("GET", "/api/v1/commits", None, "query.project: A value is required."),
         ("GET", "/api/v1/reports/last", None, f"path.report_id: Give {AN_ID} instead of 'last'."),
         (
             "GET",
@@ -45,7 +43,7 @@ CHART = "/api/v1/boards/00000000-0000-0000-0000-000000000000/charts"
             "POST",
             "/api/v1/projects",
             {"name": "x", "colour": "red"},
-            "$.colour: Nothing of this name is known here: leave it out.",
+            "$.colour: Unknown name: remove it.",
         ),
         (
             "POST",
@@ -72,15 +70,15 @@ async def test_behind_a_path(client, method, address, content, said):
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("project", " demo", f"The report does not hold at $.project: {NAME}"),
-        ("sha", "abc", f"The report does not hold at $.commit.sha: {COMMIT}"),
+        ("project", " demo", f"The report is not valid at $.project: {NAME}"),
+        ("sha", "abc", f"The report is not valid at $.commit.sha: {COMMIT}"),
         (
             "title",
             "a\0b",
-            "The report does not hold at $.commit.title: A text must not hold the character NUL.",
+            "The report is not valid at $.commit.title: Remove the NUL character from the text.",
         ),
-        ("harness", 7, "The report does not hold at $.harness: Give an object instead of 7."),
-        ("parents", None, "The report does not hold at $.commit.parents: Give a list instead of null."),
+        ("harness", 7, "The report is not valid at $.harness: Give an object instead of 7."),
+        ("parents", None, "The report is not valid at $.commit.parents: Give a list instead of null."),
     ],
 )
 async def test_behind_what_is_said_of_a_report(client, report, part, value, said):
@@ -95,7 +93,7 @@ async def test_behind_what_is_said_of_a_file(client, reports):
     answer = await client.post("/api/v1/reports", json=file, params=said)
     assert answer.status_code == 422
     assert answer.json()["detail"] == (
-        "$.results[0] does not hold: A name that is part of addresses must not have . or .. between its slashes."
+        "$.results[0] is not valid: A name that is part of addresses must not have . or .. between its slashes."
     )
 
 

@@ -74,13 +74,13 @@ def test_no_database_is_one_sentence_with_the_remedy():
 
 def test_a_wrong_value_names_its_variable(monkeypatch):
     monkeypatch.setenv("PULLBACK_LEASE_S", "soon")
-    with pytest.raises(SetupError, match=r"^PULLBACK_LEASE_S does not hold: Give a number\.$"):
+    with pytest.raises(SetupError, match=r"^PULLBACK_LEASE_S is not valid: Give a number\.$"):
         load_settings()
 
 
 def test_what_stands_in_the_wrong_variable_is_not_shown(monkeypatch):
     monkeypatch.setenv("PULLBACK_AUTH", "a-secret")
-    with pytest.raises(SetupError, match=r"^PULLBACK_AUTH does not hold: Give 'token'\.$"):
+    with pytest.raises(SetupError, match=r"^PULLBACK_AUTH is not valid: Give 'token'\.$"):
         load_settings()
 
 

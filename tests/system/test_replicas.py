@@ -239,7 +239,7 @@ def test_of_two_decisions_at_once_the_one_that_comes_too_late_is_told_so(replica
             failed,
             ("cancel", "retry"),
             (409, 200),
-            "is failed: only jobs that have not ended can be cancelled",
+            "is failed: only unfinished jobs can be cancelled",
             "queued",
         ),
         (failed, ("retry", "cancel"), (200, 200), None, "cancelled"),
@@ -290,14 +290,14 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
     assert replicas[1].get(first[1]["url"]).is_success
     (tmp_path / "bench.json").write_text(json.dumps({"results": [{**TIMES["results"][0], "times": [2.0]}]}))
     status, problem = paste()
-    assert (status, "send a new Idempotency-Key, or none" in problem["detail"]) == (409, True)
+    assert (status, "use a new Idempotency-Key, or none" in problem["detail"]) == (409, True)
 
     reader = make_token(replicas[0], "reader", "read")["token"]
     for said, changes, text in (
-        ((401, "is not known here: check the address"), {"TOKEN": "plb_" + "x" * 32}, lines),
+        ((401, "Unknown token: check the address"), {"TOKEN": "plb_" + "x" * 32}, lines),
         ((403, "use a token with that scope; `pullback token create`"), {"TOKEN": reader}, lines),
         (
-            (404, "or make it with `pullback project create nowhere`"),
+            (404, "or create it with `pullback project create nowhere`"),
             {},
             re.sub(r"project=\w+", "project=nowhere", lines),
         ),

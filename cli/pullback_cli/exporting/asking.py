@@ -94,7 +94,7 @@ def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
     for name in said:
         if name not in UNDERSTOOD[what]:
             fitting = ", ".join(other for other, names in UNDERSTOOD.items() if name in names)
-            raise RefusalError(f"{_option(name)} says nothing about {what}: it is for {fitting}")
+            raise RefusalError(f"{_option(name)} does not apply to {what}: it is for {fitting}")
     for name in NEEDED.get(what, ()):
         if name not in said:
             raise RefusalError(f"{what} needs {_option(name)}")
@@ -124,7 +124,7 @@ def format_of(output: Path | None, said: str | None) -> str:
     found = ENDINGS.get(output.suffix.lower())
     if found is None:
         raise RefusalError(
-            f"{output} does not say its format: give --format, or a name that ends in {', '.join(ENDINGS)}"
+            f"the format of {output} is unknown: give --format, or a name that ends in {', '.join(ENDINGS)}"
         )
     return found
 

@@ -39,7 +39,7 @@ def download(
     server: str, token_file: Path | None, address: str, parameters: Sequence[tuple[str, str]], output: Path | None
 ) -> Written:
     """Write an answer to a file, or to standard output."""
-    what = "what was written is not all" if output is None else "nothing was written"
+    what = "the file is incomplete" if output is None else "nothing was written"
     again = f"{what}; run the same command again"
     token = token_in(token_file)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -58,7 +58,7 @@ def download(
                     written.add(piece)
                 return written
     except httpx.RemoteProtocolError as error:
-        raise RefusalError(f"{server} ended its answer before all of it was sent ({error}); {again}") from error
+        raise RefusalError(f"{server} closed the connection early ({error}); {again}") from error
     except httpx.TransportError as error:
         raise RefusalError(f"{server} does not answer ({error}): check --server; {again}") from error
     except BrokenPipeError:
@@ -96,7 +96,7 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         raise
     except (OSError, RuntimeError) as error:  # a loop of links is no OSError in every Python
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RefusalError(f"{output} cannot be written ({reason}): name a file in a folder of yours") from error
+        raise RefusalError(f"{output} cannot be written ({reason}): name a file in a writable folder") from error
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pullback_cli.refusals import RefusalError
 from pullback_cli.uploading.gitlog import ask_git
 
-_REMEDY = "the file does not say which commit it measured, and this folder is no git checkout: add --commit SHA"
+_REMEDY = "the file does not name the measured commit, and this folder is not a git checkout: add --commit SHA"
 
 
 @dataclass(frozen=True, slots=True)

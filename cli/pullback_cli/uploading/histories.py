@@ -48,7 +48,7 @@ def _of_data_js(path: Path) -> Iterator[Piece]:
     content = path.read_bytes()
     source = Source.of(content)
     if not github_action_benchmark.is_history(source):
-        raise RefusalError(f"{path} is no history; `pullback upload` sends the results of one run")
+        raise RefusalError(f"{path} is not a history; send the results of one run with `pullback upload`")
     body = gzip.compress(content, mtime=0)
     for sha in github_action_benchmark.commits_of(source):
         yield Piece(sha[:10], body, {"commit": sha, "format": "github-action-benchmark"})
@@ -61,7 +61,7 @@ def _of_asv(folder: Path) -> Iterator[Piece]:
     keyed = sorted((each.parent, _commit_of(each), each) for each in results)
     if not any(sha for _, sha, _ in keyed):
         raise RefusalError(
-            f"{folder} holds no history that is known here; name asv's folder `results`, a data.js, or a GradBench archive"
+            f"{folder} holds no known history; name asv's folder `results`, a data.js, or a GradBench archive"
         )
     for (machine, sha), group in groupby(keyed, key=itemgetter(0, 1)):
         if sha:

@@ -10,7 +10,7 @@ from pullback_cli.wording import in_options
 from pullback_service.client import ClientError, ProblemError, models
 
 _INCOMPLETE = "incomplete-request"
-_AGAIN = "run the same command again: what is stored already is not stored twice"
+_AGAIN = "run the same command again: nothing is stored twice"
 
 
 class MissingError(RefusalError):

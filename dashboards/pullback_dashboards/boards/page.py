@@ -254,14 +254,14 @@ async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest
 async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held:
     """What a comparison says now. A branch that is gone is told on its tile, and the rest of the board stays."""
     if number > MOST_HELD:
-        return Held(problem=f"A board makes {MOST_HELD} comparisons at a time: open this one on its own page.")
+        return Held(problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page.")
     try:
         asked = asked_by(pinned_of(stored).query)
         found = await read_comparison(session, stored.project, asked)
     except RequestError as error:
         return Held(problem=error.detail)
     except ValidationError:
-        return Held(problem="What was pinned cannot be read any more: remove it, and pin it again.")
+        return Held(problem="This pinned chart can no longer be read: remove it and pin it again.")
     return Held(
         verdict=verdict(found.answered.judged.outcomes, found.reference, found.candidate),
         metrics=metric_rows(summarize(found.answered.judged.outcomes)),
@@ -273,7 +273,7 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held
 def _pinned(address: str) -> Pinned:
     found = read_address(address)
     if found is None:
-        refuse("chart", "Only charts of explore, workloads and comparisons are pinned: give the address of one.")
+        refuse("chart", "Only charts of explore, workloads and comparisons can be pinned: give the address of one.")
     return found
 
 
@@ -281,7 +281,7 @@ def _board_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        refuse("board", "This is no board: choose one of the list.")
+        refuse("board", "This is not a board: choose one from the list.")
 
 
 def _to(request: Request, address: str) -> Response:

@@ -86,7 +86,7 @@ def _between(same: Sequence[str]) -> Iterator[Line]:
     if len(same) == 1:
         yield Line("same", same[0])
     elif same:
-        yield Line("skip", f"{len(same)} lines the same")
+        yield Line("skip", f"{len(same)} equal lines")
 
 
 def _told_apart(before: Read, now: Read) -> tuple[Read, Read]:

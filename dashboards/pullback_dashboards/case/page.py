@@ -154,7 +154,7 @@ async def _told(stored: StoredReport, case: Case) -> Told:
     found = await to_thread.run_sync(case_of, stored.report, case.identity)
     if found is None:
         raise NotFoundError(
-            f"The file of report {stored.report.id} does not hold {case.label!r}.", missing=Missing("case", case.label)
+            f"The file of report {stored.report.id} has no case {case.label!r}.", missing=Missing("case", case.label)
         )
     return Told(*found)
 

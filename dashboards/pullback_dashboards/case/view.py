@@ -257,13 +257,13 @@ def _reasons(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[str]:
     yield from (EQUAL_CODE for one in judged.values() if one.is_equal_code)
     yield from (_reason(one) for one in judged.values() if _is_other_level(one))
     if any(block.since_tone.startswith("likely") for block in variants):
-        yield "Times were not measured in the same groups: how they moved is likely, and no claim."
+        yield "Times were not measured in the same groups, so their changes are likely, not confirmed."
     doubted = [amount for block in variants for amount in block.amounts if amount.tone == "unsure"]
     yield from dict.fromkeys(amount.reason for amount in doubted if amount.metric not in COUNTED_IN_ONE_SESSION)
     apart = sorted({amount.metric for amount in doubted if amount.metric in COUNTED_IN_ONE_SESSION})
     if apart:
         kinds = ", ".join(metric_label(name) for name in apart)
-        yield f"Between two runs these change with what else the process does: {kinds}."
+        yield f"These counts vary between runs with what else the process does: {kinds}."
 
 
 def _is_other_level(judged: Compared) -> bool:
@@ -439,7 +439,7 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
 def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterator[Sentence]:
     """What changed of a variant that the report does not have: others of the commit may have measured it."""
     if all(one.candidate is None for one in judged.values()):
-        yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured here, as it was before")
+        yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured at this commit")
         return
     parts = []
     for metric, one in judged.items():
@@ -455,7 +455,7 @@ def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterato
         parts.append((tone, f"time against {BASELINE} {since}"))
     if parts:
         worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
-        text = f"{'; '.join(text for _, text in parts)}, by another report of the commit"
+        text = f"{'; '.join(text for _, text in parts)} (from another report of the commit)"
         yield Sentence(variant, worst, factors.sign(worst), text)
 
 

@@ -156,9 +156,11 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
     for machine in machines:
         if machine.name == name:
             return machine
-    others = ", ".join(machine.name for machine in machines) or "none"
+    others = ", ".join(machine.name for machine in machines)
+    remedy = f"choose one of {others}" if others else "upload a report of it"
     raise NotFoundError(
-        f"No machine {name!r} has measured commit {commit.short}: there are {others}.", missing=Missing("machine", name)
+        f"No machine {name!r} has measured commit {commit.short}: {remedy}.",
+        missing=Missing("machine", name),
     )
 
 

@@ -272,7 +272,9 @@ def _turned(address: Address, state: State, comparison: Comparison) -> str:
 
 def _found(asked: Asked) -> CompareView:
     if asked.view is None:
-        raise NotFoundError("Nothing to compare is named: give head=, and base= for another reference than its parent.")
+        raise NotFoundError(
+            "The address names nothing to compare: give head=, and base= for another reference than its parent."
+        )
     return asked.view
 
 

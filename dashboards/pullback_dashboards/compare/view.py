@@ -33,7 +33,7 @@ from pullback_service.series.choosing import PARAM
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
 Show = Literal["changed", "worse", "better", "likely", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
 SHOWN: Mapping[Show, str] = {
-    "changed": "what changed",
+    "changed": "changes",
     "worse": "▲ worse",
     "better": "▼ better",
     "likely": "△▽ likely",
@@ -220,7 +220,7 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
     command = compare_command(reference.short, candidate.short) if is_measured_here(found) else None
     then = _remedy(unpaired, ambiguous, command, across=across)
     if not len(found):
-        return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
+        return Verdict("plain", "", "Neither commit has results.", "Choose other commits or filters.")
     if failed or worse:
         parts = [counted(worse, "series is worse", "series are worse")] if worse else []
         parts += [counted(failed, "series fails", "series fail")] if failed else []
@@ -232,7 +232,7 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
         # Of what is ambiguous nobody knows that it is not worse.
         apart = [f"{likely} likely worse"] if likely else []
         apart += [f"{ambiguous} ambiguous"] if ambiguous else []
-        text = f"{told}; {_joined(apart)}." if apart else f"Nothing is worse, {told}."
+        text = f"{told}; {_joined(apart)}." if apart else f"Nothing is worse; {told}."
         return Verdict("better", "▼", text, *then)
     if likely or likely_better:
         parts = [f"{counted(likely, 'series is', 'series are')} likely worse"] if likely else []
@@ -249,17 +249,17 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
 def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str], *, unpaired: int) -> Verdict:
     """Where nothing is better or worse: of how many series that can be said."""
     if ambiguous == number:
-        return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", *then)
+        return Verdict("unsure", "?", "Inconclusive: all series are ambiguous.", *then)
     if unchanged == number:
-        return Verdict("plain", "=", "Nothing changed.", *then)
+        return Verdict("plain", "=", "No change.", *then)
     apart = number - unchanged - ambiguous
     rest = _joined(
         [f"{count} {what}" for count, what in ((ambiguous, "ambiguous"), (apart, "not comparable")) if count]
     )
     then = then if unpaired else ("", "")
     if not unchanged:
-        return Verdict("unsure", "?", f"Nothing can be said: {rest}.", *then)
-    return Verdict("plain", "=", f"Nothing changed in {counted(unchanged, 'series', 'series')}; {rest}.", *then)
+        return Verdict("unsure", "?", f"Inconclusive: {rest}.", *then)
+    return Verdict("plain", "=", f"No change in {counted(unchanged, 'series', 'series')}; {rest}.", *then)
 
 
 def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
@@ -416,15 +416,15 @@ def _worst(found: Outcomes, which: Trend = "worse") -> Iterator[str]:
             signed = -signed if worse.bigger_is_better[places[0]] else signed
             yield f"{variant} {metric_label(metric)} {upto}{factors.shift(signed)}{where}"
     if len(together) > _CLAUSES:
-        yield f"and {len(together) - _CLAUSES} more kinds of change"
+        yield f"and {len(together) - _CLAUSES} more"
 
 
 def _without_ratio(metric: str, outcome: Outcome) -> str:
     """What became of a count that has no ratio: what got less is zero or less now, what got more was that before."""
     label = metric_label(metric)
     if metric.endswith(_NEVER_BELOW_ZERO):
-        return f"has no {label} any more" if outcome == "less" else f"has {label} where it had none"
-    return f"{label} is down to zero or less" if outcome == "less" else f"{label} is up from zero or less"
+        return f"no longer has {label}" if outcome == "less" else f"has {label}, had none"
+    return f"{label} fell to zero or less" if outcome == "less" else f"{label} rose from zero or less"
 
 
 def is_measured_here(found: Outcomes) -> bool:
@@ -435,11 +435,14 @@ def is_measured_here(found: Outcomes) -> bool:
 def _remedy(unpaired: int, ambiguous: int, command: str | None, *, across: bool) -> tuple[str, str]:
     """How to know what cannot be said: a sentence, and the command it ends in, where there is one."""
     if unpaired and across:
-        return f"Times of {counted(unpaired, 'series', 'series')} are of two machines; only their counts compare.", ""
+        return (
+            f"Times of {counted(unpaired, 'series', 'series')} are from two machines; only counts are comparable.",
+            "",
+        )
     if unpaired:
         told = counted(unpaired, "series was", "series were")
-        apart = f"{told} measured at different times: of these a change is likely at most."
-        return (apart, "") if command is None else (f"{apart} Two commits are measured in the same groups by", command)
+        apart = f"{told} measured at different times, so their changes are at most likely."
+        return (apart, "") if command is None else (f"{apart} To measure two commits in the same groups, run", command)
     return (f"{counted(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
 
@@ -474,8 +477,8 @@ def markdown(view: CompareView) -> str:
             for row in view.rows
         ]
     if view.hidden:
-        why = "that did not change, or of which nothing can be said," if view.showing == "changed" else "of other kinds"
-        lines += ["", f"{view.hidden} series {why} are left out."]
+        why = "unchanged or inconclusive" if view.showing == "changed" else "of other kinds"
+        lines += ["", f"{view.hidden} series ({why}) are not shown."]
     if len(view.rows) < view.found:
         lines += ["", f"Rows {view.first} to {view.first + len(view.rows) - 1} of {view.found}."]
     return "\n".join(lines) + "\n"

@@ -135,7 +135,7 @@ async def _draw(
     _check(split)
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
-        why = "no series fits any more" if not stored else f"more than {MOST_DRAWN} series are too many for one chart"
+        why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
         return Drawn((), Axes(f"{project}: {why}", "", 1, "", ""))
     first = charts_of(await _points_of(session, stored, last), split=split, relative=y == "relative")[0]
     return Drawn(first.curves, first.axes)
@@ -186,7 +186,7 @@ async def explore_page(request: Request, view: AskedView) -> Response:
 
 def _check(split: str) -> None:
     if not knows_split(split):
-        refuse("split", f"Charts are not told apart by {split!r}: say one of {', '.join(SPLITS)}, or {PARAM}NAME.")
+        refuse("split", f"Charts cannot be split by {split!r}: give one of {', '.join(SPLITS)}, or {PARAM}NAME.")
 
 
 async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
@@ -243,7 +243,7 @@ def _questions(address: Address, counted: Facets, split: str, y: Values, last: i
     splits = [*SPLITS, *(name for name in parameters if name not in SPLITS)]
     told = [(name.removeprefix(PARAM), address.replaced("split", name), name == split) for name in splits]
     return questions(
-        question("a chart for each", [*told, ("none: overlay", address.replaced("split", ""), not split)]),
+        question("one chart per", [*told, ("none: overlay", address.replaced("split", ""), not split)]),
         question(
             "values",
             (

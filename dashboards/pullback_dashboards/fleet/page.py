@@ -150,21 +150,21 @@ def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:
         for state, word in (
             ("at work", "at work"),
             ("idle", "idle"),
-            ("takes no jobs", "taking no jobs"),
+            ("takes no jobs", "not taking jobs"),
             ("silent", "silent"),
             ("no agent", "without an agent"),
         )
         if state in states
     ]
     count = f"{len(machines)} {'machine' if len(machines) == 1 else 'machines'}"
-    jobs = "nothing waits" if not waiting else f"{waiting} {'job waits' if waiting == 1 else 'jobs wait'}"
-    return f"{count}: {', '.join(told)}; {jobs}." if machines else f"No machine yet; {jobs}."
+    jobs = "no jobs waiting" if not waiting else f"{waiting} {'job' if waiting == 1 else 'jobs'} waiting"
+    return f"{count}: {', '.join(told)}; {jobs}." if machines else f"No machines yet; {jobs}."
 
 
 def nobody_yet(base: str) -> Empty:
     """What to do where no machine was heard of."""
     return Empty(
-        "No machine has been heard of",
-        ("An agent on a machine takes jobs and measures them there. In a checkout of what is measured:",),
+        "No machines yet",
+        ("An agent takes jobs and measures them on its machine. Start one in a checkout of the project:",),
         f"pullback agent --server {base} --repository .",
     )

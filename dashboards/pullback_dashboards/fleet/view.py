@@ -11,12 +11,12 @@ from pullback_dashboards.wording.units import quantity
 
 # What agents call the steps of their work, and pages. Cases take turns, so that examining comes again and again.
 PHASES: Mapping[str, str] = {
-    "prepare": "getting the commit ready",
-    "preflight": "looking at the machine",
+    "prepare": "preparing the commit",
+    "preflight": "checking the machine",
     "examine": "examining",
     "measure": "measuring",
     "finished": "measuring",
-    "upload": "sending the report",
+    "upload": "uploading",
 }
 
 
@@ -84,10 +84,10 @@ class JobLine:
     def asker(self) -> str:
         """Who wanted it."""
         if self.origin == "idle":
-            return "the idle machine"
+            return "idle machine"
         if self.origin == "backfill":
-            return f"a backfill of {self.asked_by}" if self.asked_by else "the backfill of its project"
-        return self.asked_by or "not noted"
+            return f"backfill by {self.asked_by}" if self.asked_by else "backfill of the project"
+        return self.asked_by or "unknown"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class AgentLine:
     phase: str | None = None
     since: datetime | None = None
     progress: Progress | None = None
-    spool: str = "not told"
+    spool: str = "unknown"
     spool_waiting: int | None = None
     refuses: str | None = None
     labels: str = ""
@@ -162,7 +162,7 @@ class MachineLine:
 
 def phase_in_words(phase: str | None) -> str:
     """A phase as pages call it; what an agent of another kind says is shown as it is."""
-    return PHASES.get(phase, phase) if phase else "about to begin"
+    return PHASES.get(phase, phase) if phase else "starting"
 
 
 def failure_in_words(kind: str | None, message: str | None) -> str | None:
@@ -197,9 +197,9 @@ def state_of(agents: Sequence[AgentLine]) -> str:
 def spool_in_words(waiting: int | None, size: int | None) -> str:
     """What an agent has not delivered yet."""
     if waiting is None:
-        return "not told"
+        return "unknown"
     if not waiting:
-        return "empty"
+        return "none"
     return f"{waiting} {'delivery' if waiting == 1 else 'deliveries'}, {quantity(float(size or 0), 'B')}"
 
 
@@ -226,7 +226,7 @@ def noise_line(
 ) -> NoiseLine:
     """The noise of a machine out of its figures."""
     if not comparisons:
-        words = "never compared with itself"
+        words = "no A/A comparisons yet"
     else:
         words = f"{comparisons} A/A, {false_alarms or 'no'} false {'alarm' if false_alarms == 1 else 'alarms'}"
     days = tuple(Floor(day.isoformat(), value, assumed) for day, value, assumed in history)

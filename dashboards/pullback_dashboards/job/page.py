@@ -121,7 +121,7 @@ async def _expected(session: AsyncSession, line: JobLine) -> tuple[str | None, s
         return None, None
     seen = await outlook(session)
     if line.state in ACTIVE:
-        return f"done {ends_in_words(seen.remaining_s.get(line.id))}", None
+        return f"ends {ends_in_words(seen.remaining_s.get(line.id))}", None
     told = waiting_line(line, seen.waiting.get(line.id))
     if told.stuck:
         return None, told.why

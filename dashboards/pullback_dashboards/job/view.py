@@ -9,7 +9,7 @@ from pullback_dashboards.fleet.view import JobLine, Progress
 from pullback_service.access.caller import Caller
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 
-STEPS = ("waiting", "getting ready", "measuring", "sending", "done")
+STEPS = ("waiting", "preparing", "measuring", "sending", "done")
 _STEP_OF_PHASE: Mapping[str | None, int] = {None: 1, "prepare": 1, "upload": 3}
 _MEASURING = 2
 ENDED_BADLY = frozenset({"failed", "cancelled", "lost"})
@@ -106,13 +106,13 @@ def decisions_for(job: JobLine, caller: Caller) -> Decisions:
     steers, administers = caller.has("upload"), caller.has("admin")
     missing = []
     if (can_cancel or can_retry) and not steers:
-        missing.append(f"{'Cancelling' if can_cancel else 'Retrying'} needs the scope upload")
+        missing.append(f"{'Cancelling' if can_cancel else 'Retrying'} needs a token with the scope upload")
     if job.awaits_approval and not administers:
-        missing.append("approving needs the scope admin" if missing else "Approving needs the scope admin")
-    who = "nobody is signed in" if caller.anonymous else f"you read as {caller.name}"
+        missing.append("approving needs the scope admin" if missing else "Approving needs a token with the scope admin")
+    who = "you are not signed in" if caller.anonymous else f"you are signed in as {caller.name}"
     return Decisions(
         cancel=can_cancel and steers,
-        cancel_loses="What was measured so far is thrown away." if job.state in ACTIVE else None,
+        cancel_loses="The results measured so far are discarded." if job.state in ACTIVE else None,
         retry=can_retry and steers,
         approve=job.awaits_approval and administers,
         explained=f"{', and '.join(missing)}; {who}." if missing else None,

@@ -56,7 +56,7 @@ async def sign_out(request: Request, session: WriteSession) -> Response:
     secret = request.cookies.get(COOKIE)
     if secret is not None:
         if not await brings_proof(request, secret):
-            raise ForbiddenError("This form is too old, or came from elsewhere: load the page again and repeat.")
+            raise ForbiddenError("This form has expired or came from another site: reload the page and try again.")
         await close_login(session, secret)
     answer = RedirectResponse("/login", status_code=SEE_OTHER)
     clear_cookie(answer)

@@ -158,7 +158,7 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
         Spot(place, figures.floor * 100, hollow=figures.provisional) for place, (_, figures) in enumerate(days)
     )
     axes = Axes(
-        "noise floor in time: 95 % of A/A groups lie within",
+        "noise floor of time (95 % of A/A groups stay within)",
         " %",
         len(days),
         days[0][0],

@@ -135,7 +135,7 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
         texts.append(f"{rest} more {'count' if rest == 1 else 'counts'}")
     alike = {change.text for change in of_first} == {change.text for change in same}
     if len(variants) > 1 and not alike:
-        texts[0] = f"counts changed, such as {first.variant} {texts[0]}"
+        texts[0] = f"counts changed, for example {first.variant} {texts[0]}"
     return News(
         tone=first.tone,
         mark=factors.sign(first.tone),
@@ -181,13 +181,13 @@ class _Change:
 
 
 _BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
-_AGAIN = "runs again since this commit"
+_AGAIN = "works again since this commit"
 
 
 def _claimed(claim: Claim) -> _Change:
     note = "measured in the same groups"
     if claim.provisional:
-        note += ", by a provisional floor"
+        note += " (noise floor assumed)"
     return _Change(
         claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
@@ -265,7 +265,7 @@ def _moved_ratio(
         factor_before = factors.factor(before.log_ratio, before.low, before.high)
         factor_now = factors.factor(now.log_ratio, now.low, now.high)
     text = f"{moved.replace('_', ' ')}: time against {BASELINE} {factor_before} → {factor_now}"
-    note = "measured at different times, not yet in the same groups"
+    note = "measured at different times, not confirmed in the same groups"
     if before.contaminated or now.contaminated:
         note += ", on a busy machine"
     yield _Change(

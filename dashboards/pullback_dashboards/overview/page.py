@@ -22,6 +22,7 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors
+from pullback_dashboards.wording.counting import counted
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import ReadSession
@@ -254,8 +255,8 @@ def _filters(state: State, found: Found, machine: str, machines: Sequence[str]) 
     menus = tuple(
         menu
         for menu in (
-            Select("suite", "suite", found.suites, state.suite, any="every suite"),
-            Select("device", "device", found.devices, state.device, any="every device"),
+            Select("suite", "suite", found.suites, state.suite, any="all suites"),
+            Select("device", "device", found.devices, state.device, any="all devices"),
             Select("machine", "machine", tuple(machines), machine),
         )
         if len(menu.values) > 1 or (menu.any and menu.chosen)
@@ -300,20 +301,20 @@ def _nothing_yet(fleet: Fleet, base: str) -> Empty:
     for job in fleet.running:
         how_far = f": {job.progress.done} of {job.progress.total} steps" if job.progress else ""
         return Empty(
-            "The first results are on their way",
-            (f"The agent is measuring commit {job.short}{how_far}.", "This page fills itself when they arrive."),
+            "Waiting for the first results",
+            (f"The agent is measuring commit {job.short}{how_far}.", "This page updates when they arrive."),
         )
     if fleet.queued:
-        waiting = "1 job waits" if fleet.queued == 1 else f"{fleet.queued} jobs wait"
+        waiting = f"{counted(fleet.queued, 'job')} waiting"
         if fleet.present:
-            return Empty("The first results are on their way", (f"{waiting} for the agent to begin.",))
+            return Empty("Waiting for the first results", (f"{waiting} for the agent.",))
         return Empty(
-            "Nothing is measured yet",
-            (f"{waiting}, and no agent is here to take them. This brings one:",),
+            "No results yet",
+            (f"{waiting}, but no agent is online. To start one:",),
             f"pullback agent --server {base} --repository .",
         )
     return Empty(
-        "Nothing is measured yet",
-        ("Measure a checkout and send the report, or let CI send the output of its own benchmark tool.",),
+        "No results yet",
+        ("Measure a checkout and upload the report, or upload the output of another benchmark tool from CI.",),
         FIRST_STEPS.format(base=base),
     )

@@ -14,7 +14,7 @@ from pullback_service.claims import BASELINE
 _SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
 _IN_A_CELL = {
-    "none at all": "0",
+    "none": "0",
     f"some, where {BASELINE} has none": "some",
     f"less than {BASELINE}": "less",
     f"more than {BASELINE}": "more",

@@ -201,7 +201,7 @@ def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
         return known[state.metric]
     if metrics and not state.narrows:
         raise NotFoundError(
-            f"No metric {state.metric!r} was measured here: there are {', '.join(known)}.",
+            f"No metric {state.metric!r} was measured here: choose one of {', '.join(known)}.",
             missing=Missing("metric", state.metric or ""),
         )
     return Metric(state.metric or "time", "s", exact=False)  # of which the chosen cases have nothing
@@ -262,7 +262,7 @@ def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], P
     if page > 1 and skip >= len(workloads):
         pages = max(1, math.ceil(len(workloads) / size))
         raise NotFoundError(
-            f"There is no page {page}: {counted(len(workloads), 'workload')} chosen, which is {counted(pages, 'page')} of {size}.",
+            f"There is no page {page}: {counted(len(workloads), 'workload')} chosen, which fit on {counted(pages, 'page')} of {size}: choose a page up to {pages}.",
             missing=Missing("page", str(page)),
         )
     shown = tuple(workloads[skip : skip + size])

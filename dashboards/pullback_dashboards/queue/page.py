@@ -80,7 +80,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
         raise NotFoundError(
-            f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.",
+            f"There is no machine {asked.machine!r}: GET /api/v1/machines lists them.",
             missing=Missing("machine", asked.machine),
         )
     fleet = await fleet_now(session)
@@ -99,7 +99,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
         found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
         if not found and asked.page > 1:
             raise NotFoundError(
-                f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting.",
+                f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting; go to an earlier page.",
                 missing=Missing("page", str(asked.page)),
             )
         waiting = await job_lines(session, found)
@@ -202,12 +202,12 @@ def _row(job: JobLine) -> dict[str, Any]:
 
 def _nothing(asked: State, base: str) -> Empty:
     if any((asked.project, asked.suite, asked.machine, asked.origin)):
-        return Empty("No job fits", ("Let one of the choices go.",))
+        return Empty("No jobs match", ("Remove a filter.",))
     if asked.state is not None:
-        words = {"queued": "No job waits", "running": "Nothing is being measured"}
-        return Empty(words.get(asked.state, f"No job is {asked.state}"), ("The other states are one click away.",))
+        words = {"queued": "No jobs waiting", "running": "No jobs running"}
+        return Empty(words.get(asked.state, f"No jobs {asked.state}"), ("Choose another state.",))
     return Empty(
-        "No job has been asked for",
-        ("`pullback up` asks for one by itself; anybody else asks for a commit, in a checkout of it:",),
+        "No jobs yet",
+        ("`pullback up` creates jobs by itself. To create one by hand, in a checkout of the project:",),
         f"export PULLBACK_SERVER={base}\npullback job create --project NAME --suite quick",
     )

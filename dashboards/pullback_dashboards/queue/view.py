@@ -119,12 +119,12 @@ def ends_in_words(remaining_s: float | None) -> str:
     """When a running job will be done."""
     if remaining_s is None:
         return NO_ESTIMATE
-    return "any moment" if remaining_s < 1 else f"in about {duration(remaining_s)}"
+    return "soon" if remaining_s < 1 else f"in about {duration(remaining_s)}"
 
 
 def _starts(told: Forecast) -> str:
     if told.reason not in MOVING:
-        return "not as things are"
+        return "not yet"
     if told.starts_in_s is None:
         return NO_ESTIMATE
     return "now" if told.starts_in_s < 1 else f"in about {duration(told.starts_in_s)}"

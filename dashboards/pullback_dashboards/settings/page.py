@@ -295,7 +295,7 @@ def _backfill(form: Form) -> dict[str, Any]:
     try:
         return wanted | {"requires": orjson.loads(text) if text else {}}
     except orjson.JSONDecodeError:
-        refuse("requires", 'The labels of agents are JSON, as in {"device": "cpu"}: this is not.')
+        refuse("requires", 'The required labels are not JSON: write them like {"device": "cpu"}.')
 
 
 def _table(view: AuditView) -> Iterator[dict[str, Any]]:

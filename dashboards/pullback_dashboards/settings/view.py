@@ -22,10 +22,10 @@ _UNITS = {"s": "s", "hours": "h"}
 _UNSAID = frozenset({"database_url", "database_url_file", "token_file"})
 
 ALLOWED: dict[Scope, str] = {
-    "read": "every list, page and export; boards of one's own",
+    "read": "lists, pages and exports; own boards",
     "upload": "reports and commits; jobs and backfills; boards of projects",
-    "agent": "enrolling, claiming jobs, their heartbeats, logs and results",
-    "admin": "all of these, and what is on these pages",
+    "agent": "enrol, claim jobs, send heartbeats, logs and results",
+    "admin": "all of these, and settings",
 }
 
 
@@ -264,26 +264,26 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
         (
             "least claim",
             _percent(LEAST_CLAIM),
-            "Nothing is called faster or slower below this.",
-            "decision 38",
+            "Smaller changes are never called faster or slower.",
+            "built in",
         ),
         (
             "margin",
             _percent(USUAL_MARGIN),
-            "Nothing is called the same whose interval leaves this.",
-            "decision 38",
+            "Called the same only if the whole interval lies within it.",
+            "built in",
         ),
         (
             "provisional floor",
             _percent(PROVISIONAL_FLOOR),
-            "How far apart equal programs may come on a machine that has not measured its own noise.",
-            "the method",
+            "Noise floor of a machine without enough A/A comparisons.",
+            "built in",
         ),
         (
             "attempts",
             str(ATTEMPTS),
-            "A job whose lease was lost goes back to the queue, so often at most.",
-            "the queue",
+            "How often a job is tried if its lease is lost.",
+            "built in",
         ),
     )
     limits = (

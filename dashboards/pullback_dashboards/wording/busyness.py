@@ -14,4 +14,4 @@ def busy_words(harness: Mapping[str, Any]) -> str | None:
     if harness.get("quality", "clean") == "clean":
         return None
     reasons = [str(reason) for reason in harness.get("contamination") or ()]
-    return f"{BUSY}: {'; '.join(reasons) or 'other processes were at work while it was timed'}"
+    return f"{BUSY}: {'; '.join(reasons) or 'other processes ran while it was timed'}"

@@ -113,7 +113,7 @@ def without_ratio(value: float | None, base: float | None, *, unit: str, baselin
 def apart(value: float, base: float, *, baseline: str) -> str:
     """How two counts differ of which there is no ratio, without the numbers: none and some where one of them is zero."""
     if value == 0 < base:
-        return "none at all"
+        return "none"
     if value > 0 == base:
         return f"some, where {baseline} has none"
     return f"{'less' if value < base else 'more'} than {baseline}"

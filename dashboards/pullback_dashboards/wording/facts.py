@@ -15,7 +15,7 @@ from pullback_dashboards.wording.moments import duration
 
 Path: TypeAlias = tuple[str, ...]
 
-HARDWARE, SOFTWARE, STATE, ELSE = "hardware", "software", "state", "also told"
+HARDWARE, SOFTWARE, STATE, ELSE = "hardware", "software", "state", "other"
 _FIRST = (HARDWARE, SOFTWARE, STATE)
 
 _KNOWN: Mapping[str, tuple[str, str]] = {
@@ -44,14 +44,14 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
     "harness": (SOFTWARE, "harness"),
     "quality": (STATE, "quality"),
     "load": (STATE, "load"),
-    "load_1min": (STATE, "load over a minute"),
+    "load_1min": (STATE, "load, 1 min"),
     "idle_cpus": (STATE, "idle CPUs"),
-    "steal": (STATE, "taken by the hypervisor"),
-    "run_delay": (STATE, "waited for a CPU"),
+    "steal": (STATE, "CPU steal"),
+    "run_delay": (STATE, "waiting for a CPU"),
     "free_disk_bytes": (STATE, "free disk"),
-    "affinity": (STATE, "CPUs it may use"),
+    "affinity": (STATE, "CPU affinity"),
     "pinned_cpu": (STATE, "pinned to CPU"),
-    "gpu_processes": (STATE, "others on the GPU"),
+    "gpu_processes": (STATE, "other GPU processes"),
     "governor": (STATE, "CPU governor"),
 }
 _PLACES = {name: place for place, name in enumerate(_KNOWN)}

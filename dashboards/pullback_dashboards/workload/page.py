@@ -34,7 +34,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "auto": "as fits", "relative": "÷ unfused", "absolute": "absolute",
+    "order": "commits", "date": "dates", "auto": "auto", "relative": "÷ unfused", "absolute": "absolute",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 
@@ -67,7 +67,8 @@ async def _view(
     )
     if state.page > view.pages:
         raise NotFoundError(
-            f"There is no page {state.page}: the table has {view.pages}.", missing=Missing("page", str(state.page))
+            f"There is no page {state.page}: the table has {view.pages}, choose one of them.",
+            missing=Missing("page", str(state.page)),
         )
     return view, found
 

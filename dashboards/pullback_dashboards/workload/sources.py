@@ -68,7 +68,7 @@ async def find(
     """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
     machines = await sources.machines_of(session, project_id)
     if not machines:
-        raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
+        raise NotFoundError(f"Project {project!r} has no results yet: upload a report first.")
     cases = await queries.cases_of_workload(session, project_id, workload)
     where = await queries.measured_on(session, [case.id for case in cases])
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
@@ -157,7 +157,7 @@ def machine_for(
     """The machine asked for, or the first of those that have the workload, and of these one that has the case."""
     if not here:
         raise NotFoundError(
-            f"No machine has results of {workload!r}: its next report brings this page back.",
+            f"No machine has results of {workload!r} any more: upload a new report.",
             missing=Missing("workload", workload),
         )
     if state.machine is None:
@@ -170,7 +170,7 @@ def machine_for(
         for one in [one for one in here if one.id in of_case] or here
     ]
     raise NotFoundError(
-        f"Machine {state.machine!r} has not measured {workload!r}: choose one that has.",
+        f"Machine {state.machine!r} has not measured {workload!r}: choose another machine.",
         members={"instead": instead[:MOST_MACHINES]},
         missing=Missing("machine", state.machine),
     )
@@ -269,8 +269,9 @@ def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:
 def _chosen_memory(memory: Sequence[Metric], name: str | None) -> str | None:
     names = [metric.name for metric in memory]
     if name is not None and name not in names:
+        remedy = f"choose one of {', '.join(names)}" if names else "leave it out"
         raise NotFoundError(
-            f"No metric {name!r} was measured here: there are {', '.join(names) or 'none'}.",
+            f"No metric {name!r} was measured here: {remedy}.",
             missing=Missing("metric", name),
         )
     return name or (names[0] if names else None)

@@ -371,7 +371,7 @@ def _compares(plots: Sequence[Plot]) -> bool:
 
 def beside_time(metrics: Iterable[Metric]) -> str:
     """What the metrics of the second plot are called together: another tool's may be times as well."""
-    return "memory" if all(metric.name.endswith(("_bytes", "_allocs")) for metric in metrics) else "beside time"
+    return "memory" if all(metric.name.endswith(("_bytes", "_allocs")) for metric in metrics) else "other metrics"
 
 
 def key(variant: str, metric: str) -> str:
@@ -396,14 +396,14 @@ def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
     """Why the move of a ratio claims nothing, where something else used the machine."""
     if metric.exact or before is None or not (now.contaminated or before.contaminated):
         return ""
-    return "Something else used the machine while one of the two was measured."
+    return "One of the two was measured on a busy machine."
 
 
 def _remark(reading: Reading) -> str:
     """What else a reader must know of a reading."""
     said = []
     if reading.contaminated:
-        said.append("busy machine: other processes were at work while it was timed")
+        said.append("busy machine: other processes ran while it was timed")
     if reading.dirty:
         said.append("with uncommitted changes")
     return ", ".join(said)

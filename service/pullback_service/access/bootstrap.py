@@ -12,6 +12,6 @@ def warn_of_short_token(settings: Settings) -> None:
     if token is not None and len(token) < SHORTEST:
         logger.warning(
             "bootstrap_token_short",
-            reason=f"The token of PULLBACK_TOKEN_FILE has {len(token)} characters: make one of at least "
+            reason=f"The token of PULLBACK_TOKEN_FILE has {len(token)} characters: create one of at least "
             f"{SHORTEST} with `head -c 24 /dev/urandom | base64`.",
         )

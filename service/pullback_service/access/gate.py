@@ -27,10 +27,10 @@ from pullback_service.tokens.models import Token
 from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
 from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
 
-MAKE_ONE = "`pullback token create` on the service's machine makes one"
+MAKE_ONE = "create one with `pullback token create` on the service's machine"
 
 ENROL_ONE = (
-    "`pullback token enroll` on the service's machine makes a code, which `pullback agent --token-file` enrols with"
+    "create a code with `pullback token enroll` on the service's machine and pass it to `pullback agent --token-file`"
 )
 
 
@@ -71,13 +71,13 @@ class Gate:
             return callers.BOOTSTRAP
         if not secret.startswith(TOKEN_MARK):
             raise AuthenticationError(
-                f"This is not a token of this service: tokens begin with {TOKEN_MARK} ({MAKE_ONE}), "
-                "and the bootstrap token is what PULLBACK_TOKEN_FILE of the service holds."
+                f"This is not a token of this service: tokens begin with {TOKEN_MARK} ({MAKE_ONE}); "
+                "the bootstrap token is in the file PULLBACK_TOKEN_FILE of the service."
             )
         token = await token_by_digest(session, digest)
         if token is None:
             raise AuthenticationError(
-                f"This token is not known here: check the address and for missing characters, or take a new one; "
+                f"Unknown token: check the address of the service and that the token is complete, or use a new one; "
                 f"{MAKE_ONE}."
             )
         return await self._of_row(session, token)
@@ -86,11 +86,13 @@ class Gate:
         """Begin a login with a token: the secret of its cookie, and whose it is."""
         self._of_addresses.take(address_of(request) or "")
         if not secret:
-            raise AuthenticationError("No token was given: paste one into the field.")
+            raise AuthenticationError("No token given: paste one into the field.")
         async with seeing_all_projects(session):  # whose session this is to be is not known yet
             caller = await self.caller_of_token(session, secret)
         if not caller.has("read"):
-            raise ForbiddenError(f"{_capital(caller.name)} may not read: sign in with a token of the scope read.")
+            raise ForbiddenError(
+                f"{_capital(caller.name)} has no read access: sign in with a token with the scope read."
+            )
         bootstrap = self.bootstrap_digest if caller.token_id is None else None
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
 
@@ -134,8 +136,8 @@ class Gate:
         code = await unused_code(session, secret)
         if not request.url.path.endswith("/agents/enroll"):
             raise ForbiddenError(
-                "An enrolment code only enrols an agent: give it to `pullback agent --token-file`, "
-                "which gets a token for everything else."
+                "An enrolment code can only enrol an agent: pass it to `pullback agent --token-file`, "
+                "which then receives a token."
             )
         projects = frozenset({ProjectId(code.project_id)}) if code.project_id is not None else None
         request.state.enrolment_code_id = code.id
@@ -166,7 +168,7 @@ class Gate:
         now = (await session.scalars(select(func.now()))).one()
         for ended, how in ((token.revoked_at, "was revoked"), (token.expires_at, "expired")):
             if ended is not None and ended <= now:
-                remedy = MAKE_ONE if token.agent_id is None else f"to enrol the agent anew, {ENROL_ONE}"
+                remedy = MAKE_ONE if token.agent_id is None else f"to enrol the agent again, {ENROL_ONE}"
                 raise AuthenticationError(f"Token {token.name!r} {how} at {ended:%Y-%m-%d %H:%M} UTC: {remedy}.")
         if token.last_used_at is None or token.last_used_at < now - USED_AGAIN_AFTER:
             await note_used(session, TokenId(token.id))
@@ -203,9 +205,9 @@ def address_of(request: Request) -> str | None:
 def _stranger(need: Need) -> AuthenticationError:
     """What to say to somebody who shows nothing."""
     if need.scope == "agent":
-        return AuthenticationError(f"This service needs to know its agents: {ENROL_ONE}.")
+        return AuthenticationError(f"Agents must be enrolled with this service: {ENROL_ONE}.")
     return NotSignedInError(
-        f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. Browsers sign in at /login."
+        f"This service requires a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. Browsers sign in at /login."
     )
 
 

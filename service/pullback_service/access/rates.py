@@ -50,7 +50,7 @@ class Rates:
         if bucket.left < 1:
             wait_s = math.ceil((1 - bucket.left) / self._rate.per_s)
             raise TooManyRequestsError(
-                f"This {self._what} asks more than {self._rate.per_s:g} times a second: wait {wait_s} s, "
+                f"This {self._what} sent more than {self._rate.per_s:g} requests per second: wait {wait_s} s, "
                 "then send the same request again.",
                 retry_after_s=wait_s,
             )

@@ -68,7 +68,7 @@ async def enroll_agent(
     elif caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(
             f"This token is agent {caller.agent_id}'s, and {enrolment.name!r} on this machine is agent {agent_id}: "
-            "enrol with a code of its own (`pullback token enroll`)."
+            "enrol that one with its own code (`pullback token enroll`)."
         )
     note(session, subject=f"agent {agent_id}", name=enrolment.name, machine=machine.name)
     return Enrolled(

@@ -177,7 +177,7 @@ def _note_values(session: AsyncSession, agent_id: AgentId, told: Told) -> dict[s
 
 
 def _unknown(agent_id: AgentId) -> NotFoundError:
-    return NotFoundError(f"There is no agent {agent_id}: enroll it with POST /api/v1/agents/enroll.")
+    return NotFoundError(f"There is no agent {agent_id}: enrol it with POST /api/v1/agents/enroll.")
 
 
 async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[SeenAgent]:

@@ -134,7 +134,7 @@ async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: Want
     )
     if branch_id is None:
         raise NotFoundError(
-            f"This project has no branch {wanted.branch!r}: check the name, or tell of it with `pullback log`."
+            f"This project has no branch {wanted.branch!r}: check the name, or send its history with `pullback log`."
         )
     rows = await session.execute(
         select(Commit.id, Commit.sha, Commit.title, BranchCommit.position)

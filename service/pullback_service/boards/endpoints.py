@@ -140,7 +140,7 @@ async def _chart(session: AsyncSession, board_id: UUID, chart_id: int) -> ChartS
     for place, stored in enumerate(await queries.charts_of(session, board_id), start=1):
         if stored.chart.id == chart_id:
             return ChartSummary.of(stored, place)
-    raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed meanwhile.")
+    raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed.")
 
 
 def _note(session: AsyncSession, stored: StoredBoard, **details: str) -> None:

@@ -93,7 +93,7 @@ async def board_by_id(session: AsyncSession, caller: Caller, board_id: UUID) -> 
     row = (await session.execute(_select().where(Board.id == board_id))).one_or_none()
     if row is None:
         raise NotFoundError(
-            f"There is no board {board_id}: GET /api/v1/boards lists those there are.",
+            f"There is no board {board_id}: GET /api/v1/boards lists them.",
             missing=Missing("board", str(board_id)),
         )
     return _stored(row, caller)
@@ -114,7 +114,7 @@ async def create_board(session: AsyncSession, caller: Caller, name: str, project
     """Make a board. Index: uq_board_owner_name, uq_board_project_name."""
     if project is not None and not caller.has("upload"):
         raise ForbiddenError(
-            f"A board of project {project.name!r} is made by who may upload to it: leave out the project for a board "
+            f"Creating a board of project {project.name!r} needs the scope upload: leave out the project for a board "
             "of your own, or use a token of the scope upload."
         )
     owner = owner_of(caller)
@@ -124,7 +124,7 @@ async def create_board(session: AsyncSession, caller: Caller, name: str, project
         else and_(Board.owner == owner, Board.project_id.is_(None))
     )
     if (await session.scalars(select(func.count()).select_from(Board).where(whose))).one() >= MOST_BOARDS:
-        raise ConflictError(f"There are {MOST_BOARDS} boards already: remove one that nobody looks at.")
+        raise ConflictError(f"There are {MOST_BOARDS} boards, the limit: remove one first.")
     board = Board(name=name, project_id=None if project is None else project.id, owner=owner, owner_name=caller.name)
     async with _one_of_a_name(session, name):
         session.add(board)
@@ -183,7 +183,9 @@ async def pin_chart(session: AsyncSession, caller: Caller, board_id: UUID, pin: 
         ):
             return chart.id, False
     if len(charts) >= MOST_CHARTS:
-        raise ConflictError(f"This board has {MOST_CHARTS} charts: remove one, or pin this to another board.")
+        raise ConflictError(
+            f"This board has {MOST_CHARTS} charts, the limit: remove one, or pin this to another board."
+        )
     chart = BoardChart(
         board_id=board_id,
         project_id=pin.project_id,
@@ -202,7 +204,7 @@ async def chart_by_id(session: AsyncSession, board_id: UUID, chart_id: int) -> S
     """A chart of a board."""
     found = next((each for each in await charts_of(session, board_id) if each.chart.id == chart_id), None)
     if found is None:
-        raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed meanwhile.")
+        raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed.")
     return found
 
 
@@ -273,7 +275,7 @@ async def _one_of_a_name(session: AsyncSession, name: str) -> AsyncIterator[None
         async with session.begin_nested():
             yield
     except IntegrityError as error:
-        raise ConflictError(f"There is a board {name!r} already: pin to it, or choose another name.") from error
+        raise ConflictError(f"A board {name!r} exists already: pin to it, or choose another name.") from error
 
 
 async def _touch(session: AsyncSession, board_id: UUID) -> None:

@@ -47,7 +47,7 @@ def moved_places(commits: Mapping[str, Known]) -> dict[str, datetime]:
         at: str | None = start
         while at is not None and at in commits and at not in settled:
             if at in path:
-                raise InvalidInputError(f"Commit {at} is its own ancestor by what was told of its parents: check them.")
+                raise InvalidInputError(f"Commit {at} is its own ancestor according to the parents sent: check them.")
             path[at] = None
             at = commits[at].first_parent
         for sha in reversed(path):

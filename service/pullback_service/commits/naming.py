@@ -74,7 +74,7 @@ async def _newest_of_branch(session: AsyncSession, project_id: ProjectId, name: 
     top = (await session.execute(on)).first()
     if top is None:
         raise NotFoundError(
-            f"Branch {name!r} has no commits yet: measure one, or tell of it with `pullback log`.",
+            f"Branch {name!r} has no commits yet: measure one, or send its history with `pullback log`.",
             missing=Missing("results", name),
         )
     if not measured:
@@ -93,7 +93,7 @@ async def branch_by_name(session: AsyncSession, project_id: ProjectId, name: str
     found = await session.scalar(select(Branch).where(Branch.project_id == project_id, Branch.name == name))
     if found is None:
         raise NotFoundError(
-            f"There is neither a commit nor a branch {name!r} in this project: give a hash, 7 digits of it or more, "
+            f"There is neither a commit nor a branch {name!r} in this project: give a hash, of 7 digits or more, "
             f"or a branch that GET /api/v1/branches lists.",
             missing=Missing("branch", name),
         )
@@ -135,8 +135,8 @@ async def commit_before(session: AsyncSession, project_id: ProjectId, commit: Co
             missing=Missing("results", commit.sha),
         )
     return earlier, (
-        f"How {commit.sha} descends from commits with results is not known: {earlier.sha} is the newest one before it in "
-        "history; tell of its parents with `pullback log`."
+        f"The ancestry of {commit.sha} is not known: {earlier.sha} is the newest commit with results before it in "
+        "history; send its parents with `pullback log`."
     )
 
 

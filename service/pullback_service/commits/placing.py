@@ -50,9 +50,7 @@ async def settle(
         # First parents are a forest: from each commit we began with, a child is reached once.
         looping = next((sha for sha in known if visits[sha] > begun_with + 1), None)
         if looping is not None:
-            raise InvalidInputError(
-                f"Commit {looping} is its own ancestor by what was told of its parents: check them."
-            )
+            raise InvalidInputError(f"Commit {looping} is its own ancestor according to the parents sent: check them.")
         places = moved_places(known)
         if not places:
             break

@@ -354,7 +354,7 @@ async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) 
     found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
     if found is None:
         raise NotFoundError(
-            f"Nothing is known of commit {sha}: tell of it with POST /api/v1/commits (`pullback log`), or measure it.",
+            f"Unknown commit {sha}: send it with POST /api/v1/commits (`pullback log`), or measure it.",
             missing=Missing("commit", sha),
         )
     return found

@@ -68,8 +68,8 @@ class LogStatement(BaseModel):
             if commit.sha not in child.parents[:1]:
                 raise PydanticCustomError(
                     "no_chain",
-                    "commits[{number}] is not the first parent of the commit before it: send what "
-                    "`git log --first-parent` says, newest commit first",
+                    "commits[{number}] is not the first parent of the commit before it: send the "
+                    "output of `git log --first-parent`, newest commit first",
                     {"number": number},
                 )
         return self

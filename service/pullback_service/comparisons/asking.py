@@ -65,8 +65,7 @@ def _unprojected(pair: Pair) -> Sequence[str]:
     """What to know of commits that an earlier release stored and no worker has projected yet."""
     waiting = [commit.sha for commit in (pair.reference.commit, pair.candidate.commit) if not commit.projected]
     return [
-        f"Results of {sha} from before an upgrade are being prepared: what is shown of it may be incomplete."
-        for sha in dict.fromkeys(waiting)
+        f"Results of {sha} are being prepared after an upgrade and may be incomplete." for sha in dict.fromkeys(waiting)
     ]
 
 
@@ -74,7 +73,7 @@ async def _across(session: AsyncSession, project_id: ProjectId, asked: Asked) ->
     if not asked.base_machine or asked.base_machine == asked.head_machine:
         return None
     if not asked.head_machine:
-        refuse("head_machine", "Two machines are held against each other: name the one that is judged too.")
+        refuse("head_machine", "Two machines are compared: give head_machine too.")
     return Across(
         await _machine(session, project_id, asked.base_machine, where="base_machine"),
         await _machine(session, project_id, asked.head_machine, where="head_machine"),
@@ -84,7 +83,5 @@ async def _across(session: AsyncSession, project_id: ProjectId, asked: Asked) ->
 async def _machine(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> MachineId:
     found = await machines_called(session, project_id, name)
     if len(found) > 1:
-        refuse(
-            where, f"{len(found)} machines are called {name!r}: give the host or the class of the one that is meant."
-        )
+        refuse(where, f"{len(found)} machines are called {name!r}: give the host or the class of one.")
     return found[0]

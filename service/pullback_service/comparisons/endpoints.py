@@ -51,12 +51,12 @@ async def compare_commits(
     answer: KnownAnswering,
     form: WantedFormat,
     choice: ChosenSeries,
-    head: Annotated[Name, Query(description=f"The candidate: what is judged. {NAMED}", examples=["topic"])],
+    head: Annotated[Name, Query(description=f"The candidate. {NAMED}", examples=["topic"])],
     base: Annotated[
         Name | None,
         Query(
-            description=f"The reference: what it is held against. {NAMED} Default: the first parent of `head`, "
-            "or where that has no results the commit measured before it; a note says so.",
+            description=f"The reference. {NAMED} Default: the first parent of `head`, "
+            "or, if that has no results, the commit measured before it; a note says so.",
             examples=["main"],
         ),
     ] = None,
@@ -64,20 +64,16 @@ async def compare_commits(
         list[Outcome] | None, Query(max_length=11, description="Only these outcomes; the summary counts all.")
     ] = None,
     *,
-    merge_base: Annotated[
-        bool, Query(description="Hold `head` against the newest commit that it and `base` both descend from.")
-    ] = False,
+    merge_base: Annotated[bool, Query(description="Compare `head` with the merge base of `head` and `base`.")] = False,
     head_machine: Annotated[
         Name | None,
-        Query(
-            description="Only what this machine measured, or with `base_machine` the one that is judged: name or fingerprint."
-        ),
+        Query(description="Name or fingerprint of the machine; with `base_machine`, the machine of the candidate."),
     ] = None,
     base_machine: Annotated[
         Name | None,
         Query(
-            description="The machine that `head_machine` is held against, at the commit `head` unless `base` names another; "
-            "`machine` then chooses nothing.",
+            description="The machine of the reference, at the commit `head` unless `base` names another; "
+            "`machine` is then ignored.",
         ),
     ] = None,
     limit: Limit = 100,

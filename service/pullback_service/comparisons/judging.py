@@ -99,12 +99,12 @@ class Judgement(NamedTuple):
 
 
 _UNCOMMITTED: Final = "Measured with uncommitted changes."
-_BUSY: Final = "Measured in the same groups, but on a busy machine and without an A/A control that says how far that moves a ratio."
+_BUSY: Final = "Measured in the same groups, but on a busy machine and without an A/A control."
 _APART: Final = "Measured at different times, not in the same groups."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 _COUNTED_APART: Final = (
-    "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
-    "session made both."
+    "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
+    "session."
 )
 
 
@@ -139,7 +139,7 @@ def judge(
         least = 0.0 if exact else counted_together
         judgement = _of_stated(made, *stored, least=least, bigger_is_better=bigger_is_better)
     elif candidate is None and (failed or failure is not None):
-        return Judgement("failed", reason=failure or "The candidate failed where both were to be compared.")
+        return Judgement("failed", reason=failure or "The candidate failed when both were compared.")
     elif reference is None or candidate is None:
         where = "reference" if reference is None else "candidate"
         why = reference_failure if reference is None else None
@@ -156,10 +156,10 @@ def judge(
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
             judgement = judgement._replace(outcome="ambiguous", reason=doubt_of_change(changed_software))
     if wrong_gradient is not None:
-        return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
+        return judgement._replace(outcome="ambiguous", reason=f"In another report of these commits: {wrong_gradient}")
     if failed and judgement.evidence not in UNPAIRED:
         return judgement._replace(
-            outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
+            outcome="ambiguous", reason="Reports contradict each other: the candidate failed in one of them."
         )
     return judgement
 
@@ -261,7 +261,7 @@ def _doubt_of_stored(stated: Stated, reference: Reading, candidate: Reading) -> 
     stored = _of_counts(reference, candidate)
     if stored.outcome == stated.outcome:
         return None
-    return stored.reason or f"An upload says {stated.outcome}, and the counts of the two commits do not."
+    return stored.reason or f"An upload states {stated.outcome}, but the counts of the two commits do not."
 
 
 def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
@@ -270,7 +270,7 @@ def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
         return Judgement("ambiguous", "exact", ratio, reason="Counted with uncommitted changes.")
     if not (reference.consistent and candidate.consistent):
         where = "candidate" if reference.consistent else "reference"
-        return Judgement("ambiguous", "exact", ratio, reason=f"Reports of the {where} do not count alike.")
+        return Judgement("ambiguous", "exact", ratio, reason=f"Counts differ between reports of the {where}.")
     difference = candidate.value - reference.value
     outcome: Outcome = "more" if difference > 0 else "less" if difference < 0 else "equal"
     return Judgement(outcome, "exact", ratio)
@@ -284,18 +284,18 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
     evidence, change, width = evidence_of(reference, candidate)
     scatter = PROVISIONAL_SCATTER[evidence]
     if change is None:
-        return Judgement("ambiguous", evidence, reason="A value is zero or less, so the two have no ratio.")
+        return Judgement("ambiguous", evidence, reason="A value is zero or less, so there is no ratio.")
     threshold = max(scatter, width or 0.0)
     low, high = (None, None) if width is None else (change - width, change + width)
     outcome: Outcome = "ambiguous"
     if reference.dirty or candidate.dirty:
         reason = _UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
-        reason = "Both commits ran the same program, at different times: what differs is the machine."
+        reason = "Both commits ran the same program at different times; the difference comes from the machine."
     elif (found := likely(change, width, evidence, bigger_is_better=bigger_is_better)) is not None:
         outcome, reason = found, _APART
     else:
-        reason = "Measured at different times, and no farther apart than such measurements scatter."
+        reason = "Measured at different times; the difference is within their usual scatter."
     return Judgement(outcome, evidence, change, low, high, threshold=threshold, reason=reason, provisional=True)
 
 

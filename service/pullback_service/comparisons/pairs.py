@@ -51,19 +51,19 @@ async def find_pair(
         found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)
         if found.sha is None:
             raise InvalidInputError(
-                f"No commit is known that {base!r} and {head!r} both descend from: tell of their history with "
+                f"No common ancestor of {base!r} and {head!r} is known: send their history with "
                 "`pullback log`, or leave out merge_base."
             )
         reference = NamedCommit(await commit_by_sha(session, project_id, found.sha), other.branch)
         if found.unknown:
             notes.append(
-                f"The merge base is the newest that is known; the parents of {len(found.unknown)} commits are not, and "
-                "behind them may be a newer one: tell of them with `pullback log`."
+                f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
+                "may be a newer one: send their history with `pullback log`."
             )
     else:
         reference = await named_commit(session, project_id, base, where="base")
     if reference.commit.id == candidate.commit.id and not two_machines:
-        message = f"Both are commit {candidate.commit.sha}: there is nothing to compare; name another `base`."
+        message = f"Both are commit {candidate.commit.sha}: there is nothing to compare; give another `base`."
         refuse("base", message)
     notes += [
         f"{named.commit.sha} is the newest commit of branch {named.branch!r} with results, not its newest one."

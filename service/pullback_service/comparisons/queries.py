@@ -29,7 +29,7 @@ from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Series
 
-ON_TWO_MACHINES = "Measured on two machines, which no groups hold: only their ratios to the baseline compare."
+ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 
 _CASES: Final[LiteralString] = """
 SELECT id, label, workload, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])

@@ -103,6 +103,6 @@ def _arrow() -> ModuleType:
         return import_module("pyarrow")
     except ImportError as error:
         raise NotAcceptableError(
-            "This service cannot write Parquet, which needs its extra: pip install 'pullback[parquet]' where it runs, or "
-            "ask for format=csv or format=json."
+            "This service cannot write Parquet: pip install 'pullback[parquet]' on its machine, or use format=csv or "
+            "format=json."
         ) from error

@@ -60,13 +60,11 @@ def read(source: Source, asked: Asked) -> Imported:
     if source.files is None:
         chosen, about = [source.document], None
         if not recognises(source):
-            source.document.refuse("is no file of asv's results, which has `commit_hash` or `results`")
+            source.document.refuse("is not a results file of asv: it has neither `commit_hash` nor `results`")
     else:
         chosen, about = _chosen(source, asked), _benchmarks(source)
     if about is None:
-        gathering.note(
-            "benchmarks.json is missing, which has units and the names of parameters: send the folder `results`"
-        )
+        gathering.note("benchmarks.json, with units and names of parameters, is missing: send the folder `results`")
     for file in chosen:
         _read_file(file, about, asked, gathering)
     first = chosen[0]
@@ -171,7 +169,7 @@ def _results(
         }
         params = naming.parameters(given, row.path)
         if value is None or value.value is None:
-            failed = Failed("failed", "The benchmark failed; asv's own log says why.")
+            failed = Failed("failed", "The benchmark failed; see asv's log.")
             found.append(Result(row.path, workload, params, failed=failed))
         elif isnan(value.number()):
             gathering.left_out("skipped combinations of parameters left out")
@@ -189,7 +187,7 @@ def _measured(
     direction: Direction,
     gathering: Gathering,
 ) -> Result:
-    metric: Metric | None = gathering.single(value.number(), unit, direction, method="as asv summarises its processes")
+    metric: Metric | None = gathering.single(value.number(), unit, direction, method="summarised by asv")
     if metric is None:
         return Result(value.path, workload, params, failed=Failed("no-value", "The value cannot be stored."))
     return Result(value.path, workload, params, {metric_name: metric})

@@ -35,7 +35,7 @@ def read(source: Source, asked: Asked) -> Imported:
             metric = _metric(measure_name, measure, asked, gathering)
             if metric is not None:
                 metrics[naming.name(measure_name, measure.path)] = metric
-        failed = None if metrics else Failed("no-value", "No measure of this benchmark has a usable value.")
+        failed = None if metrics else Failed("no-value", "This benchmark has no usable value.")
         gathering.add(Result(measures.path, workload, metrics=metrics, failed=failed))
     return Imported("Bencher", gathering.results, gathering.notes())
 
@@ -43,8 +43,8 @@ def read(source: Source, asked: Asked) -> Imported:
 def _metric(name: str, measure: At, asked: Asked, gathering: Gathering) -> Metric | None:
     unit, direction = asked.need(name, "Bencher")
     if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
-        gathering.note("lower_value and upper_value say what they are of nowhere, and were left out")
-    return gathering.single(measure.need("value").number(), unit, direction, method="as the file says it")
+        gathering.note("lower_value and upper_value were ignored: the file does not say what interval they are")
+    return gathering.single(measure.need("value").number(), unit, direction, method="as given in the file")
 
 
 IMPORTER = Importer("bencher", "the Bencher Metric Format", recognises, read)

@@ -64,7 +64,7 @@ def unpack(body: bytes, limit: int) -> bytes:
     at = size = members = 0
     while at < len(body):
         if not body.startswith((form.start, *form.others), at):
-            raise _unreadable(f"Something follows the end of the {form.name} body: send the file as the tool wrote it.")
+            raise _unreadable(f"Data follows the end of the {form.name} body: send the file as the tool wrote it.")
         members += 1
         if members > MOST_MEMBERS:
             raise TooLargeError(

@@ -28,7 +28,7 @@ def read(source: Source, asked: Asked) -> Imported:
     gathering = Gathering()
     folders = _folders(source)
     if source.files is None or not folders:
-        refuse("archive", "is no criterion folder: send target/criterion as .tar.gz, as `pullback upload` does")
+        refuse("archive", "is not a criterion folder: send target/criterion as .tar.gz, as `pullback upload` does")
     earlier = sum(PurePosixPath(name).name == "sample.json" for name in source.files) - len(folders)
     gathering.left_out("samples of earlier runs left out", max(earlier, 0))
     for folder in folders:
@@ -65,7 +65,7 @@ def _time(source: Source, folder: PurePosixPath, gathering: Gathering) -> Metric
             sample.refuse(f"has {times.count()} times for {iterations.count()} iters")
         return gathering.one_process(sample, _per_iteration(times, iterations), _NANOSECONDS, "smaller", of="samples")
     median = source.file(estimates_name).need("median").need("point_estimate")
-    return gathering.single(median.number(), _NANOSECONDS, "smaller", method="median, as the file estimates it")
+    return gathering.single(median.number(), _NANOSECONDS, "smaller", method="median, as estimated in the file")
 
 
 def _per_iteration(times: At, iterations: At) -> list[float]:

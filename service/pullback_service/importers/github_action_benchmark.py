@@ -112,7 +112,7 @@ def _result(bench: At, unit: Unit, direction: Direction, gathering: Gathering) -
     workload = naming.name(bench.need("name").text(), f"{bench.path}.name")
     if not unit.stored or len(unit.stored) > 32:
         bench.need("unit").refuse("must be a unit of 1 to 32 characters")
-    metric: Metric | None = gathering.single(_value(bench), unit, direction, method="as the file says it")
+    metric: Metric | None = gathering.single(_value(bench), unit, direction, method="as given in the file")
     if metric is None:
         return Result(bench.path, workload, failed=Failed("no-value", "The value cannot be stored."))
     return Result(bench.path, workload, metrics={_metric_name(bench): metric})

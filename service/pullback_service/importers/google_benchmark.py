@@ -134,7 +134,7 @@ def _result(run_name: str, rows: Sequence[At], asked: Asked, gathering: Gatherin
 
 def _metric(row: At, samples: Sequence[float], unit: Unit, direction: Direction, gathering: Gathering) -> Metric | None:
     if text_at(row.get("run_type")) == "aggregate" and samples:
-        return gathering.single(samples[0], unit, direction, method="median of repetitions, as the file says it")
+        return gathering.single(samples[0], unit, direction, method="median of repetitions, as given in the file")
     return gathering.one_process(row, samples, unit, direction, of="repetitions")
 
 
@@ -147,7 +147,7 @@ def _time_unit(row: At) -> Unit:
     said = row.get("time_unit")
     unit = known_unit(said.text()) if said is not None else known_unit("ns")
     if unit is None or unit.stored != "s":
-        row.refuse("has a time_unit that is no time")
+        row.refuse("has a time_unit that is not a unit of time")
     return unit
 
 
@@ -164,8 +164,8 @@ def _counters(row: At, asked: Asked, gathering: Gathering) -> list[tuple[str, Un
         else:
             shown = naming.name(key, row.path)
             gathering.note(
-                f"the counter `{shown}` says neither unit nor direction and was left out: "
-                f"add unit={shown}:UNIT and direction={shown}:smaller or {shown}:bigger to the address to have it"
+                f"the counter `{shown}` has neither unit nor direction and was ignored: "
+                f"add unit={shown}:UNIT and direction={shown}:smaller or {shown}:bigger to the address to store it"
             )
     return found
 

@@ -154,7 +154,7 @@ def _results(log: Log, gathering: Gathering) -> Iterable[Result]:
     for each in log.evaluations:
         key = (each.module, each.function, each.description)
         if key in seen:
-            refuse(each.path, f"evaluates {each.module} {each.function} at an input that was there before")
+            refuse(each.path, f"evaluates {each.module} {each.function} at an input seen before")
         seen.add(key)
         workload = naming.name(each.module, each.path)
         params = case_of(each.module, each.function, each.description)
@@ -210,7 +210,7 @@ class _Reader:
         unfinished = self._waiting is not None
         if self._waiting is not None:
             message, number = self._waiting
-            reason = "The tool never answered: it crashed, or the run was cut off."
+            reason = "The tool did not answer: it crashed, or the run was interrupted."
             if text_at(message.get("kind")) == "evaluate":
                 self._fail(number, Failed("no-answer", reason))
             elif text_at(message.get("kind")) == "define":
@@ -271,9 +271,9 @@ class _Reader:
         of = message.need("of")
         judged = _whole(of)
         if judged not in self._by_id:
-            of.refuse("is the id of no evaluation before")
+            of.refuse("is not the id of an earlier evaluation")
         if message.need("valid").value is not True:
-            reason = text_at(message.get("error")) or "The eval judged the output to be wrong."
+            reason = text_at(message.get("error")) or "The eval judged the output wrong."
             self._fail(judged, Failed("invalid", naming.message(reason)))
 
     def _take_response(self, response: At) -> None:
@@ -293,7 +293,7 @@ class _Reader:
         # Logs before 2025 have no `success`: an output was success.
         success = response.get("success")
         if (success is not None and success.value is not True) or response.get("error") is not None:
-            reason = text_at(response.get("error")) or "The tool says that it failed."
+            reason = text_at(response.get("error")) or "The tool reported a failure."
             self._fail(number, Failed("failure", naming.message(reason)))
             return
         timings = response.get("timings")

@@ -32,7 +32,7 @@ def read(source: Source, asked: Asked) -> Imported:
     gathering = Gathering()
     summaries = _summaries(source)
     if not summaries:
-        refuse("archive", "is no nightly archive: send summary.json and evals/*/summary.json as .tar.gz")
+        refuse("archive", "is not a nightly archive: send summary.json and evals/*/summary.json as .tar.gz")
     for path in summaries:
         for result in _results(source.file(str(path)), path.parent.name, gathering):
             gathering.add(result)

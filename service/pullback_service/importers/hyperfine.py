@@ -56,7 +56,7 @@ def _result(result: At, gathering: Gathering) -> Result:
     codes = result.get("exit_codes")
     failures = sum(1 for code in codes.each() if code.value is not None and code.value != 0) if codes is not None else 0
     if failures:
-        gathering.note(f"`{workload[:60]}` ended {failures} times with an exit code other than 0")
+        gathering.note(f"`{workload[:60]}` exited {failures} times with a status other than 0")
     metrics = metrics_of(
         time=_time(result, gathering),
         user_time=_mean(result, "user", gathering),

@@ -89,7 +89,7 @@ def _time(stats: At, gathering: Gathering) -> Metric | None:
     if data is not None and data.count():
         return gathering.one_process(stats, data.numbers(), _SECONDS, "smaller", of="rounds")
     return gathering.single(
-        stats.need("median").number(), _SECONDS, "smaller", method="median of rounds, as the file says it"
+        stats.need("median").number(), _SECONDS, "smaller", method="median of rounds, as given in the file"
     )
 
 

@@ -22,8 +22,8 @@ from pullback_service.importers.naming import Scalar
 from pullback_service.importers.units import Direction, Unit, unit_of
 from pullback_service.importers.walking import At, refuse
 
-UNUSABLE = "NaN, infinite or absurd values left out"
-NEGATIVE = "negative values of a time or size left out"
+UNUSABLE = "NaN, infinite and out-of-range values ignored"
+NEGATIVE = "negative times and sizes ignored"
 
 _NEVER_NEGATIVE = frozenset({"s", "B"})
 

@@ -41,7 +41,9 @@ def in_utf8(body: bytes) -> bytes:
     try:
         return body.decode("utf-16").encode()
     except UnicodeError as error:
-        _unreadable("The body begins like UTF-16 and is none: send the file as the tool wrote it, in UTF-8.", error)
+        _unreadable(
+            "The body begins like UTF-16 but is not valid UTF-16: send the file as the tool wrote it, in UTF-8.", error
+        )
 
 
 def is_archive(body: bytes) -> bool:
@@ -76,10 +78,10 @@ def _safe_name(member: tarfile.TarInfo) -> str:
     """The name of a plain file that stays inside the archive, without a `./` before it."""
     shown = ascii(member.name[:120])
     if not member.isreg() or member.issparse():
-        _unreadable(f"The archive holds {shown}, which is no plain file: leave links and devices out.")
+        _unreadable(f"The archive holds {shown}, which is not a regular file: remove links and devices.")
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        _unreadable(f"The archive holds {shown}, which points out of it: pack the folder from inside.")
+        _unreadable(f"The archive holds {shown}, a path outside of the archive: pack the folder from inside.")
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in member.name):
         _unreadable(f"The archive holds {shown}, a name with control characters: rename it.")
     return str(path)

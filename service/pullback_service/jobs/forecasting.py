@@ -154,29 +154,25 @@ def _play(
 def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
     """Why nobody will be given a job as things are, or not yet; None where somebody will."""
     if not job.trusted and not job.approved:
-        return Forecast("approval", "A commit of a fork: it waits for an administrator to approve it.")
+        return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
     if takers and job.pauses_s > 0:
-        return Forecast("pause", "An attempt failed: it is tried again after a pause.", starts_in_s=job.pauses_s)
+        return Forecast("pause", "An attempt failed; the next one starts after a pause.", starts_in_s=job.pauses_s)
     if takers:
         return None
     mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]
     if not mine:
         pinned = job.machine_id is not None
-        return Forecast("nobody", "No agent runs on the one machine that may take it." if pinned else NO_AGENT)
+        return Forecast("nobody", "No agent runs on the machine that it requires." if pinned else NO_AGENT)
     return _obstacle(job, mine, f"Only {mine[0].name} may take it, " if job.machine_id is not None else None)
 
 
-NO_AGENT = "No agent has enrolled: start one."
+NO_AGENT = "No agent is enrolled: start one."
 
 
 def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forecast:
     """What stands between a job and the machines that may have it; `only` begins the sentence where that is one."""
     if any(_offers(bench.offers, job) for bench in mine):
-        words = (
-            "and it accepts no untrusted jobs."
-            if only
-            else "None of the machines that could do it accepts code of forks."
-        )
+        words = "and it accepts no untrusted jobs." if only else "No suitable machine accepts jobs of forks."
         return Forecast("trust", f"{only or ''}{words}")
     refusing = next((bench for bench in mine if bench.refusal), None)
     if refusing is not None and not any(bench.offers for bench in mine):
@@ -184,7 +180,7 @@ def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forec
         return Forecast("refused", f"{only or ''}{words}: {refusing.refusal}")
     silent = [bench.name for bench in mine if _offers(bench.away, job)]
     if silent:
-        words = "and it is silent." if only else f"The agents that could do it are silent: {', '.join(silent)}."
+        words = "and it is silent." if only else f"All suitable agents are silent: {', '.join(silent)}."
         return Forecast("silent", f"{only or ''}{words}")
     wanted = labels_in_words(with_device(job.requires))
     words = f"and its agents lack the labels {wanted}." if only else f"No agent has the labels it requires: {wanted}."
@@ -202,5 +198,5 @@ def labels_in_words(labels: Mapping[str, Any]) -> str:
 
 def _turn(ahead: int, starts_in_s: float | None) -> str:
     if starts_in_s == 0:
-        return "A machine is free for it."
-    return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it." if ahead else "It is the next."
+        return "A machine is free."
+    return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it." if ahead else "Next in the queue."

@@ -109,7 +109,7 @@ async def _give_up_waiting(session: AsyncSession, every_hours: float) -> None:
             state="cancelled",
             finished_at=now(),
             failure_kind="cancelled",
-            failure_message="The machine found no time for it.",
+            failure_message="The machine was not idle in time.",
         )
         .execution_options(synchronize_session=False)
     )

@@ -155,7 +155,7 @@ async def refuse_another_machine(session: AsyncSession, attempt: Attempt, finger
         if told != own and None not in (told, own):
             message = (
                 f"is {told!r}, but attempt {attempt.number} of job {attempt.job_id} was given to {machine.name!r}, whose "
-                f"{what} is {own!r}: send what was measured there, or upload this as a report of no job"
+                f"{what} is {own!r}: send results of that machine, or upload this report without a job"
             )
             path = f"$.machine.{what}"
             raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
@@ -232,10 +232,10 @@ async def cancel(session: AsyncSession, job_id: JobId) -> bool:
     if job.state == "cancelled" or (job.state in UNFINISHED and job.cancel_requested_at is not None):
         return False
     if job.state not in UNFINISHED:
-        raise ConflictError(f"Job {job_id} is {job.state}: only jobs that have not ended can be cancelled.")
+        raise ConflictError(f"Job {job_id} is {job.state}: only unfinished jobs can be cancelled.")
     job.cancel_requested_at = await session.scalar(select(now()))
     if job.state == "queued":
-        _finish(job, "cancelled", "cancelled", "Cancelled before it began.")
+        _finish(job, "cancelled", "cancelled", "Cancelled before it started.")
     await session.flush()
     return True
 
@@ -274,7 +274,7 @@ async def expire_leases(session: AsyncSession) -> Sequence[JobId]:
         )
         if attempt is None:
             continue
-        message = f"The lease of attempt {attempt.number} ran out: its agent fell silent."
+        message = f"The lease of attempt {attempt.number} expired: its agent stopped responding."
         _end(attempt, "lost", "infra", message)
         if job.cancel_requested_at is not None:
             _finish(job, "cancelled", "cancelled", message)

@@ -36,11 +36,11 @@ async def append(session: AsyncSession, held: HeldAttempt, offset: int, content:
     if offset != attempt.log_bytes:
         raise OffsetError(
             f"The log of attempt {attempt.number} of job {held.job.id} has {attempt.log_bytes} bytes: "
-            "send what follows them.",
+            "send the bytes after them.",
             expected_offset=attempt.log_bytes,
         )
     if offset + len(content) > most_bytes:
-        raise TooLargeError(f"The log of an attempt may have {most_bytes} bytes: send no more of this one.")
+        raise TooLargeError(f"The log of an attempt is limited to {most_bytes} bytes: stop sending this one.")
     if content:
         session.add(JobLog(attempt_id=attempt.id, start_byte=offset, content=content))
         attempt.log_bytes = offset + len(content)
@@ -64,7 +64,7 @@ async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int
         if wanted > attempts + 1:
             raise NotFoundError(f"Job {job_id} has no attempt {wanted}.", missing=Missing("attempt", str(wanted)))
         if offset > 0:
-            raise OffsetError(f"Attempt {wanted} of job {job_id} has not begun: its log is empty.", expected_offset=0)
+            raise OffsetError(f"Attempt {wanted} of job {job_id} has not started: its log is empty.", expected_offset=0)
         return LogPiece(b"", 0, 0, wanted, complete=job_state not in UNFINISHED, job_state=job_state)
     if offset > attempt.log_bytes:
         raise OffsetError(

@@ -150,7 +150,7 @@ async def _standing(session: AsyncSession, job: Job) -> Job | None:
 
 async def _refuse_unknown_machine(session: AsyncSession, machine_id: MachineId) -> None:
     if await session.scalar(select(Machine.id).where(Machine.id == machine_id)) is None:
-        message = f"There is no machine {machine_id}: GET /api/v1/machines lists those there are"
+        message = f"There is no machine {machine_id}: GET /api/v1/machines lists them"
         raise InvalidInputError(f"{message}.", errors=[FieldError(path="$.machine_id", message=message)])
 
 
@@ -266,9 +266,7 @@ async def result_of(session: AsyncSession, job_id: JobId) -> UUID | None:
 
 def unknown_job(job_id: int) -> NotFoundError:
     """The error for a job that does not exist."""
-    return NotFoundError(
-        f"There is no job {job_id}: GET /api/v1/jobs lists those there are.", missing=Missing("job", str(job_id))
-    )
+    return NotFoundError(f"There is no job {job_id}: GET /api/v1/jobs lists them.", missing=Missing("job", str(job_id)))
 
 
 def _select() -> Select[Job, str, Commit, str | None]:

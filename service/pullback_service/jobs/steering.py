@@ -32,7 +32,7 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
         return False
     if job.state == "done":
         raise ConflictError(
-            f"Job {job_id} is done and has its result: to measure once more, make another one with force=true."
+            f"Job {job_id} is done and has its result: to measure again, create another job with force=true."
         )
     job.state = "queued"
     job.max_attempts = job.attempts + ATTEMPTS
@@ -48,7 +48,9 @@ async def approve(session: AsyncSession, job_id: JobId, *, by: str) -> bool:
     job = await lock_job(session, job_id)
     needed = job.trust == "untrusted" and job.approved_at is None
     if job.state == "cancelled" or (needed and job.state != "queued"):
-        raise ConflictError(f"Job {job_id} is {job.state} and waits for no approval: retry it first, then approve it.")
+        raise ConflictError(
+            f"Job {job_id} is {job.state} and not waiting for approval: retry it first, then approve it."
+        )
     if not needed:
         return False
     job.approved_at = await session.scalar(select(now()))
@@ -62,7 +64,7 @@ async def set_priority(session: AsyncSession, job_id: JobId, priority: int) -> b
     """Let a job that has not ended run sooner or later than others; one at work keeps it for when it comes back."""
     job = await lock_job(session, job_id)
     if job.state not in UNFINISHED:
-        raise ConflictError(f"Job {job_id} is {job.state}: only jobs that have not ended have a place in the queue.")
+        raise ConflictError(f"Job {job_id} is {job.state}: only unfinished jobs have a priority.")
     changed = job.priority != priority
     job.priority = priority
     await session.flush()

@@ -75,7 +75,7 @@ async def lock_machine(session: AsyncSession, machine_id: MachineId) -> Machine:
 
 def _unknown(machine_id: int) -> NotFoundError:
     return NotFoundError(
-        f"There is no machine {machine_id}: GET /api/v1/machines lists those there are.",
+        f"There is no machine {machine_id}: GET /api/v1/machines lists them.",
         missing=Missing("machine", str(machine_id)),
     )
 
@@ -134,7 +134,7 @@ async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: 
     """Say what trust a machine accepts; the machine, and whether that is news. Index: pk_machine."""
     caller = caller_of(session)
     if caller is not None and caller.projects is not None:
-        raise ForbiddenError("Machines serve all projects: use a token that is not limited to one.")
+        raise ForbiddenError("Machines serve all projects: use a token that is not limited to one project.")
     machine = await lock_machine(session, machine_id)
     if machine.accepts == accepts:
         return machine, False
@@ -189,7 +189,7 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     found = [MachineId(machine_id) for machine_id in rows]
     if not found:
         raise NotFoundError(
-            f"No machine {name!r} has reported to this project: give the name, the host or the class of one that has.",
+            f"No machine {name!r} has results in this project: give the name, the host or the class of one that has.",
             missing=Missing("machine", name),
         )
     return found

@@ -152,7 +152,7 @@ def differing_software(
 
 def doubt_of_change(software: str) -> str:
     """Why a count that changed is not the commit's doing, where this software changed with it."""
-    return f"Counted with other software ({software}): compare both commits in one installation to tell."
+    return f"Counted with different software ({software}): count both commits in one installation to know."
 
 
 _NOW: Final = datetime.max.replace(tzinfo=UTC)
@@ -202,4 +202,4 @@ def _time_of(change: _Change) -> datetime:
 
 
 def _word(fact: object) -> str:
-    return "not told" if fact is None else str(fact)
+    return "unknown" if fact is None else str(fact)

@@ -77,8 +77,8 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
     caller = caller_of(session)
     if caller is not None and caller.projects is not None:  # before any look: who may not know of others learns of none
         raise ForbiddenError(
-            f"{caller.name[:1].upper()}{caller.name[1:]} is for one project and makes no others: "
-            "use a token for all of them."
+            f"{caller.name[:1].upper()}{caller.name[1:]} is limited to one project and cannot create others: "
+            "use a token for all projects."
         )
     refuse_unseen(name)
     made: Project | None = None
@@ -90,7 +90,7 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
             .returning(Project)
         )
     if made is None:
-        raise ConflictError(f"There is a project {name!r} already: change it with `pullback project set {name}`.")
+        raise ConflictError(f"Project {name!r} exists already: change it with `pullback project set {name}`.")
     return made
 
 
@@ -110,19 +110,19 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
     caller = caller_of(session)
     if caller is not None and caller.projects is not None and not caller.anonymous:
         return ForbiddenError(
-            f"{caller.name[:1].upper()}{caller.name[1:]} is for another project than {name!r}: "
-            "check the name, or use a token of that project.",
+            f"{caller.name[:1].upper()}{caller.name[1:]} is limited to another project than {name!r}: "
+            "check the name, or use a token for that project.",
             missing=Missing("project", name),
         )
     if caller is not None and not caller.may_make_projects:
         return NotFoundError(
-            f"There is no project {name!r}: check the name (GET /api/v1/projects lists those there are), "
-            f"or make it with `pullback project create {name}`.",
+            f"There is no project {name!r}: check the name (GET /api/v1/projects lists them), "
+            f"or create it with `pullback project create {name}`.",
             missing=Missing("project", name),
         )
     return NotFoundError(
-        f"There is no project {name!r}: the first upload or job for a project makes it, "
-        f"and so does `pullback project create {name}`.",
+        f"There is no project {name!r}: create it by uploading or requesting a job, "
+        f"or with `pullback project create {name}`.",
         missing=Missing("project", name),
     )
 

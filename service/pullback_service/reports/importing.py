@@ -114,8 +114,8 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
     if dirty and not stated.allow_dirty:
         path = "$" if commit.dirty else "query.dirty"
         message = (
-            "says that the tree had uncommitted changes, so no commit was measured: "
-            "commit them, or add allow_dirty=true to keep it as a report on no history"
+            "says that the tree had uncommitted changes: commit them and measure again, "
+            "or add allow_dirty=true to keep the report outside of the history"
         )
         raise InvalidInputError(f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)])
     return Place(
@@ -197,4 +197,4 @@ def _does_not_hold(error: DoesNotHoldError, places: tuple[str, ...]) -> InvalidI
             else ".".join(str(step) for step in where)
         )
         found.append(FieldError(path=path, message=message))
-    return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message'].rstrip('.')}.", errors=found)
+    return InvalidInputError(f"{found[0]['path']} is not valid: {found[0]['message'].rstrip('.')}.", errors=found)

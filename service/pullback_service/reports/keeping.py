@@ -123,9 +123,9 @@ async def _keep_new(
 async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload: Upload) -> KeptReport:
     known = await find(session, project_id, upload.head.id, upload.key)
     if known is None and upload.for_job is not None:
-        raise ConflictError(f"Job {upload.for_job.job_id} has an accepted result already.")
+        raise ConflictError(f"Job {upload.for_job.job_id} already has an accepted result.")
     if known is None:  # another project's, which this caller does not see
-        raise ConflictError(f"Report id {upload.head.id} is taken: a new report needs a new id.")
+        raise ConflictError(f"Report id {upload.head.id} is in use: give the new report a new id.")
     return await _replay(session, known, upload)
 
 
@@ -167,7 +167,7 @@ async def _replay(session: AsyncSession, known: Report, upload: Upload) -> KeptR
     which = f"Idempotency-Key {upload.key!r}" if known.idempotency_key == upload.key else f"report id {read.head.id}"
     if read.format == FORMAT:
         raise ConflictError(
-            f"Another report was stored under {which} (report {known.id}): a new report needs a new id and a new key."
+            f"Another report was stored under {which} (report {known.id}): give the new report a new id and a new key."
         )
     # Files of tools have no id but the one that is made of them: only a key can be taken.
     body = await session.scalar(select(Report.body).where(Report.id == known.id))  # Index: pk_report
@@ -175,5 +175,5 @@ async def _replay(session: AsyncSession, known: Report, upload: Upload) -> KeptR
         same = body is not None and unpack(known.id, body) == unpacked(upload.prepared.body)
         what = "This file was stored with other parameters" if same else "Another file was stored"
     except DamagedError:
-        what = "A file that is damaged now was stored"
-    raise ConflictError(f"{what} under {which} (report {known.id}): send a new Idempotency-Key, or none.")
+        what = "A file that is now damaged was stored"
+    raise ConflictError(f"{what} under {which} (report {known.id}): use a new Idempotency-Key, or none.")

@@ -108,7 +108,7 @@ def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeri
         if known.exact != point.series.exact:
             message = (
                 f"{point.series.metric} of this series is {_KINDS[known.exact]}, not {_KINDS[point.series.exact]}: "
-                "give it the kind it has, or name the metric differently"
+                "use that kind, or name the metric differently"
             )
             refuse_part(point.path, message)
 

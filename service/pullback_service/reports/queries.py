@@ -36,7 +36,7 @@ async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: boo
     row = (await session.execute(_select().where(Report.id == report_id))).one_or_none()
     if row is None:
         raise NotFoundError(
-            f"There is no report {report_id}: GET /api/v1/reports lists those there are.",
+            f"There is no report {report_id}: GET /api/v1/reports lists them.",
             missing=Missing("report", str(report_id)),
         )
     if with_body:

@@ -75,7 +75,7 @@ def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | Non
     if stated.outcome == "failed":
         return Kept(Ratio(stated.baseline, None, None, None, None, "failed"))
     if stated.baseline != BASELINE:
-        return Kept(None, f"It is against {stated.baseline}, and ratios are kept against {BASELINE}.")
+        return Kept(None, f"Its baseline is {stated.baseline}; ratios are stored against {BASELINE}.")
     if metric.least is not None:
         return _of_counts(stated, metric.value, value_of_baseline, metric.least)
     if stated.outcome == "ambiguous":

@@ -72,7 +72,7 @@ def read_parsed(content: Any) -> ReadReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`gathering.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
-        _refuse(f"{root}.format", f'must be "{FORMAT}", the one format this release reads')
+        _refuse(f"{root}.format", f'must be "{FORMAT}", the format this release reads')
     if not _is_of_our_version(raw):
         _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
@@ -83,7 +83,7 @@ def read_parsed(content: Any) -> ReadReport:
         ]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InvalidInputError(
-            f"The report does not hold at {errors[0]['path']}: {errors[0]['message'].rstrip('.')}{more}.", errors=errors
+            f"The report is not valid at {errors[0]['path']}: {errors[0]['message'].rstrip('.')}{more}.", errors=errors
         ) from error
     except NestedTooDeeplyError as error:
         _refuse(root, "is nested too deeply", cause=error)
@@ -99,7 +99,9 @@ def _doubts(parts: Parts) -> tuple[str, ...]:
     if not parts.doubted:
         return ()
     kept = (
-        "A ratio to the baseline is kept as its" if parts.doubted == 1 else f"{parts.doubted} ratios are kept as their"
+        "A ratio to the baseline is stored as its"
+        if parts.doubted == 1
+        else f"{parts.doubted} ratios are stored as their"
     )
     it = "it" if parts.doubted == 1 else "them"
     return (f"{kept} numbers bear {it} out, not as the report states {it}. {parts.first_doubt}",)

@@ -47,9 +47,9 @@ async def refuse_unknown_parameters(request: Request) -> None:
     for given in request.query_params:
         if given not in Stated.model_fields:
             near = get_close_matches(given, Stated.model_fields, n=1)
-            remedy = f"did you mean {near[0]}=?" if near else f"known are {', '.join(Stated.model_fields)}."
+            remedy = f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(Stated.model_fields)}."
             shown = ascii(given)[1:-1][:40]
-            refuse(shown, f"query.{shown} is not known here: {remedy}")
+            refuse(shown, f"query.{shown} is not a known parameter: {remedy}")
 
 
 async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
@@ -64,7 +64,7 @@ async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ENCODINGS:
         raise UnreadableBodyError(
-            f"The Content-Encoding {ascii(encoding)[:40]} is not read here: send gzip, zstd or no compression."
+            f"The Content-Encoding {ascii(encoding)[:40]} is not supported: send gzip, zstd or no compression."
         )
     return await read_limited(request, settings.max_report_bytes, "report", "PULLBACK_MAX_REPORT_BYTES")
 

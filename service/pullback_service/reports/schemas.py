@@ -114,8 +114,8 @@ class GradientDocument(_Document):
         if self.ok and self.max_rel_error is not None and self.max_rel_error >= 1:
             raise PydanticCustomError(
                 "gradient",
-                "A gradient that is off by as much as it is large is not `ok`: say `ok: false`, or give the error of an "
-                "element over the larger of that element and the root mean square of all.",
+                "A gradient with a relative error of 1 or more is not `ok`: give `ok: false`, or divide the error of an "
+                "element by the larger of that element and the root mean square of all.",
             )
         return self
 

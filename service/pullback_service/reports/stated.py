@@ -81,5 +81,5 @@ def refuse_dirty(read: ReadReport) -> None:
         path = f"{read.root}.commit.dirty"
         message = "the tree had uncommitted changes: commit them and measure again, or send it with allow_dirty=true"
         raise InvalidInputError(
-            f"{path}: {message}, which keeps it off the history.", errors=[FieldError(path=path, message=message)]
+            f"{path}: {message}, which keeps it out of the history.", errors=[FieldError(path=path, message=message)]
         )

@@ -26,7 +26,7 @@ def body_of(report: Report) -> bytes:
     """The file as it was uploaded; the report must have been read with its body."""
     if report.body is None:
         raise GoneError(
-            f"The file of report {report.id} was dropped after the time for which its project keeps files: "
+            f"The file of report {report.id} was deleted when the retention time of its project ended: "
             "its points and comparisons are still there.",
             missing=Missing("report", str(report.id)),
         )

@@ -70,7 +70,7 @@ def _params(request: Request, pairs: Sequence[str]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            refuse("param", f"{pair!r} is no parameter: write name=value, as in param=n=1000.")
+            refuse("param", f"{pair!r} is not a parameter: write name=value, as in param=n=1000.")
         found.setdefault(name, []).append(value)
     for key, value in request.query_params.multi_items():
         if key.startswith(PARAM):
@@ -79,11 +79,11 @@ def _params(request: Request, pairs: Sequence[str]) -> dict[str, list[str]]:
             except ValidationError:
                 refuse("param", f"{key[:50]!r} names no parameter: write param.name=value, as in param.n=1000.")
     if len(found) > MOST_PARAMS or any(len(values) > MOST_ALTERNATIVES for values in found.values()):
-        refuse("param", f"Up to {MOST_PARAMS} parameters can be chosen, with up to {MOST_ALTERNATIVES} values each.")
+        refuse("param", f"Give at most {MOST_PARAMS} parameters, with at most {MOST_ALTERNATIVES} values each.")
     for values in found.values():
         for value in values:
             if len(value) > LONGEST_VALUE or "\x00" in value:
-                refuse("param", f"A value of a parameter has up to {LONGEST_VALUE} characters, none of them NUL.")
+                refuse("param", f"Give at most {LONGEST_VALUE} characters for a value of a parameter, and no NUL.")
     return found
 
 

@@ -126,7 +126,7 @@ def says(text: str | None, searched: Iterable[Column]) -> ColumnElement[bool] | 
     """Each word of a text begins a word of one of the columns; None where the text has no words."""
     words = _WORD.findall(text or "")
     if len(words) > MOST_WORDS:
-        refuse("q", f"Up to {MOST_WORDS} words can be searched for.")
+        refuse("q", f"Search for at most {MOST_WORDS} words.")
     columns = tuple(searched)
     return and_(*(_begins_a_word(word, columns) for word in words)) if words else None
 

@@ -210,7 +210,7 @@ async def list_points(
     after = read_cursor(cursor, PointPlace)
     if marks is not None:
         if after is not None:
-            refuse("marks", "Marks are all on one page: leave out the cursor, or `marks`.")
+            refuse("marks", "`marks` and `cursor` cannot be combined: leave one out.")
         shown, of = await marks_in(session, SeriesId(series.id), window, at_most=marks, raw=raw)
         thinned = of if of > len(shown) else None
         return answer.plain({"items": [*map(plain_point, shown)], "next": None, "thinned_from": thinned})

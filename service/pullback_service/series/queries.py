@@ -373,5 +373,5 @@ async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
     """A series. Index: pk_series."""
     found = await session.get(Series, series_id)
     if found is None:
-        raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists those there are.")
+        raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists them.")
     return found

@@ -25,7 +25,7 @@ def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collec
     of_bucket = 2 + 2 * len(traces)
     if at_most < FEWEST_MARKS or len(kept) > at_most // 2 or of_bucket > at_most // 2:
         raise ValueError(
-            f"{at_most} marks cannot hold {len(kept)} that must stay: allow {max(FEWEST_MARKS, 2 * len(kept))} or more."
+            f"{at_most} marks are too few for {len(kept)} that must be kept: allow {max(FEWEST_MARKS, 2 * len(kept))} or more."
         )
     if count <= at_most:
         return list(range(count))

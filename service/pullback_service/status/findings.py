@@ -15,19 +15,19 @@ def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int
     """Whether chores are done, and those that are not."""
     waiting = sum(chore.waiting for chore in chores)
     if workers == 0:
-        waits = f" and {_count(waiting, 'chore waits', 'chores wait')}" if waiting else ""
-        yield f"No worker runs{waits}: start `pullback worker`, any number of them."
+        waits = f" and {_count(waiting, 'chore is waiting', 'chores are waiting')}" if waiting else ""
+        yield f"No worker is running{waits}: start `pullback worker`."
         return
     for chore in chores:
         if (chore.waiting_s or 0) > WAITS_TOO_LONG_S:
             yield (
                 f"{_count(chore.waiting, f'{chore.task} waits', f'{chore.task} wait')}, the oldest for {age(chore.waiting_s)}: "
-                "start more workers, and look into the log of those that run."
+                "start more workers, and check the logs of those running."
             )
     if unfollowed:
         yield f"{_count(unfollowed, 'upload waits for its', 'uploads wait for their')} follow-up: it is deferred again every minute while a worker runs."
     if overdue:
-        yield f"{_count(overdue, 'lease ran out and was', 'leases ran out and were')} not taken back: look into the worker's log for expire_leases."
+        yield f"{_count(overdue, 'lease ran out and was', 'leases ran out and were')} not taken back: check the worker's log for expire_leases."
 
 
 def about_chores(chores: Sequence[ChoreState]) -> Iterator[str]:
@@ -35,13 +35,13 @@ def about_chores(chores: Sequence[ChoreState]) -> Iterator[str]:
     for chore in chores:
         if (chore.running_s or 0) > RUNS_TOO_LONG_S:
             yield (
-                f"{chore.task} (chore {chore.running_chore}) has run for {age(chore.running_s)}: look into its worker's "
-                "log; when that worker is ended another one takes it over within a minute."
+                f"{chore.task} (chore {chore.running_chore}) has been running for {age(chore.running_s)}: check its worker's "
+                "log. If you stop that worker, another one takes over within a minute."
             )
         if chore.failed:
             yield (
                 f"{chore.failed} {chore.task} failed, the last {age(chore.failed_s)} ago (chore {chore.failed_chore}): "
-                "the worker's log says why; it is tried again in its next round, or for uploads within minutes."
+                "see the worker's log. It is retried in its next round, for uploads within minutes."
             )
 
 
@@ -54,19 +54,19 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
         )
     if jobs.lost:
         yield (
-            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): no attempt came to a result. What was said of "
+            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): no attempt had a result. Last message of job "
             f"{jobs.lost[0]}: {jobs.lost_because or 'nothing'} Read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
         )
     if jobs.unservable:
         required = "it requires" if jobs.unservable == 1 else "they require"
         yield (
-            f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start one with the labels "
+            f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start an agent with the labels "
             f"{required} (`pullback job list --state queued`), or let a machine accept untrusted jobs."
         )
     elif (jobs.waiting_s or 0) > NOBODY_COMES_S and not agents:
         yield (
-            f"No agent asks for work and a job has waited for {age(jobs.waiting_s)}: start one with "
-            "`pullback agent --server URL` on the machine that is to measure."
+            f"No agent is asking for work, and a job has waited for {age(jobs.waiting_s)}: start one with "
+            "`pullback agent --server URL` on the machine that should measure."
         )
 
 
@@ -74,7 +74,7 @@ def about_mirrors(unread: Sequence[str]) -> Iterator[str]:
     """Clones whose branches are not learnt any more. Where they lie is the workers' log's to say."""
     for project in unread:
         yield (
-            f"The mirror of project {project!r} cannot be read: the worker's log says why (mirror_unreadable); name a clone "
+            f"The mirror of project {project!r} cannot be read: see mirror_unreadable in the worker's log, and name a clone "
             f"that its account may read with `pullback project set {project} --mirror FOLDER`."
         )
 
@@ -93,10 +93,10 @@ def _count(number: int, one: str, several: str) -> str:
 
 
 def about_readings(unprojected: int, unjudged: int) -> Iterator[str]:
-    """What an earlier release stored and no worker has prepared or judged yet."""
+    """Commits that an earlier release stored and no worker has prepared or judged yet."""
     if unprojected:
         commits = _count(unprojected, "commit waits", "commits wait")
-        yield f"{commits} for readings after an upgrade, and comparisons may lack them: a worker makes them, newest first."
+        yield f"{commits} for readings after an upgrade; comparisons may lack them until a worker has computed them, newest first."
     elif unjudged:
         commits = _count(unjudged, "commit waits", "commits wait")
-        yield f"{commits} for steps after an upgrade, and pages may not tell what changed there: a worker judges them, newest first."
+        yield f"{commits} for steps after an upgrade; pages may lack their changes until a worker has computed them, newest first."

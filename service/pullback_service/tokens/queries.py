@@ -63,7 +63,7 @@ async def create_token(
             session.add(row)
     except IntegrityError as error:
         raise ConflictError(
-            f"There is a valid token {name!r} already: revoke it first, or choose another name."
+            f"A valid token {name!r} exists already: revoke it first, or choose another name."
         ) from error
     await session.refresh(row)
     return await token_by_id(session, TokenId(row.id)), ShownOnce(secret, row.expires_at)
@@ -95,7 +95,7 @@ async def refuse_ended(session: AsyncSession, caller: Caller) -> None:
     valid = and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > func.now()))
     if not await session.scalar(select(valid).where(Token.id == caller.token_id)):
         raise AuthenticationError(
-            f"{caller.name[:1].upper()}{caller.name[1:]} was revoked or expired while the request waited: take a new one."
+            f"{caller.name[:1].upper()}{caller.name[1:]} was revoked or expired while the request waited: use a new one."
         )
 
 
@@ -108,7 +108,7 @@ async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:
         .limit(1)
     )
     if token_id is None:
-        raise NotFoundError(f"There is no valid token {name!r}: `pullback token list` shows those there are.")
+        raise NotFoundError(f"There is no valid token {name!r}: `pullback token list` shows them.")
     return await token_by_id(session, TokenId(token_id))
 
 
@@ -116,8 +116,8 @@ def refuse_wider(caller: Caller, project_id: ProjectId | None, *, what: str) -> 
     """Refuse rights beyond the caller's own: an administrator of one project gives rights in that project."""
     if caller.projects is not None and project_id not in caller.projects:
         raise ForbiddenError(
-            f"{caller.name[:1].upper()}{caller.name[1:]} is for one project, and so is every {what} made with it: "
-            "name that project, or use a token for all of them."
+            f"{caller.name[:1].upper()}{caller.name[1:]} is limited to one project, and so is every {what} created with it: "
+            "name that project, or use a token for all projects."
         )
 
 
@@ -171,9 +171,9 @@ async def unused_code(session: AsyncSession, secret: str) -> EnrolmentCode:
             )
         )
     ).one_or_none()
-    remedy = "make a new one with `pullback token enroll`."
+    remedy = "create a new one with `pullback token enroll`."
     if found is None:
-        raise AuthenticationError(f"This enrolment code is not known here: check for a missing character, or {remedy}")
+        raise AuthenticationError(f"Unknown enrolment code: check that it is complete, or {remedy}")
     code, expired = found
     if code.used_at is not None:
         raise AuthenticationError(f"This enrolment code was used at {code.used_at:%Y-%m-%d %H:%M} UTC: {remedy}")
@@ -196,7 +196,7 @@ async def redeem_code(
     ).one_or_none()
     if code is None:
         raise AuthenticationError(
-            "This enrolment code was used a moment ago: make a new one with `pullback token enroll`."
+            "This enrolment code was used a moment ago: create a new one with `pullback token enroll`."
         )
     scopes: tuple[Scope, ...] = ("agent",)
     await session.execute(
@@ -213,7 +213,7 @@ async def redeem_code(
 
 
 def _no_token(token_id: TokenId) -> NotFoundError:
-    return NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists those there are.")
+    return NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists them.")
 
 
 async def _from_now(session: AsyncSession, lifetime: timedelta) -> datetime:

@@ -23,7 +23,7 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
     page.get_by_label("or a new board, called").or_(page.get_by_label("name of a new board")).fill(
         "Dense <b>layers</b>"
     )
-    page.get_by_role("button", name=re.compile("^(Make and pin|Pin)$")).last.click()
+    page.get_by_role("button", name=re.compile("^(Create and pin|Pin)$")).last.click()
     board = page.url.partition("#")[0]
     assert page.locator("h1").inner_text() == "Dense <b>layers</b>"
 
@@ -76,7 +76,7 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
     [
         ("/boards", {"name": ""}, 422, "name"),
         ("/boards/pin", {"chart": "/jobs", "name": "x"}, 422, "Only charts of explore"),
-        ("/boards/pin", {"chart": EXPLORED, "board": "nonsense"}, 422, "This is no board"),
+        ("/boards/pin", {"chart": EXPLORED, "board": "nonsense"}, 422, "This is not a board"),
         ("/boards/pin", {"chart": "/projects/nope/explore", "name": "x"}, 404, "no project"),
         ("/boards/pin", {"chart": EXPLORED, "name": "x", "whose": "theirs"}, 422, "one of own, project"),
         ("/boards/00000000-0000-0000-0000-000000000000", {"do": "rename", "name": "x"}, 404, "no board"),
@@ -100,9 +100,9 @@ def test_a_form_that_does_not_say_what_to_do_changes_nothing(base):
     before = httpx.get(f"{base}{board}.json").json()
     chart = f"{board}/charts/{before['tiles'][1]['id']}"
     for address, sent, words in (
-        (board, {"name": "renamed"}, "missing: it is one of rename, copy, remove"),
+        (board, {"name": "renamed"}, "is missing: give one of rename, copy, remove"),
         (board, {"do": "burn", "name": "renamed"}, "one of rename, copy, remove"),
-        (chart, {}, "missing: it is one of move, title, remove"),
+        (chart, {}, "is missing: give one of move, title, remove"),
         (chart, {"do": "swap", "place": "1"}, "one of move, title, remove"),
         (chart, {"do": "move"}, "place"),
         (chart, {"do": "title"}, "has no field"),
@@ -116,7 +116,7 @@ def test_a_form_of_another_site_changes_nothing(base):
     headers = {"origin": "https://evil.example", "accept": "text/html"}
     answer = httpx.post(f"{base}/boards", data={"name": "theirs"}, headers=headers)
     assert answer.status_code == 403
-    assert "Pages of other sites may not write" in answer.text
+    assert "Requests from pages of other sites are refused" in answer.text
     assert "Back to the overview" in answer.text
     assert "theirs" not in httpx.get(f"{base}/boards.json").text
 
@@ -136,7 +136,7 @@ def test_two_machines_are_held_against_each_other(empty_base, made):
     assert "two machines" in view["rows"][0]["reason"] + view["verdict"]["then"]
     assert view["reference"]["sha"] == view["candidate"]["sha"] == sha
     refused = httpx.get(f"{address}?head={sha}&base_machine=old", headers={"accept": "text/html"})
-    assert (refused.status_code, "name the one that is judged too" in refused.text) == (422, True)
+    assert (refused.status_code, "give head_machine too" in refused.text) == (422, True)
 
 
 def test_a_board_of_a_replaced_token_goes_on_as_a_copy(guarded_base):
@@ -155,7 +155,7 @@ def test_a_board_of_a_replaced_token_goes_on_as_a_copy(guarded_base):
 
         _, second = token("successor")
         page = admin.get(f"/boards/{board}", headers=second).text
-        assert "a copy goes on under the new one" in page
+        assert "make a copy with the new one" in page
         assert 'name="name" value="mine"' in page
         answer = admin.post(f"/boards/{board}", data={"do": "copy", "name": "mine"}, headers=second)
         copied = admin.get(f"{answer.headers['location']}.json", headers=second).json()

@@ -42,8 +42,8 @@ def test_of_commits_of_long_ago_changes_are_told_too(visit):
 
 
 def test_where_nothing_is_told_the_page_says_why(visit):
-    assert "the first commit that lab-7 measured" in section(visit(at(SHAS[0]))).inner_text()
-    assert "Nothing moved" in section(visit(at(SHAS[2]))).inner_text()
+    assert "First commit measured on lab-7" in section(visit(at(SHAS[0]))).inner_text()
+    assert "No change: all counts are equal" in section(visit(at(SHAS[2]))).inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -77,17 +77,17 @@ def test_each_machine_says_what_changed_on_it(other, visit):
     machines = page.get_by_role("group", name="machine")
     machines.get_by_role("link", name="one").click()
     page.wait_for_url("**machine=one")
-    assert f"Against {SHAS[1][:9]}" in section(page).inner_text()
+    assert f"Since {SHAS[1][:9]}" in section(page).inner_text()
     assert "→ 8" not in section(page).inner_text()
     machines.get_by_role("link", name="two").click()
     page.wait_for_url("**machine=two")
-    assert f"Against {SHAS[0][:9]}" in section(page).inner_text()
+    assert f"Since {SHAS[0][:9]}" in section(page).inner_text()
     told = section(page).locator("li", has_text="arrays 3 → 8 (+5)")
     assert told.get_by_role("link").first.get_attribute("href").endswith("?machine=two")
     answer = other.get(at(SHAS[1], "pairs"), params={"machine": "two"}, headers={"accept": "text/html"})
     assert answer.status_code == 404
     assert "No machine" in answer.text
-    assert f"has measured commit {SHAS[1][:9]}: there are one." in answer.text
+    assert f"has measured commit {SHAS[1][:9]}: choose one of one." in answer.text
 
 
 def test_times_without_a_baseline_say_nothing_and_the_page_says_so(other):
@@ -97,7 +97,7 @@ def test_times_without_a_baseline_say_nothing_and_the_page_says_so(other):
             case["variants"] = [variant for variant in case["variants"] if variant["variant"] == "unfused"]
             case["paired"] = []
         send(other, report)
-    assert "Times without a ratio to unfused say nothing here" in told_of(other, at(SHAS[1], "plain"))
+    assert "No count changed. [Compare the two commits]" in told_of(other, at(SHAS[1], "plain"))
 
 
 def test_ratios_that_moved_on_a_busy_machine_are_likely_and_say_so(other):

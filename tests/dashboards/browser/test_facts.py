@@ -47,7 +47,7 @@ def test_facts_read_and_stay_in_their_place(visit, empty_base, machine):
         assert facts.get_by_text("64.9").locator("xpath=ancestor-or-self::dd").get_attribute("title") == (
             "free_disk_bytes: 69723832320"
         )
-        assert facts.locator("h3").all_inner_texts() == ["hardware", "state", "caches", "also told"]
+        assert facts.locator("h3").all_inner_texts() == ["hardware", "state", "caches", "other"]
         assert facts.locator("b").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert min(one.bounding_box()["width"] for one in facts.locator("dd").all()) > 100

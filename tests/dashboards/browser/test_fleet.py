@@ -78,7 +78,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     # Nothing has happened: what to do is said.
     assert f"pullback agent --server {service.base_url}".rstrip("/") in page("/fleet")
     assert "pullback job create --project NAME" in page("/jobs")
-    assert view("/fleet")["words"] == "No machine yet; nothing waits."
+    assert view("/fleet")["words"] == "No machines yet; no jobs waiting."
 
     lab, other = Agent(service, "lab-7"), Agent(service, "lab-10", {"gpu": "h200"})
     Agent(service, "lab-7", facts=MACHINE | {"numpy": "2.4.0"})
@@ -92,11 +92,11 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     behind = [ask(service, 100 + number) for number in range(60)]
 
     fleet = view("/fleet")
-    assert fleet["words"] == "2 machines: 1 at work, 1 taking no jobs; 63 jobs wait."
+    assert fleet["words"] == "2 machines: 1 at work, 1 not taking jobs; 63 jobs waiting."
     assert [machine["name"] for machine in fleet["machines"]] == ["lab-7", "lab-10"]
     agent = fleet["machines"][0]["agents"][0]
     assert (agent["job_id"], agent["phase"], agent["spool_waiting"]) == (first, "measure", 2)
-    assert any("No worker runs" in finding for finding in fleet["service"]["findings"])
+    assert any("No worker is running" in finding for finding in fleet["service"]["findings"])
     shown = page("/fleet")
     for words in (
         "measuring",
@@ -104,7 +104,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
         "2 deliveries",
         "the disk is full",
         "2.0 % assumed",
-        "No worker runs",
+        "No worker is running",
     ):
         assert words in shown
 
@@ -112,12 +112,12 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     queue = view("/jobs")
     assert [row["job"]["id"] for row in queue["running"]] == [first]
     why = {row["job"]["id"]: (row["reason"], row["starts"], row["takes"]) for row in queue["waiting"]}
-    assert why[pinned] == ("refused", "not as things are", "no estimate")
+    assert why[pinned] == ("refused", "not yet", "no estimate")
     assert why[fork][0] == "approval"
     assert why[needy][0] == "labels"
     # It begins when the one before it ends, and nobody knows how long a quick suite takes here.
     assert why[behind[0]][0] == "turn"
-    assert why[behind[0]][1].startswith(("in about", "any moment", "now"))
+    assert why[behind[0]][1].startswith(("in about", "soon", "now"))
     assert why[behind[0]][2] == "no estimate"
     assert why[behind[1]][1] == "no estimate"
     assert [row["job"]["id"] for row in queue["waiting"]] == [pinned, fork, needy, *behind[:47]]
@@ -125,7 +125,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     assert f">{behind[-1]}</a>" in later.text
     assert f">{pinned}</a>" not in later.text
     assert [row["job"]["id"] for row in view("/jobs", state="queued", machine="lab-10")["waiting"]] == [pinned]
-    assert view("/jobs", project="", suite="nope")["empty"]["title"] == "No job fits"
+    assert view("/jobs", project="", suite="nope")["empty"]["title"] == "No jobs match"
     rows = list(csv.DictReader(io.StringIO(service.get("/jobs.csv").text)))
     assert (rows[0]["machine"], rows[1]["machine"], len(rows)) == ("lab-7", "lab-10", 51)
     for query, status in (
@@ -143,7 +143,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     assert [chore["task"] for chore in view("/fleet")["service"]["chores"]] == ["follow_up_report"]
     queue = view("/jobs")
     told = {row["job"]["id"]: row for row in queue["waiting"]}[behind[0]]
-    assert (told["starts"], told["where"], told["why"]) == ("now", "lab-7", "A machine is free for it.")
+    assert (told["starts"], told["where"], told["why"]) == ("now", "lab-7", "A machine is free.")
     assert told["takes_s"] >= 0
     assert [job["state"] for job in queue["ended"]] == ["done"]
 
@@ -157,7 +157,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     )
     assert [job["id"] for job in machine["jobs"]] == [first]
     assert machine["line"]["quality"]["words"] == "1 of 1 clean"
-    assert "Not compared with itself in these days" in page(f"/machines/{lab.machine_id}")
+    assert "No A/A comparisons in this period" in page(f"/machines/{lab.machine_id}")
     assert service.get("/machines/999", headers=HTML).status_code == 404
 
     # A job page reads without a script, and decides by forms.
@@ -204,7 +204,7 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
                 shown = browser.get(f"/jobs/{job}")
                 proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', shown.text)[1]
                 assert (f'action="/jobs/{job}/cancel"' in shown.text) == (scope == "upload")
-                assert ("Cancelling needs the scope upload" in text_of(shown.text)) == (scope == "read")
+                assert ("Cancelling needs a token with the scope upload" in text_of(shown.text)) == (scope == "read")
                 assert browser.post(f"/jobs/{job}/cancel").status_code == 403  # without the proof of our own page
                 assert browser.post(f"/jobs/{job}/approve", data={"csrf": proof}).status_code == 403
                 assert browser.post(f"/jobs/{job}/cancel", data={"csrf": proof}).status_code == status
@@ -237,24 +237,24 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
         assert "lab-9" in visit("/jobs", at=empty_base).locator("table").first.inner_text()
         reading = visit(f"/jobs/{job}", at=empty_base, javascript=False)
         assert "measuring" in reading.locator("#log").inner_text()
-        assert reading.get_by_role("link", name="Load again").is_visible()
+        assert reading.get_by_role("link", name="Reload").is_visible()
 
         # Cancelling what runs loses something, so that it takes two steps.
         page.get_by_text("Cancel…").click()
-        assert "thrown away" in page.locator("#decide").inner_text()
+        assert "discarded" in page.locator("#decide").inner_text()
         page.locator("h1").click()  # what is open stays open while the page keeps itself current
         agent.beat("measure", 4, 6, "poly9_broadcast")
         page.locator("#state", has_text="4 of 6").wait_for()
         assert page.locator("#decide details[open]").count() == 1
         page.get_by_role("button", name=f"Cancel job {job}").click()
-        state.get_by_text("It is being cancelled").wait_for()
+        state.get_by_text("Cancelling: the agent").wait_for()
         assert agent.beat("measure", 5, 6, "") == "cancel"
         agent.fail("cancelled", "Cancelled by request.")
         state.get_by_text("cancelled", exact=True).first.wait_for()
         page.locator("#log-live", has_text="ended").wait_for()
 
         page.get_by_role("button", name="Retry").click()
-        page.locator("#state", has_text="A machine is free for it.").wait_for()
+        page.locator("#state", has_text="A machine is free.").wait_for()
         page.locator("#log-live", has_text="live").wait_for()
         assert agent.claim() == job
         agent.write("the second try\n")

@@ -137,7 +137,7 @@ def test_a_comparison_marks_a_row_by_its_tone(cache):
     ("address", "words"),
     [
         ("/?project=cache&metric=hits", "Above 1× is better: more than unfused at the same commit."),
-        (f"{WORKLOAD}?memory=hits", "Above 1× is better for hits, below 1× for all else"),
+        (f"{WORKLOAD}?memory=hits", "Above 1× is better for hits, below 1× for other metrics"),
         ("/projects/cache/explore?metric=rate", "Above 1× is better: more than unfused"),
     ],
 )

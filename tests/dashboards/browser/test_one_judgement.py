@@ -345,7 +345,7 @@ def test_what_another_report_of_the_commit_counted_is_told_of_the_case(client):
     view = client.get(f"/projects/twice/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
     (said,) = view["sentences"]
     assert (said["variant"], said["tone"]) == ("fused", "worse")
-    assert said["text"].endswith("by another report of the commit")
+    assert said["text"].endswith("(from another report of the commit)")
 
 
 def test_a_way_that_ends_before_the_window_leads_to_no_other_branch(client):

@@ -17,7 +17,7 @@ from tests.dashboards.browser.test_twins import text_of
 
 WORKLOAD = "/projects/updated/workloads/dense_bias_act"
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
-SOFTWARE = "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
+SOFTWARE = "Counted with different software (numpy 2.3.4, then 2.4.0): count both commits in one installation to know."
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_overview_and_its_feed_name_the_software_and_blame_nobody(updated):
     assert {key[:2] for key in found} == {(SHAS[2], "?"), (SHAS[3], "▲")}
     item = found[SHAS[2], "?", "unfused, fused, stateful"]
     assert (item["tone"], item["note"]) == ("unsure", SOFTWARE)
-    assert item["text"].startswith("counts changed, such as ")
+    assert item["text"].startswith("counts changed, for example ")
     assert SOFTWARE in text_of(httpx.get(f"{updated}/?project=updated&machine=updated").text)
     assert SOFTWARE not in text_of(httpx.get(f"{updated}/?project=updated&machine=kept").text)
     feed = text_of(httpx.get(f"{updated}/projects/updated/feed.atom?machine=updated").text)

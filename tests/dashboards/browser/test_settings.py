@@ -41,7 +41,7 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
     wrong = admin.post("/settings/projects/demo", data={**form, "raw_days": "soon"})
     assert (wrong.status_code, "raw_days" in wrong.text) == (422, True)
     wrong = admin.post("/settings/projects/demo", data={**form, "requires": "{"})
-    assert (wrong.status_code, "this is not" in wrong.text) == (422, True)
+    assert (wrong.status_code, "are not JSON" in wrong.text) == (422, True)
 
     shown = admin.post("/settings/tokens", data={"name": "person", "scope_read": "on", "days": "90", **proof})
     assert (shown.status_code, shown.headers["cache-control"]) == (200, "no-store")
@@ -57,7 +57,7 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
 
     person, persons_proof = signed_in(token)
     explained = person.get("/settings").text
-    assert "needs a token of the scope <b>admin</b>" in explained
+    assert "needs a token with the scope <b>admin</b>" in explained
     assert "<form" not in explained.partition("<main")[2]
     assert "disabled" in person.get("/settings/projects/demo").text
     for address in ("/settings/tokens", "/settings/audit"):

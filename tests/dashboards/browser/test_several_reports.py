@@ -17,7 +17,7 @@ from tests.dashboards.browser.test_twins import text_of
 
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
 OTHER_SOFTWARE = (
-    "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
+    "Counted with different software (numpy 2.3.4, then 2.4.0): count both commits in one installation to know."
 )
 
 

@@ -52,7 +52,7 @@ def test_the_state_of_a_page_is_in_its_address(base):
         ("/?project=nobody", 404, "nobody"),
         ("/?project=pullback&metric=mood", 404, "array_bytes"),
         ("/?project=pullback&machine=other", 404, "lab-7"),
-        (f"{DENSE}?machine=other", 404, "choose one that has"),
+        (f"{DENSE}?machine=other", 404, "choose another machine"),
         ("/projects/nobody", 404, "nobody"),
         (f"{DENSE}?case=nope", 404, "dense_bias_act[n=100"),
         (f"{DENSE}?memory=nope", 404, "array_allocs"),
@@ -83,7 +83,7 @@ def test_a_chart_as_an_image_is_that_of_the_page_or_says_why_there_is_none(base)
     assert one.headers["content-type"] == "image/svg+xml"
     assert one.text.count("<circle") == 24  # two sizes of fused at twelve commits
     assert "more than 24 series" in httpx.get(f"{base}{explored}.svg").text
-    assert "no series fits" in httpx.get(f"{base}{explored}.svg?metric=nothing").text
+    assert "no series match" in httpx.get(f"{base}{explored}.svg?metric=nothing").text
     assert httpx.get(f"{base}{explored}?split=colour", headers={"accept": "text/html"}).status_code == 422
     rows = list(
         csv.DictReader(io.StringIO(httpx.get(f"{base}{explored}.csv?workload=dense_bias_act&metric=time").text))
@@ -127,7 +127,7 @@ def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     assert httpx.get(f"{base}/projects/pullback/compare.card.png").status_code == 404
     assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
     assert re.search(
-        r'type="application/atom\+xml" title="What changed" href="/projects/pullback/feed.atom\?machine=lab-7"', page
+        r'type="application/atom\+xml" title="Changes" href="/projects/pullback/feed.atom\?machine=lab-7"', page
     )
     snippet = re.search(r"\[!\[dense\\_bias\\_act\]\((.*?)\)\]\((.*?)\)", unescape(page))
     badge, target = snippet.groups()
@@ -208,11 +208,11 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         refused = browser.get("/jobs?state=done")
         assert refused.status_code == 401
         assert 'name="next" value="/jobs?state=done"' in refused.text
-        assert "for people with a token of this service" in refused.text
+        assert "This page needs a token of this service" in refused.text
         assert "Bearer" not in refused.text
         wrong = browser.post("/login", data={"token": "plb_wrong", "next": "/jobs"})
         assert wrong.status_code == 401
-        assert "not known here" in wrong.text
+        assert "Unknown token" in wrong.text
         right = browser.post("/login", data={"token": "the-secret", "next": "/jobs?state=done"})
         assert (right.status_code, right.headers["location"]) == (303, "/jobs?state=done")
         cookie = right.headers["set-cookie"].lower()
@@ -257,13 +257,13 @@ def test_every_page_is_there_as_markdown_with_the_words_it_shows(base):
         ("/overview.md?project=pullback", "| case | unfused | fused | stateful |"),
         (f"{DENSE}.md", "| commit | time: unfused | time: fused | time: stateful |"),
         (f"/projects/pullback/explore.md?{explored}", "| case | variant | metric | machine | newest |"),
-        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | came as | cases | failures | state |"),
-        (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "each group"),
+        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | format | cases | failures | state |"),
+        (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "groups"),
         (f"/reports/{report}.md", "| variant | time | ÷ unfused |"),
-        ("/fleet.md", "| machine | agents, and what they do |"),
-        ("/machines/1.md", "## Its last reports"),
+        ("/fleet.md", "| machine | agents |"),
+        ("/machines/1.md", "## Recent reports"),
         ("/jobs.md", "# Jobs"),
-        ("/settings.md", "| project | read by |"),
+        ("/settings.md", "| project | readable by |"),
         ("/settings/projects/pullback.md", "# "),
         ("/settings/tokens.md", "# Tokens"),
         ("/settings/audit.md", "# Audit log"),
@@ -379,5 +379,5 @@ def test_another_machine_is_shown_though_it_lacks_the_metric_that_was_chosen(gua
         assert "memory=array_allocs" in client.get(f"{page}?machine=full&memory=array_allocs").text
         answer = client.get(f"{page}?machine=bare&memory=array_allocs")
         assert answer.status_code == 200
-        assert "bare has not counted arrays of this case: drawn is array bytes" in text_of(answer.text)
+        assert "bare has not measured arrays of this case; shown is array bytes" in text_of(answer.text)
         assert client.get(f"{page}?machine=bare&memory=nothing").status_code == 404

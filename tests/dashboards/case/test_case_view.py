@@ -158,7 +158,7 @@ def test_a_ratio_that_moved_is_likely_at_most_and_a_busy_machine_takes_nothing_a
     page = view(*reports)
     assert page.variants[1].since_tone == "likely-worse"
     assert [(said.variant, said.tone, said.mark) for said in page.sentences] == [("fused", "likely-worse", "△")]
-    assert page.reasons == ("Times were not measured in the same groups: how they moved is likely, and no claim.",)
+    assert page.reasons == ("Times were not measured in the same groups, so their changes are likely, not confirmed.",)
     counted = view(told(0.5, arrays=4), reports[1])
     assert [said.tone for said in counted.sentences] == ["worse"]  # a count is a count, whatever else runs
 
@@ -171,7 +171,7 @@ def test_counts_that_compare_within_one_session_only_accuse_nobody(view):
     (amount,) = (a for layer in page.variants[1].layers for a in layer.amounts if a.metric == "python_allocs")
     assert (amount.tone, amount.change) == ("unsure", "+11")
     assert page.sentences == ()
-    assert page.reasons == ("Between two runs these change with what else the process does: python allocations.",)
+    assert page.reasons == ("These counts vary between runs with what else the process does: python allocations.",)
 
 
 def test_what_was_found_by_measuring_both_commits_is_told_first_the_gravest_before_all(view):
@@ -331,7 +331,7 @@ def test_a_variant_that_is_missing_is_told_and_nothing_is_held_against_nothing(v
     now, before = copy.deepcopy(told()), copy.deepcopy(told())
     now.entry["variants"].pop()
     assert [(said.variant, said.text) for said in view(now, before).sentences] == [
-        ("fused", "not measured here, as it was before")
+        ("fused", "not measured at this commit")
     ]
     before.entry["variants"].pop(0)
     page = view(now, before)

@@ -57,11 +57,11 @@ def test_a_line_more_is_shown_among_its_neighbours():
     before = [f"step {number}" for number in range(20)]
     now = [*before[:10], "copy", *before[10:]]
     assert program_lines(before, now) == (
-        Line("skip", "7 lines the same"),
+        Line("skip", "7 equal lines"),
         *(Line("same", f"step {number}") for number in (7, 8, 9)),
         Line("new", "copy"),
         *(Line("same", f"step {number}") for number in (10, 11, 12)),
-        Line("skip", "7 lines the same"),
+        Line("skip", "7 equal lines"),
     )
 
 

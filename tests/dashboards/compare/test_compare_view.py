@@ -79,14 +79,14 @@ def test_alike_changes_are_said_together_with_the_largest():
 
 def test_something_where_there_was_nothing_has_no_ratio():
     said = verdict(outcomes_of([exact("more", None, older=0.0)]), OLD, NEW)
-    assert said.text == "1 series is worse: fused has arrays where it had none."
+    assert said.text == "1 series is worse: fused has arrays, had none."
 
 
 def test_a_count_that_may_be_below_zero_is_not_said_to_be_none():
     fell = exact("less", None, metric="score", older=3.0, newer=-5.0, direction="bigger")
-    assert verdict(outcomes_of([fell]), OLD, NEW).text == "1 series is worse: fused score is down to zero or less."
+    assert verdict(outcomes_of([fell]), OLD, NEW).text == "1 series is worse: fused score fell to zero or less."
     rose = exact("more", None, metric="errors", older=-5.0, newer=3.0)
-    assert verdict(outcomes_of([rose]), OLD, NEW).text == "1 series is worse: fused errors is up from zero or less."
+    assert verdict(outcomes_of([rose]), OLD, NEW).text == "1 series is worse: fused errors rose from zero or less."
 
 
 def test_a_failure_is_worse_than_anything():
@@ -97,7 +97,7 @@ def test_a_failure_is_worse_than_anything():
 
 def test_better_alone_is_told_as_nothing_worse():
     said = verdict(outcomes_of([paired("faster", -0.2)]), OLD, NEW)
-    assert (said.tone, said.text) == ("better", "Nothing is worse, 1 series is better.")
+    assert (said.tone, said.text) == ("better", "Nothing is worse; 1 series is better.")
     said = verdict(outcomes_of([paired("faster", -0.2), unpaired(math.log(100), number=2)]), OLD, NEW)
     assert (said.tone, said.text) == ("better", "1 series is better; 1 ambiguous.")
 
@@ -105,7 +105,7 @@ def test_better_alone_is_told_as_nothing_worse():
 def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
     said = verdict(outcomes_of([unpaired(math.log(2))]), OLD, NEW)
     assert said.tone == "unsure"
-    assert said.then.endswith("in the same groups by")
+    assert said.then.endswith("in the same groups, run")
     assert said.command == f"pullback compare --against {OLD.short} --candidate {NEW.short}"
 
 
@@ -140,7 +140,7 @@ def test_a_count_tells_of_no_processes():
 
 
 def test_nothing_measured_is_said_so():
-    assert verdict(outcomes_of([]), OLD, NEW).text == "Nothing was measured at either commit."
+    assert verdict(outcomes_of([]), OLD, NEW).text == "Neither commit has results."
 
 
 def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
@@ -174,7 +174,7 @@ def test_more_is_better_where_the_metric_says_so():
 
 def test_nothing_where_more_is_better_is_told_as_what_is_gone():
     said = verdict(outcomes_of([exact("less", None, older=5.0, newer=0.0, direction="bigger")]), OLD, NEW)
-    assert said.text == "1 series is worse: fused has no arrays any more."
+    assert said.text == "1 series is worse: fused no longer has arrays."
 
 
 def test_metrics_are_summed_up_one_by_one():
@@ -237,11 +237,11 @@ def test_a_choice_among_values_narrows_what_is_shown(compare_view):
 def test_where_nothing_can_be_said_the_counts_say_so():
     apart = [compared(Judgement("not_comparable", None), number=number) for number in (1, 2)]
     said = verdict(outcomes_of([*apart, exact("ambiguous", number=3)]), OLD, NEW)
-    assert (said.tone, said.mark, said.text) == ("unsure", "?", "Nothing can be said: 1 ambiguous, 2 not comparable.")
+    assert (said.tone, said.mark, said.text) == ("unsure", "?", "Inconclusive: 1 ambiguous, 2 not comparable.")
 
 
 def test_nothing_changed_is_said_of_those_that_did_not():
     same = exact("equal", 0.0)
-    assert verdict(outcomes_of([same]), OLD, NEW).text == "Nothing changed."
+    assert verdict(outcomes_of([same]), OLD, NEW).text == "No change."
     apart = compared(Judgement("not_comparable", None), number=2)
-    assert verdict(outcomes_of([same, apart]), OLD, NEW).text == "Nothing changed in 1 series; 1 not comparable."
+    assert verdict(outcomes_of([same, apart]), OLD, NEW).text == "No change in 1 series; 1 not comparable."

@@ -62,13 +62,13 @@ def test_phases_have_words_and_a_strange_one_is_shown_as_it_is():
     assert [phase_in_words(phase) for phase in ("examine", "building", None)] == [
         "examining",
         "building",
-        "about to begin",
+        "starting",
     ]
 
 
 def test_the_spool_says_what_waits():
     told = [spool_in_words(waiting, size) for waiting, size in ((None, None), (0, 0), (1, 512), (3, 2**20))]
-    assert told == ["not told", "empty", "1 delivery, 512\u202fB", "3 deliveries, 1\u202fMiB"]
+    assert told == ["unknown", "none", "1 delivery, 512\u202fB", "3 deliveries, 1\u202fMiB"]
 
 
 def test_a_machine_is_known_by_its_hardware():
@@ -84,7 +84,7 @@ def test_a_floor_is_a_percentage_and_says_when_it_is_assumed():
     )
     assert (known.floor, known.words, known.days[0].day) == ("0.4 %", "9 A/A, 1 false alarm", "2026-03-01")
     unknown = noise_line(0.02, provisional=True, comparisons=0, false_alarms=0, history=[])
-    assert (unknown.floor, unknown.words) == ("2.0 % assumed", "never compared with itself")
+    assert (unknown.floor, unknown.words) == ("2.0 % assumed", "no A/A comparisons yet")
 
 
 def test_the_quality_of_the_last_results_is_told_oldest_first():
@@ -98,14 +98,14 @@ def test_the_quality_of_the_last_results_is_told_oldest_first():
     ("changes", "asker", "what"),
     [
         ({"asked_by": "token 'ci'"}, "token 'ci'", "quick"),
-        ({}, "not noted", "quick"),
+        ({}, "unknown", "quick"),
         (
             {"origin": "idle", "kind": "compare", "reference": "a" * 40},
-            "the idle machine",
+            "idle machine",
             "quick, against itself (A/A)",
         ),
-        ({"origin": "backfill"}, "the backfill of its project", "quick"),
-        ({"origin": "backfill", "asked_by": "ann"}, "a backfill of ann", "quick"),
+        ({"origin": "backfill"}, "backfill of the project", "quick"),
+        ({"origin": "backfill", "asked_by": "ann"}, "backfill by ann", "quick"),
         ({"kind": "compare", "reference": "b" * 40, "asked_by": "ann"}, "ann", "quick, against bbbbbbbbb"),
     ],
 )
@@ -121,15 +121,15 @@ def test_the_fleet_is_told_in_a_sentence():
         return MachineLine(1, "m", "", "/machines/1", state, (), noise, quality_of([]), False, NOW)
 
     machines = tuple(machine(state) for state in ("idle", "silent", "at work", "idle"))
-    assert in_words(machines, 3) == "4 machines: 1 at work, 2 idle, 1 silent; 3 jobs wait."
-    assert in_words(machines[:1], 1) == "1 machine: 1 idle; 1 job waits."
-    assert in_words((), 0) == "No machine yet; nothing waits."
+    assert in_words(machines, 3) == "4 machines: 1 at work, 2 idle, 1 silent; 3 jobs waiting."
+    assert in_words(machines[:1], 1) == "1 machine: 1 idle; 1 job waiting."
+    assert in_words((), 0) == "No machines yet; no jobs waiting."
 
 
 @pytest.mark.parametrize(
     ("kind", "message", "said"),
     [
-        ("cancelled", "Cancelled before it began.", "Cancelled before it began."),
+        ("cancelled", "Cancelled before it started.", "Cancelled before it started."),
         ("timeout", "It took more than 60 s.", "timeout: It took more than 60 s."),
         ("crash", None, "crash"),
         (None, "gone", "gone"),

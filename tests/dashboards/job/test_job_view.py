@@ -16,8 +16,8 @@ CI = Caller("token 'ci'", frozenset({"read", "upload"}))
     ("state", "phase", "here"),
     [
         ("queued", None, "waiting"),
-        ("leased", None, "getting ready"),
-        ("running", "prepare", "getting ready"),
+        ("leased", None, "preparing"),
+        ("running", "prepare", "preparing"),
         ("running", "examine", "measuring"),
         ("running", "measure", "measuring"),
         ("running", "upload", "sending"),
@@ -26,7 +26,7 @@ CI = Caller("token 'ci'", frozenset({"read", "upload"}))
 def test_a_job_is_at_one_step_of_its_way(state, phase, here):
     steps = steps_of(state, phase)
     assert [step.name for step in steps if step.state == "here"] == [here]
-    assert [step.name for step in steps] == ["waiting", "getting ready", "measuring", "sending", "done"]
+    assert [step.name for step in steps] == ["waiting", "preparing", "measuring", "sending", "done"]
 
 
 def test_what_is_done_is_behind_it_and_what_ended_says_how():
@@ -57,17 +57,20 @@ def test_a_reader_may_decide_what_the_job_and_the_token_allow(changes, caller, a
 
 
 def test_what_a_reader_may_not_decide_is_explained():
-    assert decisions_for(JOB, READER).explained == "Cancelling needs the scope upload; you read as token 'look'."
+    assert (
+        decisions_for(JOB, READER).explained
+        == "Cancelling needs a token with the scope upload; you are signed in as token 'look'."
+    )
     of_a_fork = decisions_for(replace(JOB, awaits_approval=True), anonymous(frozenset()))
     assert of_a_fork.explained == (
-        "Cancelling needs the scope upload, and approving needs the scope admin; nobody is signed in."
+        "Cancelling needs a token with the scope upload, and approving needs the scope admin; you are not signed in."
     )
     assert decisions_for(replace(JOB, state="done"), READER).explained is None
 
 
 def test_cancelling_asks_first_only_where_something_is_lost():
     assert decisions_for(JOB, LOCAL).cancel_loses is None
-    assert "thrown away" in decisions_for(replace(JOB, state="running"), LOCAL).cancel_loses
+    assert "discarded" in decisions_for(replace(JOB, state="running"), LOCAL).cancel_loses
 
 
 def test_a_character_that_is_cut_waits_for_its_end():

@@ -11,7 +11,7 @@ from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
 SECRET = "a-secret-long-enough-to-be-one"  # noqa: S105 - of this test's own service
-NOT_GIVEN = "No token was given: paste one into the field."
+NOT_GIVEN = "No token given: paste one into the field."
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ async def test_an_empty_token_is_answered_by_a_sentence_on_the_form(visiting, fo
 async def test_going_on_without_a_token_leads_to_a_form_that_says_more(visiting):
     async with visiting["asking"]() as reader:
         first = (await reader.get("/login?next=/jobs")).text
-        assert '<a href="/jobs">Go on without a token</a>, to what is public here.' in first
+        assert '<a href="/jobs">Continue without a token</a> to the public pages.' in first
         assert "for people with a token" not in first
         second = await reader.get("/jobs")
     assert second.status_code == 401
-    assert "What is here is for people with a token of this service." in second.text
-    assert "Go on" not in second.text  # it would lead to the same form
+    assert "This page needs a token of this service." in second.text
+    assert "Continue" not in second.text  # it would lead to the same form
 
 
 async def test_where_no_token_is_needed_a_wrong_one_is_told_beside_that(visiting):
     async with visiting["open"]() as reader:
         for given, said in (("", NOT_GIVEN), ("x", "This is not a token of this service")):
             text = unescape((await reader.post("/login", data={"token": given, "next": "/jobs"})).text)
-            assert "asks for no token" in text
+            assert "needs no token" in text
             assert said in text
-            assert '<a href="/jobs">Go on</a>' in text
+            assert '<a href="/jobs">Continue</a>' in text
             assert 'name="token"' not in text

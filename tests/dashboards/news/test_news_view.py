@@ -25,7 +25,7 @@ def test_a_ratio_that_moved_is_no_news_of_a_peer_and_says_where_the_machine_was_
         lines = build.line("unfused", [Reading(1.0)] * 2), build.line(variant, readings)
         return [item.note for item in news(build.history(*lines))]
 
-    note = "measured at different times, not yet in the same groups"
+    note = "measured at different times, not confirmed in the same groups"
     assert told("fused", moved) == [note]
     assert told("numpy", moved) == []
     for place in (0, 1):
@@ -79,7 +79,7 @@ def test_what_changed_with_the_software_is_one_item_of_all_variants(build):
     history = counted_anew(build, doubted=("fused", "stateful"), fused=(3, 900), stateful=(4, 3))
     (item,) = news(history)
     assert item.variant == "fused, stateful"
-    assert item.text == "counts changed, such as fused array bytes 3\u202fB → 900\u202fB (+897\u202fB)"
+    assert item.text == "counts changed, for example fused array bytes 3\u202fB → 900\u202fB (+897\u202fB)"
     assert "numpy 1.26.4, then 2.4.0" in item.note
 
 
@@ -102,7 +102,7 @@ def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_
     readings = [Reading(50.0), Reading(failure="boom"), Reading(60.0)]
     told = news(build.history(build.line("fused", readings, build.bytes)))
     assert [(item.mark, item.text) for item in told] == [
-        ("=", "runs again since this commit"),
+        ("=", "works again since this commit"),
         ("▲", "array bytes 50\u202fB → 60\u202fB (+10\u202fB)"),
         ("✕", "fails since this commit: boom"),
     ]
@@ -149,7 +149,7 @@ def test_a_variant_that_runs_again_is_news(build):
         build.line("fused", [Reading(failure="missing"), build.paired(0.5)]),
     )
     (item,) = news(build.history(*lines))
-    assert item.text == "runs again since this commit"
+    assert item.text == "works again since this commit"
 
 
 def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):

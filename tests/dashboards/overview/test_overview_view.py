@@ -74,7 +74,7 @@ def test_a_cell_of_an_older_commit_says_so(build):
 def test_memory_that_is_gone_is_better_without_a_ratio(history, build):
     stateful = cells(history, build.bytes)["stateful"]
     assert stateful.value.replace("\u202f", " ") == "0 B"
-    assert (stateful.doubt, stateful.tone, stateful.depth) == ("none at all, unlike unfused", "better", 5)
+    assert (stateful.doubt, stateful.tone, stateful.depth) == ("none, unlike unfused", "better", 5)
 
 
 def test_a_count_below_zero_is_said_with_its_numbers_and_lies_on_the_lower_edge(build):

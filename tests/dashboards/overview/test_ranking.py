@@ -72,12 +72,12 @@ def mean_of(*counts, metric=BYTES):
 def test_a_mean_beside_zeros_counts_both_kinds_of_them_and_is_better_only_where_nothing_is_worse():
     mixed = mean_of((100, 0), (0, 100), (100, 400))
     assert mixed.words == (
-        "none at all in 1 of 3 cases, and some, where unfused has none, in 1 of 3 cases, "
+        "none in 1 of 3 cases, and some, where unfused has none, in 1 of 3 cases, "
         "and 4.0× as much as unfused over the one with a ratio"
     )
     assert (mixed.value, mixed.tone, mixed.depth, mixed.cases) == ("0 in 1 of 3", "unsure", 0, 3)
     better = mean_of((100, 0), (100, 50), (100, 50), (7, 7), (0, 0))
-    assert better.words == "none at all in 1 of 5 cases, and 37 % less than unfused over the 3 with a ratio"
+    assert better.words == "none in 1 of 5 cases, and 37 % less than unfused over the 3 with a ratio"
     assert (better.tone, better.depth) == ("better", 5)
     worse = mean_of((0, 3), (100, 400), (5, None))
     assert worse.words.startswith("some, where unfused has none, in 1 of 2 cases")
@@ -87,7 +87,7 @@ def test_a_mean_beside_zeros_counts_both_kinds_of_them_and_is_better_only_where_
 def test_a_mean_does_not_say_of_less_than_zero_that_it_is_none_at_all():
     less = mean_of((3, -5), (3, 0), (4, 2))
     assert less.words == (
-        "none at all in 1 of 3 cases, and less than unfused in 1 of 3 cases, and 50 % less than unfused over the one with a ratio"
+        "none in 1 of 3 cases, and less than unfused in 1 of 3 cases, and 50 % less than unfused over the one with a ratio"
     )
     more = mean_of((-5, 3))
     assert (more.value, more.words, more.tone) == ("more in 1 of 1", "more than unfused in 1 of 1 case", "worse")

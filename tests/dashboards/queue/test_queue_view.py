@@ -16,7 +16,7 @@ JOB = JobLine(1, "p", "a" * 40, "t", "quick", "queued", 0, 3, datetime(2026, 3, 
         (Forecast("turn", "Next.", starts_in_s=0.0, takes_s=60), "now", "about 60 s", False),
         (Forecast("turn", "2 jobs are before it.", 2, starts_in_s=7200.0), "in about 2 h", "no estimate", False),
         (Forecast("turn", "1 job is before it.", 1, takes_s=600), "no estimate", "about 10 min", False),
-        (Forecast("silent", "Only lab-7 may take it, and it is silent."), "not as things are", "no estimate", True),
+        (Forecast("silent", "Only lab-7 may take it, and it is silent."), "not yet", "no estimate", True),
         (None, "no estimate", "no estimate", False),
     ],
 )
@@ -26,7 +26,7 @@ def test_what_is_not_known_of_a_waiting_job_is_said(told, starts, takes, stuck):
 
 
 def test_a_running_job_ends_sometime():
-    assert [ends_in_words(left) for left in (None, 0.2, 150)] == ["no estimate", "any moment", "in about 2 min"]
+    assert [ends_in_words(left) for left in (None, 0.2, 150)] == ["no estimate", "soon", "in about 2 min"]
 
 
 def test_the_address_keeps_what_was_asked():

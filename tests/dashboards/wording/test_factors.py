@@ -42,7 +42,7 @@ def test_an_ambiguous_ratio_never_reads_as_faster():
 @pytest.mark.parametrize(
     ("value", "base", "words"),
     [
-        (0, 3, "none at all, unlike unfused"),
+        (0, 3, "none, unlike unfused"),
         (3, 0, "some, where unfused has none"),
         (-5, 3, "less than unfused: -5 against 3"),
         (-5, 0, "less than unfused: -5 against 0"),

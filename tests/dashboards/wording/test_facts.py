@@ -23,10 +23,10 @@ def read_all(document):
         ("l1_bytes", 32768, "L1", f"32{THIN}KiB"),
         ("uptime_s", 864_000, "uptime", "10 d"),
         ("latency_us", 12, "latency", f"12.0{THIN}µs"),
-        ("steal", 0.0004, "taken by the hypervisor", "0.0400 %"),
+        ("steal", 0.0004, "CPU steal", "0.0400 %"),
         ("smt", True, "SMT", "yes"),
         ("turbo_boost", False, "turbo boost", "no"),
-        ("affinity", [0, 1, 2, 3, 8, 10, 11], "CPUs it may use", "0–3, 8, 10, 11"),
+        ("affinity", [0, 1, 2, 3, 8, 10, 11], "CPU affinity", "0–3, 8, 10, 11"),
         ("numpy", "2.3.4", "NumPy", "2.3.4"),
         ("cudaVersion", "12.4", "CUDA version", "12.4"),
         ("serial", 1234567, "serial", f"1{THIN}234{THIN}567"),
@@ -60,12 +60,12 @@ def test_documents_in_documents_are_groups_and_lists_of_them_sentences():
         "hardware": [("CPU", "EPYC"), ("cores", "8")],
         "software": [("NumPy", "2")],
         "caches": [("L2", f"512{THIN}KiB")],
-        "also told": [
+        "other": [
             ("nodes", f"logical CPUs 0–2, memory 16{THIN}GiB; logical CPUs 3; and more"),
             ("zeta", "1"),
         ],
     }
-    assert [*groups] == ["hardware", "software", "caches", "also told"]
+    assert [*groups] == ["hardware", "software", "caches", "other"]
     (alone,) = read_all({"cpu_caches": {"l2_kib": 512}})
     assert alone.whole_label == "CPU caches L2"
 

@@ -97,7 +97,7 @@ def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
 def test_the_sentence_says_speed_then_memory(history):
     said = {part.variant: part.words for part in view_of(history).lede}
     assert said["fused"] == "2.0× faster than unfused, array bytes 50 % less than unfused"
-    assert said["stateful"] == "3.3× faster than unfused, array bytes none at all, unlike unfused"
+    assert said["stateful"] == "3.3× faster than unfused, array bytes none, unlike unfused"
 
 
 def test_the_address_keeps_only_what_is_not_the_default():
@@ -201,5 +201,5 @@ def test_times_of_another_tool_are_not_called_memory():
     counted = [Metric("array_bytes", "B", exact=True), Metric("array_allocs", "1", exact=True)]
     assert beside_time(counted) == "memory"
     assert (
-        beside_time([Metric("user_time", "s", exact=False), Metric("system_time", "s", exact=False)]) == "beside time"
+        beside_time([Metric("user_time", "s", exact=False), Metric("system_time", "s", exact=False)]) == "other metrics"
     )

@@ -47,7 +47,7 @@ async def test_the_bootstrap_token_may_do_everything(admin):
         ("Bearer open", "tokens begin with plb_"),
         ("Bearer open sesamé".encode(), "tokens begin with plb_"),
         ("Bearer", "tokens begin with plb_"),
-        ("Bearer plb_nobodyknowsthisone", "not known here"),
+        ("Bearer plb_nobodyknowsthisone", "Unknown token"),
         ("Bearer plb_enroll_nobodyknowsthisone", "pullback token enroll"),
         ("Digest x", "Authorization: Bearer TOKEN"),
         ("Basic !", "Authorization: Bearer TOKEN"),
@@ -83,7 +83,7 @@ async def test_only_a_digest_is_stored_and_the_token_is_shown_once(admin, lookin
 async def test_a_revoked_token_is_refused_at_once_and_its_name_is_free_again(guarded, admin):
     wanted = {"name": "ci", "scopes": ["read"]}
     made = (await admin.post(f"{API}/tokens", json=wanted)).json()
-    assert "valid token 'ci' already" in problem_of(await admin.post(f"{API}/tokens", json=wanted), 409)
+    assert "valid token 'ci' exists already" in problem_of(await admin.post(f"{API}/tokens", json=wanted), 409)
     headers = {"authorization": f"Bearer {made['token']}"}
     assert (await guarded.get(f"{API}/projects", headers=headers)).status_code == 200
     assert (await admin.post(f"{API}/tokens/{made['id']}/revoke")).json()["revoked_at"]
@@ -152,7 +152,7 @@ async def test_a_token_of_one_project_cannot_write_into_another(guarded, make_to
     headers = await make_token("upload", project="mine")
     upload = reports.report(7, project="yours")
     detail = problem_of(await guarded.post(f"{API}/reports", json=upload, headers=headers), 403)
-    assert "is for another project than 'yours'" in detail
+    assert "is limited to another project than 'yours'" in detail
     job = next(place for place in two_projects["yours"] if "/jobs/" in place)
     problem_of(await guarded.post(f"{job}/cancel", headers=headers), 404)
     upload = reports.report(7, project="mine")
@@ -224,14 +224,14 @@ async def test_an_enrolment_code_enrols_one_agent_once(guarded, admin):
     code = (await admin.post(f"{API}/enrolments", json={})).json()["code"]
     shown = {"authorization": f"Bearer {code}"}
     me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
-    assert "only enrols an agent" in problem_of(await guarded.get(f"{API}/projects", headers=shown), 403)
+    assert "can only enrol an agent" in problem_of(await guarded.get(f"{API}/projects", headers=shown), 403)
     enrolled = (await guarded.post(f"{API}/agents/enroll", json=me, headers=shown)).json()
     again = await guarded.post(f"{API}/agents/enroll", json=me, headers=shown)
     assert "was used at" in problem_of(again, 401)
     own = {"authorization": f"Bearer {enrolled['secret']}"}
     assert (await guarded.post(f"{API}/agents/enroll", json=me, headers=own)).json()["secret"] is None
     other = await guarded.post(f"{API}/agents/enroll", json=me | {"name": "b"}, headers=own)
-    assert "enrol with a code of its own" in problem_of(other, 403)
+    assert "enrol that one with its own code" in problem_of(other, 403)
     stranger = await guarded.post(f"{API}/agents/{enrolled['agent_id'] + 7}/claim", json={}, headers=own)
     assert "cannot claim jobs for agent" in problem_of(stranger, 403)
 
@@ -256,7 +256,7 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     assert (await admin.get(job["url"])).json()["state"] == "queued"
     told = problem_of(await guarded.post(claim, json={}, headers=own), 401)
     assert "was revoked at" in told
-    assert "to enrol the agent anew, `pullback token enroll`" in told
+    assert "to enrol the agent again, create a code with `pullback token enroll`" in told
 
 
 async def test_an_expired_code_enrols_nobody(guarded, admin, looking):

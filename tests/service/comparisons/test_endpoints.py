@@ -141,7 +141,7 @@ async def test_without_a_measured_parent_a_commit_is_held_against_what_was_measu
     await upload(reports.report(1), reports.report(4))
     (note,) = (answer := await compare(head="main"))["notes"]
     assert answer["reference"]["sha"] == reports.sha(1)
-    assert note.startswith(f"How {reports.sha(4)} descends from commits with results is not known: {reports.sha(1)} is")
+    assert note.startswith(f"The ancestry of {reports.sha(4)} is not known: {reports.sha(1)} is")
     commits = [
         reports.report(number)["commit"] | {"branch": None, "dirty": None, "title": None} for number in (4, 3, 2)
     ]
@@ -212,7 +212,7 @@ async def test_several_reports_of_a_commit_are_pooled_and_must_count_alike(uploa
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))
     assert found["unfused", "array_bytes"]["outcome"] == "equal"
     assert found["fused", "array_bytes"]["outcome"] == "ambiguous"
-    assert "do not count alike" in found["fused", "array_bytes"]["reason"]
+    assert "Counts differ between reports" in found["fused", "array_bytes"]["reason"]
     assert len(found["fused", "time"]["candidate"]["report_ids"]) == 2
     assert found["fused", "time"]["candidate"]["spread"]["n"] == 6
 
@@ -223,7 +223,7 @@ async def test_processes_that_count_differently_make_no_count(upload, compare, r
         report["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": processes}
     await upload(older, newer)
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
-    assert (found["outcome"], found["reason"]) == ("ambiguous", "Reports of the reference do not count alike.")
+    assert (found["outcome"], found["reason"]) == ("ambiguous", "Counts differ between reports of the reference.")
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
@@ -242,7 +242,7 @@ async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(uploa
     found = {(row["machine"], row["variant"]): row for row in answer["items"]}
     row = found["box", "fused"]
     assert row["outcome"] == "ambiguous"
-    assert row["reason"].startswith("Counted with other software (numpy 1.26.4, then 2.4.0):")
+    assert row["reason"].startswith("Counted with different software (numpy 1.26.4, then 2.4.0):")
     assert found["box", "unfused"]["outcome"] == "equal"
     assert found["another", "fused"]["outcome"] == "more"  # its kernel is another, which makes no arrays
     assert [answer["summary"][name] for name in ("worse", "ambiguous", "unchanged")] == [1, 1, 2]
@@ -264,7 +264,7 @@ async def test_counts_of_a_peer_are_not_blamed_on_the_commit_where_the_peer_is_a
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes"))
     assert found["autograd", "array_bytes"]["outcome"] == "ambiguous"
     assert found["autograd", "array_bytes"]["reason"].startswith(
-        "Counted with other software (autograd 1.6, then 1.7):"
+        "Counted with different software (autograd 1.6, then 1.7):"
     )
     assert found["fused", "array_bytes"]["outcome"] == "more"
 
@@ -284,7 +284,7 @@ async def test_counts_of_two_machines_with_different_software_are_not_blamed_on_
     found = rows(await compare(**asked, head_machine="new"))
     row = found["fused", "array_bytes"]
     assert (row["outcome"], row["kind"]) == ("ambiguous", "exact")
-    assert row["reason"].startswith("Counted with other software (numpy 2.1 and 2.3):")
+    assert row["reason"].startswith("Counted with different software (numpy 2.1 and 2.3):")
     assert found["unfused", "array_bytes"]["outcome"] == "equal"
     assert rows(await compare(**asked, head_machine="same"))["fused", "array_bytes"]["outcome"] == "more"
 
@@ -325,7 +325,10 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
     said = statement(reports, outcome="less", log_ratio=-0.1, low=None, high=None)
     await upload(reports.report(1, cases=[]), reports.report(2, cases=[], comparisons=[said]))
     (row,) = (await compare(base=reports.sha(1), head=reports.sha(2)))["items"]
-    assert (row["outcome"], row["reason"]) == ("ambiguous", "The upload says less of what was measured, not counted.")
+    assert (row["outcome"], row["reason"]) == (
+        "ambiguous",
+        "The upload states less for a value that was measured, not counted.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -337,7 +340,7 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
         ({"head": "main", "project": "nothing"}, 404, "'nothing'"),
         ({"base": "main"}, 422, "query.head"),
         ({"head": "main", "base": f"{1:040x}", "outcome": "slow"}, 422, "query.outcome"),
-        ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "not a cursor"),
+        ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "Invalid cursor"),
         ({"head": f"{1:040x}"}, 404, "Nothing was measured before commit"),
     ],
 )
@@ -357,7 +360,7 @@ async def test_commits_without_a_common_ancestor_are_not_held_against_one(upload
     older = reports.report(1)
     older["commit"] |= {"parents": []}
     await upload(older, alone)
-    assert "both descend from" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
+    assert "No common ancestor" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
 
 
 async def test_too_many_results_are_refused(upload, compare, reports, monkeypatch):
@@ -472,11 +475,11 @@ async def test_machines_that_cannot_be_compared_are_told_so(upload, compare, rep
     twin["machine"]["fingerprint"] = "another"
     await upload(reports.report(1, machine="old"), twin, reports.report(1, machine="new"))
     alone = await compare(422, head="main", base_machine="old")
-    assert (alone["errors"][0]["path"], "name the one that is judged too" in alone["detail"]) == (
+    assert (alone["errors"][0]["path"], "give head_machine too" in alone["detail"]) == (
         "query.head_machine",
         True,
     )
     both = await compare(422, head="main", base_machine="old", head_machine="new")
-    assert both["detail"] == "2 machines are called 'old': give the host or the class of the one that is meant."
+    assert both["detail"] == "2 machines are called 'old': give the host or the class of one."
     unknown = await compare(404, head="main", base_machine="nowhere", head_machine="new")
-    assert "No machine 'nowhere' has reported to this project" in unknown["detail"]
+    assert "No machine 'nowhere' has results in this project" in unknown["detail"]

@@ -99,10 +99,10 @@ def test_a_margin_is_not_believed_however_wide():
     ("change", "outcome", "reason"),
     [
         ({}, "more", None),
-        ({"outcome": "equal"}, "ambiguous", "says equal, and its ratio does not"),
-        ({"outcome": "less"}, "ambiguous", "says less, and its ratio does not"),
-        ({"outcome": "slower"}, "ambiguous", "says slower of a count"),
-        ({"outcome": "ambiguous"}, "ambiguous", "do not count alike"),
+        ({"outcome": "equal"}, "ambiguous", "states equal, but its ratio does not"),
+        ({"outcome": "less"}, "ambiguous", "states less, but its ratio does not"),
+        ({"outcome": "slower"}, "ambiguous", "states slower for a count"),
+        ({"outcome": "ambiguous"}, "ambiguous", "Counts differ between processes"),
         ({"log_ratio": None}, "more", None),  # from zero
     ],
 )
@@ -117,7 +117,7 @@ def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
     judgement = judge(reading(100), reading(200), [], exact=True, changed_software=software)
     assert (judgement.outcome, judgement.evidence, judgement.log_ratio) == ("ambiguous", "exact", log(2))
     assert judgement.reason == (
-        "Counted with other software (numpy 1.26.4, then 2.4.0): compare both commits in one installation to tell."
+        "Counted with different software (numpy 1.26.4, then 2.4.0): count both commits in one installation to know."
     )
     assert judge(reading(100), reading(100), [], exact=True, changed_software=software).outcome == "equal"
     assert judge(reading(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
@@ -147,7 +147,7 @@ def test_a_stated_count_gives_way_to_what_the_commits_counted():
     judgement = judge(reading(100), reading(200), [equal], exact=True)
     assert (judgement.outcome, judgement.reason) == (
         "ambiguous",
-        "An upload says equal, and the counts of the two commits do not.",
+        "An upload states equal, but the counts of the two commits do not.",
     )
     assert judge(reading(100, consistent=False), reading(200), [more], exact=True).outcome == "ambiguous"
     assert (
@@ -177,7 +177,7 @@ def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_repo
         ((reading(1), reading(2)), [], True),
     ):
         judgement = judge(*sides, said, exact=exact, wrong_gradient=wrong)
-        assert (judgement.outcome, judgement.reason) == ("ambiguous", f"Another report of these commits: {wrong}")
+        assert (judgement.outcome, judgement.reason) == ("ambiguous", f"In another report of these commits: {wrong}")
     assert judge(reading(1), None, [], exact=True, failure=wrong, wrong_gradient=wrong).outcome == "failed"
 
 
@@ -226,8 +226,8 @@ def test_counts_compare_by_difference():
 @pytest.mark.parametrize(
     ("older", "newer", "outcome", "said"),
     [
-        (reading(1, consistent=False), reading(2), "ambiguous", "Reports of the reference do not count alike."),
-        (reading(1), reading(2, consistent=False), "ambiguous", "Reports of the candidate do not count alike."),
+        (reading(1, consistent=False), reading(2), "ambiguous", "Counts differ between reports of the reference."),
+        (reading(1), reading(2, consistent=False), "ambiguous", "Counts differ between reports of the candidate."),
         (reading(1, dirty=True), reading(2), "ambiguous", "Counted with uncommitted changes."),
         (
             reading(1, method="nep49"),

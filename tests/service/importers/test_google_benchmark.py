@@ -31,7 +31,7 @@ def test_rates_are_better_bigger_and_other_counters_need_to_be_explained(read):
     found = read("google-benchmark/repetitions.json")
     rate = found.points["BM_sin[arg0=8]", "external", "items_per_second"]
     assert (rate.series.unit, rate.series.direction) == ("1/s", "bigger")
-    assert any("`heat` says neither unit nor direction" in note for note in found.report.notes)
+    assert any("`heat` has neither unit nor direction" in note for note in found.report.notes)
     explained = read("google-benchmark/repetitions.json", unit="heat:K", direction="heat:smaller")
     assert explained.values("heat")["BM_sin[arg0=8]"] == 7.0
 
@@ -39,7 +39,7 @@ def test_rates_are_better_bigger_and_other_counters_need_to_be_explained(read):
 def test_a_counter_that_is_nan_is_left_out_and_said(read):
     found = read("google-benchmark/repetitions.json", unit="odd:K", direction="odd:smaller")
     assert found.values("odd") == {}
-    assert "6 NaN, infinite or absurd values left out" in found.report.notes
+    assert "6 NaN, infinite and out-of-range values ignored" in found.report.notes
 
 
 def test_an_error_is_a_failure_and_not_a_fast_run(read):

@@ -145,7 +145,7 @@ def test_complaints_name_the_line(read):
         read(good + b"\n{broken")
     with pytest.raises(InvalidInputError, match=r"line 7: \$\.response follows no message"):
         read(good + b'\n{"response": {"id": 9}}')
-    with pytest.raises(InvalidInputError, match=r"line 7: \$\.message\.of is the id of no evaluation before"):
+    with pytest.raises(InvalidInputError, match=r"line 7: \$\.message\.of is not the id of an earlier evaluation"):
         read(good + b'\n{"message": {"id": 9, "kind": "analysis", "of": 8, "valid": true}}')
 
 

@@ -99,7 +99,7 @@ def test_upload_packs_folders_and_files_and_says_what_was_left_out(url, workplac
     again = pullback(
         "upload", "target/criterion", "--project", "demo", "--commit", SHA, "--machine", "ci", folder=workplace, url=url
     )
-    assert "stored before" in again.stdout
+    assert "already stored" in again.stdout
 
 
 def test_upload_takes_the_commit_from_git_and_refuses_changes(url, workplace):
@@ -151,10 +151,8 @@ def test_a_nightly_archive_imports_as_history_and_only_once(url, workplace):
     arguments = ("import", SAMPLES / "gradbench" / "nightly", "--project", "gradbench", "--machine", "ubuntu-24.04")
     done = pullback(*arguments, folder=workplace, url=url)
     assert done.returncode == 0, done.stderr
-    assert "4 reports with 984 points stored, 0 were stored before" in done.stdout
-    assert (
-        "0 reports with 0 points stored, 4 were stored before" in pullback(*arguments, folder=workplace, url=url).stdout
-    )
+    assert "4 reports with 984 points stored, 0 already stored" in done.stdout
+    assert "0 reports with 0 points stored, 4 already stored" in pullback(*arguments, folder=workplace, url=url).stdout
     commits = httpx.get(f"{url}/api/v1/commits", params={"project": "gradbench"}).json()["items"]
     assert [commit["ordered_at"][:10] for commit in commits] == ["2025-04-19", "2025-04-18", "2025-04-17", "2025-04-16"]
     series = _all_series(url, "gradbench")
@@ -180,7 +178,7 @@ def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, w
     assert "2 reports with 17 points stored" in done.stdout
     refused = pullback("import", "pyperf.json", "--project", "demo", folder=workplace, url=url)
     assert refused.returncode == 2
-    assert "is no history" in refused.stderr
+    assert "is not a history" in refused.stderr
 
 
 def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):

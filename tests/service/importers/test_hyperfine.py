@@ -15,7 +15,7 @@ def test_every_run_is_a_process_and_parameters_leave_the_name(read, sample):
 
 
 def test_exit_codes_are_said(read):
-    assert "`false` ended 3 times with an exit code other than 0" in read("hyperfine/failing.json").report.notes
+    assert "`false` exited 3 times with a status other than 0" in read("hyperfine/failing.json").report.notes
 
 
 def test_memory_is_a_size_for_each_run_and_null_exit_codes_are_no_failure(read):

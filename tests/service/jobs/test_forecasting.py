@@ -39,7 +39,7 @@ def test_what_is_not_known_is_not_guessed():
     assert (told[1].starts_in_s, told[1].takes_s) == (0, None)
     assert (told[2].starts_in_s, told[2].takes_s) == (None, 60)
     busy = forecast([job(1)], [bench(7, free_in_s=None)], {(7, QUICK): 60})
-    assert (busy[1].starts_in_s, busy[1].why) == (None, "It is the next.")
+    assert (busy[1].starts_in_s, busy[1].why) == (None, "Next in the queue.")
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_what_is_not_known_is_not_guessed():
     [
         (job(1, trusted=False, approved=False), [bench(7)], "approval", "administrator"),
         (job(1), [], "nobody", "start one"),
-        (job(1, machine_id=9), [bench(7)], "nobody", "the one machine"),
+        (job(1, machine_id=9), [bench(7)], "nobody", "the machine that it requires"),
         (job(1, machine_id=7), [bench(7, (), away=(CPU,))], "silent", "Only lab-7 may take it, and it is silent."),
         (job(1), [bench(7, (), away=(CPU,)), bench(8, (), away=(CPU,))], "silent", "lab-7, lab-8"),
         (job(1, requires={"gpu": "h200"}), [bench(7)], "labels", "gpu=h200"),
         (job(1), [bench(7, [{"device": "cuda"}])], "labels", "requires: device=cpu."),
         (job(1, requires={"gpu": "h200"}, machine_id=7), [bench(7)], "labels", "lack the labels device=cpu, gpu=h200"),
-        (job(1, trusted=False), [bench(7)], "trust", "accepts code of forks"),
+        (job(1, trusted=False), [bench(7)], "trust", "accepts jobs of forks"),
         (job(1), [bench(7, (), refusal="the disk is full")], "refused", "lab-7 takes no jobs: the disk is full"),
     ],
 )

@@ -138,7 +138,7 @@ async def test_what_a_machine_found_no_time_for_is_given_up(client, measured, oc
     (new,) = await occupy()
     assert new != old
     given_up = (await client.get(f"/api/v1/jobs/{old}")).json()
-    assert (given_up["state"], given_up["failure_message"]) == ("cancelled", "The machine found no time for it.")
+    assert (given_up["state"], given_up["failure_message"]) == ("cancelled", "The machine was not idle in time.")
 
 
 async def test_workloads_take_turns_and_their_noise_is_kept_by_machine(client, measured, occupy, age, reports, session):

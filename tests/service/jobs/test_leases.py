@@ -307,7 +307,7 @@ async def test_a_finished_job_stays_as_it_is_when_cancelled(client, enroll, queu
     refused = await client.post(f"/api/v1/jobs/{job['id']}/cancel")
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
-        f"Job {job['id']} is done: only jobs that have not ended can be cancelled.",
+        f"Job {job['id']} is done: only unfinished jobs can be cancelled.",
     )
     assert await state_of(job) == "done"
 
@@ -351,7 +351,7 @@ async def test_a_result_of_another_machine_is_refused(client, enroll, queue, rep
     for pretended in (trusted.machine, {**trusted.machine, "name": stranger.machine["name"]}):
         refused = await lease.report(reports.report(1), machine=pretended)
         assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "$.machine.fingerprint")
-        assert "upload this as a report of no job" in refused.json()["detail"]
+        assert "upload this report without a job" in refused.json()["detail"]
     assert await session.scalar(select(func.count()).select_from(Report)) == 0
     assert await state_of(job) == "leased"
     assert (await lease.report(reports.report(1))).status_code == 201

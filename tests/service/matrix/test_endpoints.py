@@ -103,10 +103,10 @@ async def test_pages_hold_whole_workloads(upload, matrix, reports):
     ("asked", "status", "said"),
     [
         ({"project": "nothing"}, 404, "'nothing'"),
-        ({"machine": "nothing"}, 404, "No machine 'nothing' has reported"),
+        ({"machine": "nothing"}, 404, "No machine 'nothing' has results"),
         ({"branch": "nothing"}, 404, "neither a commit nor a branch"),
         ({"limit": 101}, 422, "query.limit"),
-        ({"cursor": "x"}, 422, "not a cursor"),
+        ({"cursor": "x"}, 422, "Invalid cursor"),
     ],
 )
 async def test_what_does_not_hold_is_refused(upload, matrix, reports, asked, status, said):

@@ -115,7 +115,7 @@ async def test_a_report_or_job_makes_no_project_with_an_unseen_character(client,
     ):
         refused = await client.post(address, json=content)
         assert refused.status_code == 422, address
-        assert "U+200B (ZERO WIDTH SPACE) behind 'de', where nobody sees it: leave it out" in refused.json()["detail"]
+        assert "U+200B (ZERO WIDTH SPACE) after 'de', which is not visible: remove it" in refused.json()["detail"]
     assert (await looking.scalars(select(Project.name))).all() == []
 
 

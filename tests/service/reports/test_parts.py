@@ -55,13 +55,13 @@ def test_a_count_is_exact_and_has_its_ratio(report):
 @pytest.mark.parametrize(
     ("metric", "change", "reason"),
     [
-        ("time", {"log_ratio": 0.5, "low": 0.4, "high": 0.6}, "The upload says faster, and its interval does not."),
-        ("time", {"low": None}, "The upload gives no interval around its ratio."),
-        ("time", {"low": 0.4, "high": 0.6}, "The upload gives no interval around its ratio."),
-        ("time", {"n": 1}, "The interval is of 1 group: it takes 2 at least."),
-        ("time", {"n": None}, "The interval is of an unknown number of groups: it takes 2 at least."),
-        ("time", {"outcome": "less"}, "The upload says less of what was measured, not counted."),
-        ("time", {"outcome": "same"}, "The upload says same, and its interval does not."),
+        ("time", {"log_ratio": 0.5, "low": 0.4, "high": 0.6}, "The upload states faster, but its interval does not."),
+        ("time", {"low": None}, "The upload has no interval for its ratio."),
+        ("time", {"low": 0.4, "high": 0.6}, "The upload has no interval for its ratio."),
+        ("time", {"n": 1}, "The interval is of 1 group: at least 2 are needed."),
+        ("time", {"n": None}, "The interval is of an unknown number of groups: at least 2 are needed."),
+        ("time", {"outcome": "less"}, "The upload states less for a value that was measured, not counted."),
+        ("time", {"outcome": "same"}, "The upload states same, but its interval does not."),
     ],
 )
 def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, change, reason):
@@ -78,9 +78,9 @@ def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"log_ratio": 0.4, "outcome": "more"}, "The upload says more, and its ratio does not."),
-        ({"outcome": "equal"}, "The upload says equal, and its ratio does not."),
-        ({"outcome": "faster"}, "The upload says faster of a count."),
+        ({"log_ratio": 0.4, "outcome": "more"}, "The upload states more, but its ratio does not."),
+        ({"outcome": "equal"}, "The upload states equal, but its ratio does not."),
+        ({"outcome": "faster"}, "The upload states faster for a count."),
         ({"log_ratio": 0.4}, None),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_ratio_to_another_than_the_baseline_is_none_to_the_baseline(report, re
     point = by_series(report)["native", metric]
     assert point.ratio is None
     assert point.value == by_series(report)["unfused", metric].value
-    assert point.doubt == "It is against fused, and ratios are kept against unfused."
+    assert point.doubt == "Its baseline is fused; ratios are stored against unfused."
     (note,) = read_report(json.dumps(report).encode()).notes
     assert point.doubt in note
 

@@ -133,13 +133,13 @@ async def test_what_does_not_hold_is_refused(history, points):
         ({"last": 0}, 422, "query.last"),
         ({"from_": "nowhere"}, 404, "neither a commit nor a branch"),
         ({"to": "0000000"}, 422, "give more digits"),
-        ({"from_": "f" * 40}, 404, "Nothing is known of commit"),
+        ({"from_": "f" * 40}, 404, "Unknown commit"),
         ({"branch": "nowhere"}, 404, "neither a commit nor a branch"),
-        ({"cursor": "nonsense"}, 422, "not a cursor"),
+        ({"cursor": "nonsense"}, 422, "Invalid cursor"),
     ):
         assert said in str(await points(status=status, **window))
     cursor = (await points(limit=1))["next"]
-    assert "on one page" in (await points(status=422, marks=100, cursor=cursor))["detail"]
+    assert "cannot be combined" in (await points(status=422, marks=100, cursor=cursor))["detail"]
 
 
 async def test_a_page_takes_two_statements_and_marks_three(history, session, count_statements):

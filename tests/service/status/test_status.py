@@ -71,7 +71,7 @@ async def test_without_a_worker_that_is_the_first_thing_said(client, read, repor
     assert "start `pullback worker`" in status["findings"][0]
     await client.post("/api/v1/reports", json=report)
     status = await read()
-    assert "1 chore waits" in status["findings"][0]
+    assert "1 chore is waiting" in status["findings"][0]
     (waiting,) = status["chores"]
     assert (waiting["task"], waiting["waiting"], waiting["running"]) == ("follow_up_report", 1, 0)
 
@@ -91,7 +91,7 @@ async def test_chores_that_wait_run_or_failed_for_long_are_said_with_their_ages(
     assert (told["running_chore"], told["failed_chore"]) == (2, 3)
     first, second, third = status["findings"]
     assert "1 follow_up_report waits, the oldest for 3 h" in first
-    assert "(chore 2) has run for 3 h" in second
+    assert "(chore 2) has been running for 3 h" in second
     assert "1 follow_up_report failed, the last 3 h ago (chore 3)" in third
     await change("UPDATE procrastinate.procrastinate_events SET at = at - interval '8 days' WHERE job_id = 3")
     assert (await read())["chores"][0]["failed"] == 0
@@ -121,7 +121,7 @@ async def test_jobs_are_counted_and_those_that_nobody_will_take_are_said(client,
     )
     status = await read()
     assert any(
-        f"What was said of {lost}: {said} Read `pullback job show {lost}`" in line for line in status["findings"]
+        f"Last message of job {lost}: {said} Read `pullback job show {lost}`" in line for line in status["findings"]
     )
     assert status["jobs"]["by_state"] == {"queued": 3, "lost": 1}
     assert (status["jobs"]["awaiting_approval"], status["jobs"]["lost"], status["jobs"]["unservable"]) == (1, [lost], 0)
