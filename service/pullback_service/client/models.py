@@ -112,7 +112,10 @@ class BackfillPolicy(Statement):
     """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
-    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up.
+
+    Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
+    """
     depth: int | None = None
     """How many commits of the branch to look at, from the newest one backwards."""
     priority: int | None = None
@@ -130,7 +133,10 @@ class BackfillRequest(Statement):
     """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
-    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up.
+
+    Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
+    """
     depth: int | None = None
     """How many commits of the branch to look at, from the newest one backwards."""
     priority: int | None = None
