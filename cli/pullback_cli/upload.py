@@ -153,8 +153,9 @@ def _tell_changes(uploads: "Uploads", receipts: "Sequence[models.UploadReceipt]"
     """Where the commits can be looked at, and what each changed."""
     stored = [receipt for receipt in receipts if not receipt.dry_run]
     for project, sha in dict.fromkeys((receipt.project, receipt.commit) for receipt in stored):
-        changed = changes_in_words(uploads.client, project, sha)
-        typer.echo(f"{sha[:10]}{'' if changed is None else f' {changed}'}: {commit_page(uploads.server, project, sha)}")
+        if changed := changes_in_words(uploads.client, project, sha):
+            typer.echo(f"{sha[:10]} {changed}")
+        typer.echo(f"More at {commit_page(uploads.server, project, sha)}")
 
 
 class _Logs:

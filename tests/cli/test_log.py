@@ -84,8 +84,15 @@ def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_pa
     tried = upload("--dry-run")
     assert (tried.returncode, "main:" in tried.stdout) == (0, False), tried.stderr
     first = upload()
-    assert (first.returncode, first.stdout.splitlines()[-1]) == (0, "  main: 3 new commits, 3 known"), first.stderr
-    assert upload().stdout.splitlines()[-1] == "  main: 0 new commits, 3 known"
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=clone, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[-2:] == [
+        "  main: 3 new commits, 3 known",
+        f"More at {service}/projects/demo/commits/{head}",
+    ]
+    assert upload().stdout.splitlines()[-2] == "  main: 0 new commits, 3 known"
     quiet = upload("--log", "0", "--allow-dirty")
     assert "main:" not in quiet.stdout
     (series, *_) = httpx.get(f"{service}/api/v1/series?project=demo").json()["items"]
@@ -98,7 +105,9 @@ def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_pa
         check=True,
         env={**os.environ, **AUTHOR},
     )
-    assert "force-pushed from" in upload().stdout.splitlines()[-1]
+    *_, forced, changed, _ = upload().stdout.splitlines()
+    assert "force-pushed from" in forced
+    assert f" against {head[:10]}: " in changed
 
 
 def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that_is_missing(service, clone, tmp_path):

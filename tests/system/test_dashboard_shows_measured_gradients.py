@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.system.products import until
 
 pytestmark = [pytest.mark.system, pytest.mark.browser]
 
@@ -21,7 +22,9 @@ CHECKOUT = Path(__file__).parents[2]
 def _measured(product, connect, *, timeout_s=90):
     """The API and the jobs of an `up` once all of them are done."""
     api = connect(product.status()["url"])
-    jobs = api.get("/api/v1/jobs")["items"]
+    jobs = until(
+        lambda: len(found := api.get("/api/v1/jobs")["items"]) > 1 and found, what="jobs, once the start is over"
+    )
     for job in jobs:
         api.wait_for_job(job["id"], "done", "failed", "lost", timeout_s=timeout_s)
     return api, [api.job(job["id"]) for job in jobs]

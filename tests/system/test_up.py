@@ -150,7 +150,7 @@ def _runs(pid):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_an_ordinary_user_can_do_all_this(product, connect, folder):
+def test_an_ordinary_user_can_do_all_this(product, connect, folder, until):
     for path in (Path(subprocess.sys.executable), product.repository):
         if not all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents):
             pytest.skip(f"an ordinary user cannot reach {path}")
@@ -160,7 +160,7 @@ def test_an_ordinary_user_can_do_all_this(product, connect, folder):
     product._user = nobody
     product.up()
     api = connect(product.status()["url"])
-    for job in api.get("/api/v1/jobs")["items"]:
+    for job in until(lambda: api.get("/api/v1/jobs")["items"], what="jobs, once the start is over"):
         api.wait_for_job(job["id"], "done")
     assert product.data.stat().st_uid == nobody
     assert product.down().returncode == 0

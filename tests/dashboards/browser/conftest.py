@@ -313,7 +313,7 @@ def measured(postgres_server, migrated_template, tmp_path_factory):
     engine = Path(pullback.__file__).parent
     repository.mkdir()
     git(repository, "init", "-q")
-    shutil.copy(Path(__file__).parents[3] / "pullback.toml", repository)
+    (repository / "pullback.toml").write_text('[build]\npath = ["engine"]\nimport = ["pullback"]\nfiles = ["engine"]\n')
     commit(repository, "Begin")
     copied = repository / "engine" / "pullback"
     shutil.copytree(engine, copied, ignore=shutil.ignore_patterns("__pycache__"))
