@@ -70,7 +70,7 @@ async def compare_commits(
     head_machine: Annotated[
         Name | None,
         Query(
-            description="Only what this machine measured, or with `base_machine` the one that is judged: name or fingerprint."
+            description="Only what this machine measured, or with `base_machine` the one that is judged: name, host or class."
         ),
     ] = None,
     base_machine: Annotated[
