@@ -23,6 +23,7 @@ from tests.skipping import NoOtherSkips
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NO_COLOR", "1")
+os.environ.setdefault("PULLBACK_HOST", "")  # no test draws an id into the home of whoever runs it
 os.environ.setdefault("PULLBACK_CHECK", "1")  # the type check behind every pass of the compiler
 
 if "PYTEST_XDIST_WORKER" in os.environ:

@@ -71,7 +71,7 @@ def export(
     variant: Annotated[Names, typer.Option(help="native, jax, external, …")] = None,
     kind: Annotated[Names, typer.Option(help="tier, peer or external. jobs: run or compare.")] = None,
     metric: Annotated[Names, typer.Option(help="time, array_bytes, …")] = None,
-    machine: Annotated[Names, typer.Option(help="Name or fingerprint. jobs, facts: the id.")] = None,
+    machine: Annotated[Names, typer.Option(help="Name, host or class. jobs, facts: the id.")] = None,
     device: Annotated[Names, typer.Option(help="cpu, gpu, …")] = None,
     dtype: Annotated[Names, typer.Option(help="f4, f8, …")] = None,
     param: Annotated[Names, typer.Option(help="A parameter of the case, n=1000.")] = None,

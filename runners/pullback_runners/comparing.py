@@ -118,7 +118,7 @@ def compare_commits(
         ],
         "comparisons": [
             {
-                **_claimed(row, equal_code=equal_code),
+                **(without_claim(row) if equal_code else row),
                 "reference": reference.commit["sha"],
                 "candidate": candidate.commit["sha"],
             }
@@ -169,9 +169,9 @@ def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
     )
 
 
-def _claimed(row: Mapping[str, Any], *, equal_code: bool) -> Mapping[str, Any]:
-    """A comparison without a claim where the code is equal: whatever differs is noise."""
-    is_claim = equal_code and row["outcome"] in {"faster", "slower", "less", "more"}
+def without_claim(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A comparison of two commits with equal code: whatever differs is noise."""
+    is_claim = row["outcome"] in {"faster", "slower", "less", "more"}
     return {**row, "outcome": "ambiguous"} if is_claim else row
 
 

@@ -1,15 +1,19 @@
 """Two engines on the same case, by real processes."""
 
 import math
+from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from pullback_runners.comparing import compare_commits, failures, regressions
+from pullback_runners.comparing import compare_commits, failures, is_equal_code, regressions, without_claim
 from pullback_runners.errors import UsageError
+from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.projects.subjects import build_subject
+from pullback_runners.projects.environments import OWN
+from pullback_runners.projects.subjects import BuiltCommit, build_subject
 from pullback_runners.report.comparison_table import comparison_notes, comparison_table
 from pullback_runners.revisions import find_commit
 
@@ -38,6 +42,27 @@ def test_a_slower_engine_is_a_regression(compare, clone):
     # Tiers that neither engine has are absent: nobody asked for them.
     assert {row["variant"] for row in report["comparisons"]} == {"unfused"}
     assert [variant["variant"] for variant in report["cases"][0]["variants"]] == ["unfused"]
+
+
+def built(sha, digest, environment=OWN):
+    return BuiltCommit({"sha": sha}, Subject(digest=digest), environment, Path())
+
+
+def test_code_is_equal_where_files_and_environment_are_and_the_commits_are_two():
+    elsewhere = replace(OWN, digest="another lock")
+    assert is_equal_code(built("a", "files"), built("b", "files"))
+    assert not is_equal_code(built("a", "files"), built("b", "other files"))
+    assert not is_equal_code(built("a", None), built("b", None))
+    assert not is_equal_code(built("a", "files", elsewhere), built("b", "files"))
+    assert not is_equal_code(built("a", "files"), built("a", "files"))  # A/A tells the noise
+
+
+@pytest.mark.parametrize("outcome", ["slower", "faster", "more", "less", "same", "equal", "failed", "ambiguous"])
+def test_of_equal_code_nothing_is_claimed(outcome):
+    claims = {"slower", "faster", "more", "less"}
+    row = {"metric": "time", "outcome": outcome}
+    assert without_claim(row)["outcome"] == ("ambiguous" if outcome in claims else outcome)
+    assert regressions({"comparisons": [without_claim(row)]}) == []
 
 
 @pytest.mark.parametrize(

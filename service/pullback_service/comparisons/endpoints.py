@@ -67,7 +67,7 @@ async def compare_commits(
     merge_base: Annotated[bool, Query(description="Compare `head` with the merge base of `head` and `base`.")] = False,
     head_machine: Annotated[
         Name | None,
-        Query(description="Name or fingerprint of the machine; with `base_machine`, the machine of the candidate."),
+        Query(description="Name, host or class of the machine; with `base_machine`, the machine of the candidate."),
     ] = None,
     base_machine: Annotated[
         Name | None,

@@ -51,7 +51,6 @@ COMPARISONS: Table[ExportedComparison] = Table(
         Column("provisional", "flag", lambda each: each.row.provisional),
         Column("reason", "text", lambda each: each.row.reason),
         Column("same_program", "flag", lambda each: each.row.same_program),
-        Column("equal_code", "flag", lambda each: each.row.equal_code),
         Column("reference_value", "number", lambda each: each.row.reference.value if each.row.reference else None),
         Column("candidate_value", "number", lambda each: each.row.candidate.value if each.row.candidate else None),
         Column(
@@ -64,5 +63,6 @@ COMPARISONS: Table[ExportedComparison] = Table(
             "text",
             lambda each: each.reference_machine.fingerprint if each.reference_machine else each.row.machine_fingerprint,
         ),
+        Column("equal_code", "flag", lambda each: each.row.equal_code),
     ],
 )

@@ -43,7 +43,7 @@ async def read_matrix(
     answer: KnownAnswering,
     form: WantedFormat,
     project: Annotated[Name, Query(examples=["demo"])],
-    machine: Annotated[Name | None, Query(description="Name or fingerprint.")] = None,
+    machine: Annotated[Name | None, Query(description="Name, host or class.")] = None,
     metric: Annotated[Name | None, Query(examples=["time"])] = None,
     branch: Annotated[
         Name | None, Query(description="Only commits among the first parents of this branch.", examples=["main"])

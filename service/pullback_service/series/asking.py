@@ -29,7 +29,7 @@ async def _chosen(
     variant: Names = [],  # noqa: B006 - as above
     kind: Annotated[list[Kind], Query(max_length=MOST_ALTERNATIVES)] = [],  # noqa: B006 - as above
     metric: Names = [],  # noqa: B006 - as above
-    machine: Annotated[Names, Query(description="Name or fingerprint.")] = [],  # noqa: B006 - as above
+    machine: Annotated[Names, Query(description="Name, host or class.")] = [],  # noqa: B006 - as above
     param: Annotated[
         list[Name],
         Query(

@@ -98,9 +98,6 @@ _RATIO: Sequence[Column[ExportedPoint]] = [
     Column("dirty", "flag", lambda row: row.numbers.dirty),
     Column("method", "text", lambda row: row.point.reading.method),
     Column("program_hash", "text", lambda row: row.point.reading.program_hash),
-    Column("workload_digest", "text", lambda row: row.point.measured.workload or None),
-    Column("subject_digest", "text", lambda row: row.point.measured.subject or None),
-    Column("harness", "text", lambda row: row.point.measured.harness or None),
 ]
 POINTS: Table[ExportedPoint] = Table(
     "points",
@@ -116,6 +113,9 @@ POINTS: Table[ExportedPoint] = Table(
         Column("baseline", "text", lambda row: row.point.reading.baseline),
         *_RATIO,
         Column("reports", "integer", lambda row: row.point.reading.reports),
+        Column("workload_digest", "text", lambda row: row.point.measured.workload or None),
+        Column("subject_digest", "text", lambda row: row.point.measured.subject or None),
+        Column("harness", "text", lambda row: row.point.measured.harness or None),
     ],
 )
 """One row for each series and commit, its reports pooled."""
