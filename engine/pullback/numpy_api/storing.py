@@ -9,6 +9,7 @@ from pullback.core.primitive import Traced
 from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
+from pullback.numpy_api.masked_reads import MaskedRead, over
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape
 from pullback.rules import elementwise
@@ -27,10 +28,12 @@ def updated(x: Any, key: Any, value: Any) -> Any:
     array([0., 8., 6.])
     """
     x = as_operand(x)
-    value = in_dtype(value, x.dtype, "unsafe")
     mask = _mask_alone(key)
+    if type(value) is MaskedRead:
+        return value.stored_into(x, mask)
+    value = in_dtype(value, x.dtype, "unsafe")
     if mask is not None and _is_for_all(value, mask, x):
-        return elementwise.where(_over(mask, x), value, x)
+        return elementwise.where(over(mask, x), value, x)
     parts, positions, selected = _selection(x, key)
     value = fitting(value, selected)
     if not positions and selected == np.shape(x) and all(part == slice(None) for part in parts):
@@ -54,7 +57,7 @@ def added(x: Any, key: Any, value: Any) -> Any:
     value = in_dtype(value, x.dtype, "same_kind")
     mask = _mask_alone(key)
     if mask is not None and _is_for_all(value, mask, x):
-        return elementwise.where(_over(mask, x), x + value, x)
+        return elementwise.where(over(mask, x), x + value, x)
     parts, positions, selected = _selection(x, key)
     value = fitting(value, selected)
     return x if 0 in selected else add_at(x, value, *positions, key=parts)
@@ -114,11 +117,6 @@ def _is_for_all(value: Any, mask: Any, x: Any) -> bool:
     if np.shape(mask) != np.shape(x)[:covered]:
         return False  # NumPy's error is raised when the mask is read
     return np.ndim(value) <= np.ndim(x) - covered
-
-
-def _over(mask: Any, x: Any) -> Any:
-    """The mask with axes for what it selects whole."""
-    return reshape(mask, (*np.shape(mask), *[1] * (np.ndim(x) - np.ndim(mask)))) if np.ndim(mask) else mask
 
 
 # --- positions -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
+from pullback.numpy_api.masked_reads import MaskedRead
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of
 from pullback.traces.layouts import transposed_values
@@ -41,6 +42,12 @@ class GraphTracer(Tracer):
         """NumPy's array may lie otherwise than in C order."""
         recorder = cast("Recorder", self.trace)
         return self.variable in transposed_values(recorder.nodes, recorder.captures)
+
+    def is_equal(self, other: Any) -> bool:
+        """True if both are one value of the graph, or computed in the same way."""
+        if not isinstance(other, GraphTracer) or other.recorder is not self.recorder:
+            return False
+        return self.recorder.compute_the_same(self.variable, other.variable)
 
     def twin(self) -> "GraphTracer":
         """The same value under another name."""
@@ -228,6 +235,10 @@ class Recorder(Trace):
             if mode == "ignore":
                 self.handling.quiet.add(kind)
 
+    def ignore_errors(self) -> None:
+        """The program gives no floating-point warnings."""
+        self.handling.quiet.update(self.handling.errors)
+
     def _follow_warnings(self) -> None:
         """The same where a function has `warnings.catch_warnings` do it."""
         matching = (action for action, _, kind, _, _ in warnings.filters if issubclass(RuntimeWarning, kind))
@@ -237,7 +248,7 @@ class Recorder(Trace):
                 TracingError("the function makes errors or a list of warnings, which a plan does not give")
             )
         if action == "ignore":
-            self.handling.quiet.update(self.handling.errors)
+            self.ignore_errors()
 
     def _refuse_overwritten(self, primitive: Primitive, atoms: Sequence[Atom]) -> None:
         for atom in atoms:
@@ -297,6 +308,30 @@ class Recorder(Trace):
             self.refused = f"{error}"
             raise
 
+    def compute_the_same(self, one: Atom, other: Atom) -> bool:
+        """True if two values are one, or the same steps lead to both."""
+        if one == other:
+            return True
+        nodes = {var: node for node in self.nodes for var in node.outputs}
+        met = set()
+        pairs = [(one, other)]
+        while pairs:
+            pair = one, other = pairs.pop()
+            if one == other or pair in met:
+                continue
+            met.add(pair)
+            if not (isinstance(one, Var) and isinstance(other, Var) and one in nodes and other in nodes):
+                return False
+            made, again = nodes[one], nodes[other]
+            if (made.primitive, made.params, made.outputs.index(one)) != (
+                again.primitive,
+                again.params,
+                again.outputs.index(other),
+            ) or made.primitive.effect is not Effect.NONE:
+                return False
+            pairs.extend(zip(made.inputs, again.inputs, strict=True))
+        return True
+
     def memory_of(self, value: Any) -> Var | None:
         """The value of the graph whose memory this one lives in; None for numbers."""
         if not isinstance(value, Traced | np.ndarray):
@@ -315,6 +350,8 @@ class Recorder(Trace):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
+        if type(value) is MaskedRead:
+            value.refuse()
         if not is_array_like(value):
             raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")
         return Literal(value, type_of(value))
