@@ -103,7 +103,7 @@ def _mask_alone(key: Any) -> Any:
     first, *rest = key if isinstance(key, tuple) and key else (key,)
     if not all(part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in rest):
         return None
-    if isinstance(first, list):
+    if isinstance(first, list) and not any(isinstance(one, Traced) for one in first):
         first = np.asarray(first)
     if isinstance(first, bool):
         return np.bool_(first)

@@ -173,6 +173,15 @@ def rows_of_lists(x):
     return y
 
 
+def pivoting(x):
+    y = x[:, :4] * 1
+    for k in range(3):
+        p = k + np.argmax(np.abs(y[k:, k]))
+        y[[k, p]] = y[[p, k]]
+        y[k + 1 :] -= np.outer(y[k + 1 :, k] / y[k, k], y[k])
+    return np.triu(y)
+
+
 def nothing_selected(x):
     y = x * 1
     y[2:2] = 5
@@ -185,7 +194,7 @@ def nothing_selected(x):
 PROGRAMS = [
     one_number, every_key, augmented, through_views, through_transposes, aliases,
     a_view_is_not_a_copy_and_a_number_is_no_view, overlapping, overwritten, by_function, a_time_loop, element_by_element,
-    made_of_constants, whole_numbers, rows_of_lists, nothing_selected,
+    made_of_constants, whole_numbers, rows_of_lists, nothing_selected, pivoting,
 ]  # fmt: skip
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=[program.__name__ for program in PROGRAMS])
 
