@@ -21,7 +21,7 @@ from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.numpy_api.masked_reads import MaskedRead
 from pullback.numpy_api.memory import given
-from pullback.numpy_api.tracer import Tracer, class_of
+from pullback.numpy_api.tracer import Tracer, class_of, lack
 from pullback.traces.layouts import transposed_values
 
 _ENGINE = str(Path(__file__).parents[1])
@@ -57,10 +57,17 @@ class GraphTracer(Tracer):
     def __class__(self) -> type:
         """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
         type_ = self.variable.type
+        if type_.weak or type_.shape or not sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+            return self.class_of_value()
+        return class_of(type_.shape, type_.dtype)
+
+    def class_of_value(self) -> type:
+        """The class of the value, which is computed if it may be an array of shape () or a scalar."""
+        type_ = self.variable.type
         if type_.weak:
             return type(type_.dtype.type().item())
         observed = self.recorder.observed
-        if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+        if type_.shape or observed is None:
             return class_of(type_.shape, type_.dtype)
         refused = self.recorder.refused
         try:
@@ -72,11 +79,15 @@ class GraphTracer(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value to be."""
+        if self.variable.type.weak:
+            lack(self, "shape")
         return self.variable.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value to be."""
+        if self.variable.type.weak:
+            lack(self, "dtype")
         return self.variable.type.dtype
 
     def __bool__(self) -> bool:
