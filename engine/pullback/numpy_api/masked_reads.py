@@ -201,9 +201,10 @@ def masked(x: Any, mask: Any) -> Any:
     return MaskedRead(mask, elementwise.where(over(mask, x), x, one))
 
 
-def over(mask: Any, x: Any) -> Any:
-    """The mask with axes for what it selects whole."""
-    return reshape(mask, (*np.shape(mask), *[1] * (np.ndim(x) - np.ndim(mask)))) if np.ndim(mask) else mask
+def over(mask: Any, x: Any, before: int = 0) -> Any:
+    """The mask with axes for what it selects whole, so many of them before its own."""
+    rest = np.ndim(x) - np.ndim(mask) - before
+    return reshape(mask, (*[1] * before, *np.shape(mask), *[1] * rest)) if np.ndim(mask) else mask
 
 
 def _are_same(mask: Any, other: Any) -> bool:

@@ -43,6 +43,13 @@ def products(x):
     return x[inside] @ np.sin(x[inside]) + np.dot(x[inside], x[inside]) + 2.0 * np.count_nonzero(x[inside])
 
 
+def columns(x):
+    y = x.copy()
+    y[:, x[0] > 0] = 0.5
+    y[:, x[1] < 0, ...] = np.sum(x)
+    return np.sum(y**2 * x) + np.sum(pb.numpy.added(y, (slice(None), x[2] > 0), x[0, 0]))
+
+
 def through_a_view(x):
     y = x.copy()
     inner = y[1:, ::2]
@@ -84,7 +91,7 @@ def nothing_selected(x):
 
 
 PROGRAMS = [
-    leaky, outside_of_the_domain, statistics, rows, products, through_a_view, steps, in_a_loop, batched, second_order,
+    leaky, outside_of_the_domain, statistics, rows, products, columns, through_a_view, steps, in_a_loop, batched, second_order,
     nothing_selected,
 ]  # fmt: skip
 
