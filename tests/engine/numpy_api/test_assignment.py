@@ -264,6 +264,9 @@ def stored_into_a_plain_array(x):
         (lambda x: np.add.at(np.zeros(5), 0, x[0, 0]), r"pb\.numpy\.zeros"),
         (lambda x: np.maximum.at(x * 1, [0, 0], x[0]), "twice"),
         (lambda x: (x * 1j).real.__setitem__(0, x[0]), "real"),
+        (lambda x: np.fill_diagonal(y := x * 1, y[::-1].T[:4]), r"fill_diagonal with a view of the array.*v\.copy"),
+        (lambda x: (y := x * 1).flat.__setitem__(slice(1, None), y.reshape(-1)[:-1]), "flat.*with a view"),
+        (lambda x: np.place(y := x * 1, y > 0, y[0]), "place with a view"),
     ],
 )
 @pytest.mark.parametrize("tier", ["unfused", "native"])

@@ -42,9 +42,8 @@ np.add.at({a}, {i}, {v})|np.copyto({a}, {v})|{a}[{a} > 0.1] = 0.3|np.multiply({a
 np.put({a}, [1, 3, 1], {v})|np.fill_diagonal({a}, {v})|np.putmask({a}, {a} > 0, {v})|{a}[{k}][{k}] = {v}|{a}.T[{k}] = {v}|{a}.reshape(-1)[{k}] = {v}
 {a}[{i}] = {v}|{a}[{i}] += {v}|{a}[:] = {a}[::-1]|{a}[1:] = {a}[:-1]|{a}[1:] += {a}[:-1]|{a}.sort()|np.where({b} > 0, {b}, 1.0)
 {a}[{k}], {b}[{k}] = {b}[{k}], {a}[{k}]|pnp.updated({a}, {k}, {v})
-{a}[{a} > 0.1] *= 0.5|{a}[{b} > 0] -= {b}.sum()|{a}[{b} < 0.2] = np.sin({a}[{b} < 0.2])|{a}[{b} > 0] += np.sqrt({b}[{b} > 0])""".replace(
-    "\n", "|"
-).split("|")
+{a}[{a} > 0.1] *= 0.5|{a}[{b} > 0] -= {b}.sum()|{a}[{b} < 0.2] = np.sin({a}[{b} < 0.2])|{a}[{b} > 0] += np.sqrt({b}[{b} > 0])
+{a}[:, {b}[0] > 0] = {v}|{a}[{b}[:, 0] > 0] *= 0.7|{a}[{b}[:, 1] < 0] -= {a}[0]""".replace("\n", "|").split("|")
 
 KEYS = [
     "0",
@@ -165,6 +164,7 @@ def test_a_random_program_of_stores_gives_numpys_values_in_every_tier(number):
         refused = (
             "a store beside a reshape of an array that is not in C order",
             "a key with a single truth value in it",
+            "with a view of the array that is written to",
         )
         if not any(text in str(refusal) for text in refused):
             raise
