@@ -134,7 +134,7 @@ np.broadcast_to({a}, (2, *np.shape({a})))|np.flip({a}, 0)|np.roll({a}, 1, axis=-
 {a}[np.array([True, False, True])]|{a}[WEIGHTS > 0.0]|np.take({a}[None], [0, 0], axis=0)|np.diag({a})|np.diagonal({a})|np.triu({a})|np.trace({a})
 np.concatenate([{a}, {b}])|np.stack([{a}, {b}])|np.concatenate([{a}, {b}], axis=-1)|np.stack([{a}, {b}, {a}], axis=-1)|np.hstack([{a}, {b}])
 np.split({a}, 2, axis=-1)[1]|np.array_split({a}, 2)[0]|np.vstack([{a}, {b}])
-np.sort({a}, axis=-1)|np.sort({a}, axis=0)[::-1]|np.cumsum({a}, axis=0)|np.cumsum({a})|np.cumprod({a}, axis=-1)|np.diff({a}, axis=0)|np.take_along_axis({a}, np.argsort({a}, axis=-1), axis=-1)
+np.sort({a}, axis=-1)|np.sort({a}, axis=0)[::-1]|np.cumsum({a}, axis=0)|np.cumsum({a})|np.cumprod({a}, axis=-1)|np.maximum.accumulate({a}, axis=-1)|np.diff({a}, axis=0)|np.take_along_axis({a}, np.argsort({a}, axis=-1), axis=-1)
 np.quantile({a}, 0.3, axis=0)|np.partition({a}, 1, axis=-1)[..., 1]|{a}[np.argsort({a}[:, 0])]|np.round({a}, 1) * {b}|np.searchsorted(WEIGHTS[0], {a}) * {b}|np.sort({a}, axis=None)[:3]|np.nanmedian(np.where({a} > 0.6, np.nan, {a}), axis=0)
 np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]|np.linalg.solve(np.tril({a} @ {a}.T) + 3 * np.eye(len({a})), {a})|np.linalg.solve((2 * np.eye(4) + np.tril(WEIGHTS.T @ WEIGHTS)).T, {a}.T)
 np.linalg.cholesky({a} @ np.swapaxes({a}, -1, -2) + 3 * np.eye(np.shape({a})[-2]))|np.linalg.solve(np.linalg.cholesky({a} @ {a}.T + np.eye(len({a}))), {b})|np.linalg.det({a}.T @ {a} + np.eye(4))|sum(np.outer(np.tile(np.ravel({a}), 8), np.ravel({b}) * k) for k in range(5)) / 9|np.linalg.norm({a}, axis=-1)

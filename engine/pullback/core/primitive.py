@@ -61,6 +61,13 @@ class Trace(ABC):
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply a primitive to operands of which at least one is traced here."""
 
+    def refusal(self, error: Exception) -> Exception:
+        """The error, for a trace that remembers what it refused."""
+        return error
+
+    def ignore_errors(self) -> None:  # noqa: B027 - programs alone have warnings to leave out
+        """Of a recorder: the program gives no floating-point warnings."""
+
     def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
         """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
         raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
@@ -90,6 +97,10 @@ class Traced:
     def may_be_transposed(self) -> bool:
         """True if NumPy's array may not be in C order."""
         return False
+
+    def is_equal(self, other: Any) -> bool:
+        """True if both are known to have the same value."""
+        return self is other
 
     def holding(self, result: Any) -> Any:
         """The result of an operation on this array while it holds a plain one."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import Traced, current
 from pullback.errors import TracingError
+from pullback.numpy_api.creating import array as stacked
 from pullback.numpy_api.operands import concrete
 from pullback.rules.gathering import ARRAY, gather
 from pullback.rules.indexing import index
@@ -108,6 +109,8 @@ def _array_or_part(part: Any) -> Any:
         return slice(*(end if end is None else operator.index(end) for end in (part.start, part.stop, part.step)))
     if issubclass(type(part), int | np.integer) and not issubclass(type(part), bool):
         return int(part)
+    if isinstance(part, list) and any(isinstance(one, Traced) for one in part):
+        part = stacked(part)
     if isinstance(part, Traced):
         array: Any = part
     else:

@@ -205,6 +205,8 @@ def _is_full(rank: Any, columns: int) -> bool:
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803 (NumPy's name)
     function = "numpy.linalg.matrix_rank"
+    if np.ndim(A) < 2:
+        return np.any(A != 0) * 1  # of one row: 0 or 1
     return pseudoinverse.matrix_rank(
         A, tol=_number(function, tol), rtol=_number(function, rtol), hermitian=bool(hermitian)
     )

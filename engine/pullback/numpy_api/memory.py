@@ -17,6 +17,7 @@ from pullback.core.primitive import GIVEN, Traced, innermost_trace
 from pullback.core.types import Shape
 from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.layouts import Contents, View, layout_of, single, version_of
+from pullback.numpy_api.masked_reads import MaskedRead
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
 from pullback.numpy_api.storing import fitting, in_dtype, updated
 from pullback.rules.gathering import ARRAY
@@ -40,7 +41,7 @@ def store(array: Any, key: Any, value: Any) -> None:
             new = updated(array, key, value)
         replace(array, new)
         return
-    value = in_dtype(value, array.dtype, "unsafe")
+    value = value if type(value) is MaskedRead else in_dtype(value, array.dtype, "unsafe")
     if _is_basic(key):
         _put(
             root, layout[(*(key if isinstance(key, tuple) else (key,)), *([] if _has_ellipsis(key) else [...]))], value

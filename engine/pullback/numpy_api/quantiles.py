@@ -194,8 +194,13 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
 
 
 def _between(low: Any, high: Any, share: Any, *, halfway: bool) -> Any:
-    """On the line from one element to the next; halfway as their mean, which equal infinities have, unlike a distance."""
-    return (low + high) * 0.5 if halfway else low + (high - low) * share
+    """On the line from one element to the next, from the nearer one as NumPy does; halfway as their mean, for equal infinities."""
+    if halfway:
+        return (low + high) * 0.5
+    distance = high - low
+    if issubclass(type(share), float):
+        return low + distance * share if share < 0.5 else high - distance * (1 - share)
+    return e.where(share < 0.5, low + distance * share, high - distance * (1 - share))
 
 
 def _read(ordered: Any, at: Any) -> Any:

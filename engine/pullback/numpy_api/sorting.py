@@ -26,6 +26,23 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     return gathering.take_along(a, argsort(a, axis, kind, order, stable=stable), axis=axis)
 
 
+def running_max(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """`numpy.maximum.accumulate`: of equal elements the first is the one that moves it."""
+    return _running(ordering.running_argmax, "numpy.maximum.accumulate", a, axis, dtype=dtype, out=out)
+
+
+def running_min(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """`numpy.minimum.accumulate`."""
+    return _running(ordering.running_argmin, "numpy.minimum.accumulate", a, axis, dtype=dtype, out=out)
+
+
+def _running(positions: Any, name: str, a: Any, axis: Any, **options: Any) -> Any:
+    refuse(name, **options)
+    a = as_operand(a)
+    axis = normalized_axis(axis, np.ndim(a))
+    return gathering.take_along(a, positions(a, axis=axis), axis=axis) if np.size(a) else a
+
+
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     refuse("numpy.argpartition", order=order, kind=None if kind == "introselect" else kind)

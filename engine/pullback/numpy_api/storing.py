@@ -9,6 +9,7 @@ from pullback.core.primitive import Traced
 from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
+from pullback.numpy_api.masked_reads import MaskedRead, over
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape
 from pullback.rules import elementwise
@@ -27,10 +28,12 @@ def updated(x: Any, key: Any, value: Any) -> Any:
     array([0., 8., 6.])
     """
     x = as_operand(x)
+    mask, before = _mask_alone(key)
+    if type(value) is MaskedRead:
+        return value.stored_into(x, None if before else mask)
     value = in_dtype(value, x.dtype, "unsafe")
-    mask = _mask_alone(key)
-    if mask is not None and _is_for_all(value, mask, x):
-        return elementwise.where(_over(mask, x), value, x)
+    if mask is not None and _is_for_all(value, mask, x, before):
+        return elementwise.where(over(mask, x, before), value, x)
     parts, positions, selected = _selection(x, key)
     value = fitting(value, selected)
     if not positions and selected == np.shape(x) and all(part == slice(None) for part in parts):
@@ -52,9 +55,9 @@ def added(x: Any, key: Any, value: Any) -> Any:
     """
     x = as_operand(x)
     value = in_dtype(value, x.dtype, "same_kind")
-    mask = _mask_alone(key)
-    if mask is not None and _is_for_all(value, mask, x):
-        return elementwise.where(_over(mask, x), x + value, x)
+    mask, before = _mask_alone(key)
+    if mask is not None and _is_for_all(value, mask, x, before):
+        return elementwise.where(over(mask, x, before), x + value, x)
     parts, positions, selected = _selection(x, key)
     value = fitting(value, selected)
     return x if 0 in selected else add_at(x, value, *positions, key=parts)
@@ -94,31 +97,32 @@ def fitting(value: Any, selected: Shape) -> Any:
 
 
 # --- masks -----------------------------------------------------------------------------------------------------------
-def _mask_alone(key: Any) -> Any:
-    """The mask of a key that is one mask, with nothing but whole axes behind it; else None."""
+def _mask_alone(key: Any) -> tuple[Any, int]:
+    """The mask of a key that is one mask beside whole axes, or None; and the number of axes before it."""
+    parts = list(key) if isinstance(key, tuple) and key else [key]
+    before = next((place for place, part in enumerate(parts) if not _is_whole(part)), 0)
     first: Any
-    first, *rest = key if isinstance(key, tuple) and key else (key,)
-    if not all(part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in rest):
-        return None
-    if isinstance(first, list):
+    first, *rest = parts[before:]
+    if not all(part is Ellipsis or _is_whole(part) for part in rest):
+        return None, before
+    if isinstance(first, list) and not any(isinstance(one, Traced) for one in first):
         first = np.asarray(first)
     if isinstance(first, bool):
-        return np.bool_(first)
+        return np.bool_(first), before
     dtype = getattr(first, "dtype", None)
-    return first if dtype is not None and dtype.kind == "b" else None
+    return (first if dtype is not None and dtype.kind == "b" else None), before
 
 
-def _is_for_all(value: Any, mask: Any, x: Any) -> bool:
+def _is_whole(part: Any) -> bool:
+    return isinstance(part, slice) and part == slice(None)
+
+
+def _is_for_all(value: Any, mask: Any, x: Any, before: int) -> bool:
     """True if each selected element gets what is there for its place, however many are selected."""
-    covered = np.ndim(mask)
-    if np.shape(mask) != np.shape(x)[:covered]:
+    covered = before + np.ndim(mask)
+    if np.shape(mask) != np.shape(x)[before:covered]:
         return False  # NumPy's error is raised when the mask is read
     return np.ndim(value) <= np.ndim(x) - covered
-
-
-def _over(mask: Any, x: Any) -> Any:
-    """The mask with axes for what it selects whole."""
-    return reshape(mask, (*np.shape(mask), *[1] * (np.ndim(x) - np.ndim(mask)))) if np.ndim(mask) else mask
 
 
 # --- positions -------------------------------------------------------------------------------------------------------

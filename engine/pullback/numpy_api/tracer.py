@@ -1,6 +1,8 @@
 """The NumPy face of a traced value: operators, methods and NumPy's two protocols, all leading to primitives."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +14,7 @@ from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.layouts import Contents, copied, require_c_order, single
+from pullback.numpy_api.masked_reads import is_unknown, masked
 from pullback.numpy_api.memory import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
@@ -165,6 +168,42 @@ def _of_memory(name: str, remedy: str) -> property:
     return property(lambda self: _OfMemory(self, f"x.{name} is not for a traced value; {remedy}"))
 
 
+_ENGINE = str(Path(__file__).parents[1])
+_PYTHON_NUMBERS = (float, int, complex, bool)
+
+
+def lack(number: "Tracer", name: str) -> None:
+    """Of a traced Python number: say that it has no such attribute of arrays, but to the engine, which asks all of them."""
+    if not _asks_the_engine(3) and number.__class__ in _PYTHON_NUMBERS:
+        raise AttributeError(
+            f"{number.__class__.__name__!r} object has no attribute {name!r}; traced it has none either"
+        )
+
+
+def _asks_the_engine(depth: int) -> bool:
+    return sys._getframe(depth).f_code.co_filename.startswith(_ENGINE)  # noqa: SLF001
+
+
+class _NoLengthError(AttributeError, TypeError):
+    """What `hasattr(x, "__len__")` and `len(x)` get of a number."""
+
+
+class _LengthOfArrays:
+    """`__len__`, which arrays have and numbers have not."""
+
+    def __get__(self, x: Any, owner: Any = None) -> Callable[[], int]:
+        if x is not None and not x.shape and (_asks_the_engine(2) or not issubclass(x.class_of_value(), np.ndarray)):
+            raise _NoLengthError("len() of an unsized traced value")
+        return lambda: _length(x)
+
+
+def _length(x: Any) -> int:
+    if not x.shape:
+        raise TypeError("len() of an unsized traced value")
+    length: int = x.shape[0]
+    return length
+
+
 def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
     """The class of what NumPy's functions give: an array, or a scalar where there is no axis."""
     return np.ndarray if shape else dtype.type
@@ -191,6 +230,10 @@ class Tracer(Traced):
         """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself uses `type`."""
         return class_of(self.shape, self.dtype)
 
+    def class_of_value(self) -> type:
+        """The class of the value, computed where that takes computing."""
+        return self.__class__
+
     def __getattr__(self, name: str) -> NoReturn:
         remedy = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
         raise AttributeError(f"a traced value has no attribute {name!r}{remedy}")
@@ -215,10 +258,15 @@ class Tracer(Traced):
 
     @property
     def ndim(self) -> int:
-        return len(self.shape)
+        ndim = len(self.shape)
+        if not ndim:
+            lack(self, "ndim")
+        return ndim
 
     @property
     def size(self) -> int:
+        if not self.shape:
+            lack(self, "size")
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
@@ -231,6 +279,8 @@ class Tracer(Traced):
 
     @property
     def T(self) -> Any:
+        if not self.shape:
+            lack(self, "T")
         return np.transpose(self)
 
     @property
@@ -266,10 +316,7 @@ class Tracer(Traced):
     def base(self) -> None:
         return None
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of an unsized traced value")
-        return self.shape[0]
+    __len__ = _LengthOfArrays()
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
@@ -481,6 +528,8 @@ class Tracer(Traced):
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
     def __getitem__(self, key: Any) -> Any:
+        if is_unknown(key):
+            return masked(self, key)
         return read_key(self, key, read(self, key))
 
     # --- methods of ndarray -----------------------------------------------------------------------------------------

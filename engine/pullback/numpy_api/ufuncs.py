@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import TracingError
-from pullback.numpy_api import contractions, cumulative, reductions
+from pullback.numpy_api import contractions, cumulative, reductions, sorting
 from pullback.numpy_api.complex_numbers import conj
 from pullback.numpy_api.elementwise import fabs, float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
@@ -121,7 +121,12 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.logaddexp2: reductions.logaddexp2_reduced,
 }
 
-ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}
+ACCUMULATIONS: dict[Any, Callable[..., Any]] = {
+    np.add: cumulative.cumsum,
+    np.multiply: cumulative.cumprod,
+    np.maximum: sorting.running_max,
+    np.minimum: sorting.running_min,
+}
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.core.primitive import Primitive, current
 from pullback.core.types import dtype_of
 from pullback.errors import TracingError
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.tracer import Tracer, lack
 
 
 class ValuedTracer(Tracer):
@@ -27,11 +27,16 @@ class ValuedTracer(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value."""
-        return np.shape(self.value)
+        shape: tuple[int, ...] = np.shape(self.value)
+        if not shape:
+            lack(self, "shape")
+        return shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value."""
+        if not issubclass(type(self.value), np.ndarray | np.generic):
+            lack(self, "dtype")
         return dtype_of(self.value)
 
     def __bool__(self) -> bool:

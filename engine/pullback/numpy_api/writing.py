@@ -27,6 +27,14 @@ def target(array: Any, function: str) -> Any:
     return array
 
 
+def _refuse_overlap(function: str, array: Any, value: Any) -> None:
+    """Refuse what reads its own writes: NumPy goes through `flat` element by element."""
+    if shares_memory(array, value):
+        raise TracingError(
+            f"{function} with a view of the array that is written to: NumPy reads there what it has just written; pass v.copy()"
+        )
+
+
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     dst = target(dst, "numpy.copyto")
@@ -71,6 +79,7 @@ class Flat:
         return read(reshape(self._array.current(), (self._array.size,)), key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        _refuse_overlap("x.flat[…] = v", self._array, value)
         _put_in_line(self._array, key, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -92,6 +101,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     arr = target(arr, "numpy.place")
+    _refuse_overlap("numpy.place", arr, vals)
     vals = as_operand(vals)
     if np.size(vals) == 1:
         store(arr, np.broadcast_to(_truth(mask), arr.shape), reshape(vals, ()))
@@ -110,6 +120,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     a = target(a, "numpy.fill_diagonal")
+    _refuse_overlap("numpy.fill_diagonal", a, val)
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:

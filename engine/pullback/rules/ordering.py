@@ -46,6 +46,30 @@ argmin: Flat = Flat(
     into=partial(_position_into, np.argmin),
     scratch=_in_front,
 )
+
+
+def _running_position(extremum: Any, x: Any, axis: int) -> Any:
+    """Where each running extremum was met first: a position is new where the extremum is another, and NaN stays."""
+    values = np.moveaxis(extremum.accumulate(x, axis=axis), axis, 0)
+    is_new = (values[1:] != values[:-1]) & (values[:-1] == values[:-1])
+    steps = np.arange(1, len(values)).reshape(-1, *[1] * (values.ndim - 1))
+    found = np.zeros(values.shape, _POSITION)
+    np.maximum.accumulate(np.where(is_new, steps, 0), axis=0, out=found[1:])
+    return np.moveaxis(found, 0, axis)
+
+
+running_argmax: Flat = Flat(
+    "running_argmax",
+    partial(_running_position, np.maximum),
+    lambda type_, axis: ArrayType(type_.shape, _POSITION),
+    batch=lambda x, axis: running_argmax(x, axis=axis + 1),
+)
+running_argmin: Flat = Flat(
+    "running_argmin",
+    partial(_running_position, np.minimum),
+    lambda type_, axis: ArrayType(type_.shape, _POSITION),
+    batch=lambda x, axis: running_argmin(x, axis=axis + 1),
+)
 argsort: Flat = Flat(
     "argsort",
     lambda x, axis: np.argsort(x, axis=axis, kind="stable"),

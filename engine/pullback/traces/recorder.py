@@ -19,8 +19,9 @@ from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
+from pullback.numpy_api.masked_reads import MaskedRead
 from pullback.numpy_api.memory import given
-from pullback.numpy_api.tracer import Tracer, class_of
+from pullback.numpy_api.tracer import Tracer, class_of, lack
 from pullback.traces.layouts import transposed_values
 
 _ENGINE = str(Path(__file__).parents[1])
@@ -42,6 +43,12 @@ class GraphTracer(Tracer):
         recorder = cast("Recorder", self.trace)
         return self.variable in transposed_values(recorder.nodes, recorder.captures)
 
+    def is_equal(self, other: Any) -> bool:
+        """True if both are one value of the graph, or computed in the same way."""
+        if not isinstance(other, GraphTracer) or other.recorder is not self.recorder:
+            return False
+        return self.recorder.compute_the_same(self.variable, other.variable)
+
     def twin(self) -> "GraphTracer":
         """The same value under another name."""
         return GraphTracer(self.recorder, self.variable)
@@ -50,10 +57,17 @@ class GraphTracer(Tracer):
     def __class__(self) -> type:
         """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
         type_ = self.variable.type
+        if type_.weak or type_.shape or not sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+            return self.class_of_value()
+        return class_of(type_.shape, type_.dtype)
+
+    def class_of_value(self) -> type:
+        """The class of the value, which is computed if it may be an array of shape () or a scalar."""
+        type_ = self.variable.type
         if type_.weak:
             return type(type_.dtype.type().item())
         observed = self.recorder.observed
-        if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+        if type_.shape or observed is None:
             return class_of(type_.shape, type_.dtype)
         refused = self.recorder.refused
         try:
@@ -65,11 +79,15 @@ class GraphTracer(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value to be."""
+        if self.variable.type.weak:
+            lack(self, "shape")
         return self.variable.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value to be."""
+        if self.variable.type.weak:
+            lack(self, "dtype")
         return self.variable.type.dtype
 
     def __bool__(self) -> bool:
@@ -228,6 +246,10 @@ class Recorder(Trace):
             if mode == "ignore":
                 self.handling.quiet.add(kind)
 
+    def ignore_errors(self) -> None:
+        """The program gives no floating-point warnings."""
+        self.handling.quiet.update(self.handling.errors)
+
     def _follow_warnings(self) -> None:
         """The same where a function has `warnings.catch_warnings` do it."""
         matching = (action for action, _, kind, _, _ in warnings.filters if issubclass(RuntimeWarning, kind))
@@ -237,7 +259,7 @@ class Recorder(Trace):
                 TracingError("the function makes errors or a list of warnings, which a plan does not give")
             )
         if action == "ignore":
-            self.handling.quiet.update(self.handling.errors)
+            self.ignore_errors()
 
     def _refuse_overwritten(self, primitive: Primitive, atoms: Sequence[Atom]) -> None:
         for atom in atoms:
@@ -297,6 +319,30 @@ class Recorder(Trace):
             self.refused = f"{error}"
             raise
 
+    def compute_the_same(self, one: Atom, other: Atom) -> bool:
+        """True if two values are one, or the same steps lead to both."""
+        if one == other:
+            return True
+        nodes = {var: node for node in self.nodes for var in node.outputs}
+        met = set()
+        pairs = [(one, other)]
+        while pairs:
+            pair = one, other = pairs.pop()
+            if one == other or pair in met:
+                continue
+            met.add(pair)
+            if not (isinstance(one, Var) and isinstance(other, Var) and one in nodes and other in nodes):
+                return False
+            made, again = nodes[one], nodes[other]
+            if (made.primitive, made.params, made.outputs.index(one)) != (
+                again.primitive,
+                again.params,
+                again.outputs.index(other),
+            ) or made.primitive.effect is not Effect.NONE:
+                return False
+            pairs.extend(zip(made.inputs, again.inputs, strict=True))
+        return True
+
     def memory_of(self, value: Any) -> Var | None:
         """The value of the graph whose memory this one lives in; None for numbers."""
         if not isinstance(value, Traced | np.ndarray):
@@ -315,6 +361,8 @@ class Recorder(Trace):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
+        if type(value) is MaskedRead:
+            value.refuse()
         if not is_array_like(value):
             raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")
         return Literal(value, type_of(value))

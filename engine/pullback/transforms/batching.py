@@ -33,6 +33,13 @@ class BatchTracer(Tracer):
         trace: Any = self.trace
         return BatchTracer(trace, self.examples)
 
+    def is_equal(self, other: Any) -> bool:
+        """True if all examples are known to be equal."""
+        if not isinstance(other, BatchTracer) or other.trace is not self.trace:
+            return False
+        one: Any = self.examples
+        return one.is_equal(other.examples) if isinstance(one, Traced) else np.array_equal(one, other.examples)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one example."""

@@ -23,6 +23,8 @@ T = np.cumsum(np.abs(A[0])) + 1
         lambda a: np.cumulative_prod(a, axis=0, include_initial=True),
         lambda a: np.nancumsum(np.where(a > 1, np.nan, a), axis=1),
         lambda a: np.nancumprod(np.where(a > 1, np.nan, a), axis=1),
+        np.maximum.accumulate,
+        lambda a: np.minimum.accumulate(a, axis=1) - np.maximum.accumulate(a, -1),
         np.diff,
         lambda a: np.diff(a, 2, axis=0),
         lambda a: np.diff(a, axis=0, prepend=0.0, append=a[:2]),
@@ -49,6 +51,14 @@ def test_like_numpy(function, like_numpy):
 def test_a_running_product_with_zeros_is_right_to_the_second_order(like_numpy):
     like_numpy(lambda a: np.cumprod(a, axis=1), ZEROS)
     like_numpy(np.cumprod, ZEROS)
+
+
+def test_the_first_of_equal_elements_moves_a_running_maximum():
+    x = np.array([2.0, 2.0, 1.0, np.nan, 3.0])
+    for tier in pb.TIERS:
+        np.testing.assert_array_equal(
+            pb.compile(pb.grad(lambda a: np.sum(np.maximum.accumulate(a))), tier=tier)(x), [3, 0, 0, 2, 0]
+        )
 
 
 def test_bad_arguments_are_named():

@@ -129,12 +129,6 @@ def test_what_cannot_be_read_says_so(function, error, message):
         pb.vjp(lambda a: np.sum(function(a)), M)
 
 
-def test_a_mask_in_a_compiled_function_leaves_it_to_the_tape():
-    plan = pb.compile(pb.grad(lambda a: np.sum(a[a > 0] ** 2)), tier="fused")
-    np.testing.assert_allclose(plan(M), 2 * M * (M > 0))
-    assert "shape depends on values" in str(plan.summary()["fallbacks"])
-
-
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_key(data):

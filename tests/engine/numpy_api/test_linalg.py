@@ -140,6 +140,10 @@ def test_every_norm_has_a_gradient_of_zero_at_zero(order):
 
 def test_rank_is_a_number_without_derivative():
     assert pb.grad(lambda a: linalg.matrix_rank(a) * np.sum(a))(np.eye(2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    for tier in pb.TIERS:
+        ranked = pb.compile(pb.grad(lambda a: linalg.matrix_rank(a) * np.sum(a)), tier=tier)
+        assert ranked(np.array([0.0, 3.0])).tolist() == [1.0, 1.0]
+        assert ranked(np.zeros(2)).tolist() == [0.0, 0.0]
 
 
 def test_vectors_of_repeated_eigenvalues_are_refused_and_their_values_are_not():

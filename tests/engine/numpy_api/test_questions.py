@@ -65,6 +65,7 @@ QUESTIONS = {
     "abstract": lambda x: [isinstance(x, kind) for kind in ABSTRACT],
     "union": lambda x: [isinstance(x, int | float), isinstance(x, np.ndarray | list)],
     "isscalar": lambda x: [np.isscalar(x), np.ndim(x), np.iterable(x), np.iscomplexobj(x)],
+    "attributes": lambda x: [hasattr(x, name) for name in ("shape", "dtype", "ndim", "size", "T", "__len__", "real")],
     "class": lambda x: [x.__class__ is np.ndarray, issubclass(x.__class__, float)],
     "singledispatch": lambda x: [named(x)],
     "match": lambda x: [matched(x)],

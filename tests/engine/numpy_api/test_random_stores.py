@@ -30,7 +30,8 @@ MAKING = """\
 {n} = pnp.zeros({a}.shape)|{n} = {a}|{n} = {a}[{k}]|{n} = {a}[{k}]|{n} = {a}.T|{n} = {a}.reshape(-1)|{n} = {a}.ravel()|{n} = {a}.flatten()
 {n} = {a}[::-1]|{n} = np.reshape({a}, (2, -1))|{n} = {a}[[0, 1]]|{n} = {a}[MASK]|{n} = np.swapaxes({a}, 0, -1)|{n} = np.split({a}, 2)[1]
 {n} = np.broadcast_to({a}, (2, *{a}.shape)) + {b}|{n} = np.concatenate([{a}, {b}])|{n} = {a}[:, None]|{n} = np.squeeze({a})|{n} = np.diagonal({a})
-{n} = np.sum({a}, axis=0)|{n} = np.flip({a}, 0)|{n} = np.moveaxis({a}, 0, -1)|{n} = {a}.astype(float)|{n} = np.real({a})|{n} = +{a}""".replace(
+{n} = np.sum({a}, axis=0)|{n} = np.flip({a}, 0)|{n} = np.moveaxis({a}, 0, -1)|{n} = {a}.astype(float)|{n} = np.real({a})|{n} = +{a}
+{n} = {b} * np.sum({a}[{a} > 0])|{n} = {b} + {a}[{a} < 0.3].var()|{n} = {a} * ({b}[{b} > 0] @ {b}[{b} > 0])""".replace(
     "\n", "|"
 ).split("|")
 
@@ -40,7 +41,9 @@ STORING = """\
 np.add.at({a}, {i}, {v})|np.copyto({a}, {v})|{a}[{a} > 0.1] = 0.3|np.multiply({a}, {v}, out={a})|np.add({a}, {b}, out={a})|{a}.flat[1] = 0.7
 np.put({a}, [1, 3, 1], {v})|np.fill_diagonal({a}, {v})|np.putmask({a}, {a} > 0, {v})|{a}[{k}][{k}] = {v}|{a}.T[{k}] = {v}|{a}.reshape(-1)[{k}] = {v}
 {a}[{i}] = {v}|{a}[{i}] += {v}|{a}[:] = {a}[::-1]|{a}[1:] = {a}[:-1]|{a}[1:] += {a}[:-1]|{a}.sort()|np.where({b} > 0, {b}, 1.0)
-{a}[{k}], {b}[{k}] = {b}[{k}], {a}[{k}]|pnp.updated({a}, {k}, {v})""".replace("\n", "|").split("|")
+{a}[{k}], {b}[{k}] = {b}[{k}], {a}[{k}]|pnp.updated({a}, {k}, {v})
+{a}[{a} > 0.1] *= 0.5|{a}[{b} > 0] -= {b}.sum()|{a}[{b} < 0.2] = np.sin({a}[{b} < 0.2])|{a}[{b} > 0] += np.sqrt({b}[{b} > 0])
+{a}[:, {b}[0] > 0] = {v}|{a}[{b}[:, 0] > 0] *= 0.7|{a}[{b}[:, 1] < 0] -= {a}[0]""".replace("\n", "|").split("|")
 
 KEYS = [
     "0",
@@ -158,7 +161,12 @@ def test_a_random_program_of_stores_gives_numpys_values_in_every_tier(number):
     try:
         on_the_tape = [gradient(x, program.weights) for x in program.arguments]
     except pb.errors.TracingError as refusal:  # docs/assignment.md; NumPy's answer depends on how the argument lies
-        if "a store beside a reshape of an array that is not in C order" not in str(refusal):
+        refused = (
+            "a store beside a reshape of an array that is not in C order",
+            "a key with a single truth value in it",
+            "with a view of the array that is written to",
+        )
+        if not any(text in str(refusal) for text in refused):
             raise
         return
     for x, wanted, (value, slopes) in zip(program.arguments, expected, on_the_tape, strict=True):

@@ -144,7 +144,15 @@ class Emitter:
 #: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of
 #: them is a fifth of what a first plan takes.
 _LOADED_LATER = {
-    "pullback.backends.native.kernels.accumulating": ("cumsum", "cumprod", "linear_recurrence", "argmax", "argmin"),
+    "pullback.backends.native.kernels.accumulating": (
+        "cumsum",
+        "cumprod",
+        "linear_recurrence",
+        "argmax",
+        "argmin",
+        "running_argmax",
+        "running_argmin",
+    ),
     "pullback.backends.native.kernels.branches": ("switch",),
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
     "pullback.backends.native.kernels.diagonals": ("diagonal", "on_diagonal", "lower_triangle", "upper_triangle"),

@@ -140,6 +140,7 @@ np.take(A, k, axis=0)
 np.take_along_axis(C, k[:, None], axis=0)
 np.cumsum(C, axis=1) + np.cumsum(x)
 np.cumprod(C * 0.1 + 1.0, axis=0)
+np.maximum.accumulate(C, axis=0)
 np.concatenate([x, y[:1], y]) * 2.0
 np.pad(A, ((1, 2), (0, 1))) + 1.0
 np.roll(C, 1, axis=1) + np.flip(C, 0)

@@ -42,6 +42,16 @@ def test_running_products(axis, dtype):
     check(lambda x: (np.cumprod(x, axis), np.cumprod(x[:, ::-1, :1], axis)), X.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_running_extrema(axis, dtype):
+    x = X.astype(dtype)
+    if x.dtype.kind == "f":
+        x[1, 5, 3] = np.nan
+    check(lambda x: (np.maximum.accumulate(x, axis), np.minimum.accumulate(x[:, ::-1, :1], axis)), x)
+    check(lambda x: (np.maximum.accumulate(x, axis), np.argmax(x, axis=axis, keepdims=True)), x[:1])
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtypes", ["f8 f8", "f4 f4", "f8 f4", "f4 f8", "i8 f8"])

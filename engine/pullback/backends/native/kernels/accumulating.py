@@ -1,4 +1,4 @@
-"""Kernels that go along an axis element by element: running sums and products, linear recurrences, argmax and argmin."""
+"""Kernels that go along an axis element by element: running sums and products, linear recurrences, positions of extrema."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
 from pullback.rules.cumulative import cumprod, cumsum, linear_recurrence
-from pullback.rules.ordering import argmax, argmin
+from pullback.rules.ordering import argmax, argmin, running_argmax, running_argmin
 
 
 @emits(cumsum, cumprod)
@@ -88,15 +88,17 @@ def _why_no_position(node: Node) -> str | None:
     return f"{node.primitive.name} of {dtype}" if dtype.kind == "b" else None
 
 
-@emits(argmax, argmin, supports=_why_no_position)
+@emits(argmax, argmin, running_argmax, running_argmin, supports=_why_no_position)
 def _emit_position(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
-    """The first of the largest elements, or of the smallest; NaN goes before all of them."""
+    """The first of the largest elements, or of the smallest, of all or up to each; NaN goes before all of them."""
     (x,), (result,), params = operands, results, dict(node.params)
-    axis, is_largest = params["axis"], node.primitive is argmax
+    axis, is_largest = params["axis"], node.primitive in (argmax, running_argmax)
+    is_running = node.primitive in (running_argmax, running_argmin)
+    step = result.strides[axis] if is_running else 0  # from the position up to one element to that up to the next
     kept = list(result.strides)
-    if not params["keepdims"]:
+    if len(kept) < len(x.shape):
         kept.insert(axis, 0)
     stretched = Stored(result.pointer, x.shape, tuple(kept), result.dtype)
 
@@ -106,6 +108,9 @@ def _emit_position(
         def line(_places: Sequence[Index], at: Index, to: Index) -> None:
             best, where = function.slot(lanes.type), function.slot("i64", 0)
             function.store(lanes.type, lanes.load(pointers[0], at), best)
+            memory = memory_type(result.dtype)
+            if is_running:
+                function.store("i64", "0", function.element(pointers[1], to, memory), align=8)
             if x.shape[axis] > 1:
                 with function.loop(1, x.shape[axis]) as place:
                     value = lanes.load(pointers[0], function.offset((at, 1), (place, x.strides[axis])))
@@ -114,12 +119,15 @@ def _emit_position(
                     function.store(lanes.type, lanes.select(better, value, before), best)
                     chosen = function.value(f"select i1 {better}, i64 {place}, i64 {function.load('i64', where)}")
                     function.store("i64", chosen, where)
-            memory = memory_type(result.dtype)
-            function.store("i64", function.load("i64", where), function.element(pointers[1], to, memory), align=8)
+                    if is_running:
+                        behind = function.offset((to, 1), (place, step))
+                        function.store("i64", chosen, function.element(pointers[1], behind, memory), align=8)
+            if not is_running:
+                function.store("i64", function.load("i64", where), function.element(pointers[1], to, memory), align=8)
 
         each(function, [other for other in range(len(x.shape)) if other != axis], (x, stretched), line)
 
-    key = ("position", is_largest, axis, params["keepdims"], x.layout)
+    key = ("position", is_largest, is_running, axis, x.layout, stretched.layout)
     emission.kernel(key, "position", [x.pointer, result.pointer], build)
 
 
