@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,9 +93,10 @@ def run(
     name, globs = narrowed_suite(suite or _usual_suite((repository or Path.cwd()).resolve()))
     cases = [*(case or ()), *globs]
     if list_only:
-        own = _own_project((repository or Path.cwd()).resolve())
-        files = workloads or own.get("workload_files", ())
-        listed, refused = list_cases(name, cases, files, device, own.get("subject"))
+        with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
+            own = _own_project((repository or Path.cwd()).resolve(), Path(temporary))
+            files = workloads or own.get("workload_files", ())
+            listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
         tell_refused("run", refused)
         if refused:
@@ -117,13 +119,17 @@ def run(
             **{**what, **{name: value for name, value in own.items() if value}},
         )
 
-    with progress(quiet=quiet) as tell, interrupts() as stop:
+    with (
+        progress(quiet=quiet) as tell,
+        interrupts() as stop,
+        tempfile.TemporaryDirectory(prefix="pullback-") as temporary,
+    ):
         if commits is not None:
             reports, status = _measure_commits(
                 (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
-            own = {} if engine else _own_project((repository or Path.cwd()).resolve())
+            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary))
             reports, status = [measure(stop, tell, engine_dir=engine, **own)], 0
     written = output
     try:
@@ -152,7 +158,7 @@ def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: boo
         typer.echo(json.dumps(reports[0] if one else reports))
         return
     for report in reports:
-        _print_table(report, output if one else None)
+        print_table(report, output if one else None)
 
 
 def _check_places(
@@ -181,18 +187,18 @@ def _usual_suite(start: Path) -> str:
     return project.measure.suite if project else "quick"
 
 
-def _own_project(start: Path) -> dict[str, Any]:
-    """What is measured in somebody's own project where no commit is named: its files as they are."""
+def _own_project(start: Path, folder: Path) -> dict[str, Any]:
+    """What is measured in somebody's own project where no commit is named: its files as they are, built in a folder if need be."""
     from pullback_runners.errors import BuildError
     from pullback_runners.projects.configuration import find_project
-    from pullback_runners.projects.subjects import subject_in_place
+    from pullback_runners.projects.subjects import subject_of_files
     from pullback_runners.report import describe_commit
 
     project = find_project(start)
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_in_place(project)
+        subject = subject_of_files(project, folder)
     except BuildError as error:
         raise RefusalError(f"run: {error}") from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
@@ -281,7 +287,8 @@ def _print_cases(cases: list[tuple[Any, str]], *, as_json: bool) -> None:
         typer.echo(f"{each.name:<{width}}  {description}")
 
 
-def _print_table(report: Report, output: Path | None) -> None:
+def print_table(report: Report, output: Path | None) -> None:
+    """Print a report: the table, then what a reader must know to judge it."""
     from rich.console import Console
 
     from pullback_runners.report.table import footnotes, report_table

@@ -15,6 +15,7 @@ from pullback_runners.projects.checkouts import copy_files, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile
 from pullback_runners.projects.environments import OWN, Environment, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
+from pullback_runners.report.commit import describe_commit
 
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""
@@ -63,11 +64,20 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
         raise BuildError(f"the files in {project.top} cannot be built: {error}") from error
 
 
-def subject_in_place(project: ProjectFile) -> Subject:
-    """What is measured where no commit is named: the project's files where they are, in their environment, without a build."""
-    environment = make_environment(project.build, project.top, cache_folder() / "environments")
-    paths = tuple(project.top / each for each in paths_of(project.build, project.top))
-    return _subject(project, paths, environment, None)
+def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
+    """What is measured where no commit is named: the project's files where they are, if nothing has to be built.
+
+    Else it is the commit that is checked out, built once; or a copy of the files in `folder`, if some of them are not committed.
+    """
+    build = project.build
+    if not build.commands and build.install == "path":
+        environment = make_environment(build, project.top, cache_folder() / "environments")
+        paths = tuple(project.top / each for each in paths_of(build, project.top))
+        return _subject(project, paths, environment, None)
+    commit = describe_commit(project.top)
+    if commit is None or commit["dirty"]:
+        return build_files(project, commit or {}, folder).subject
+    return build_subject(project, project.top, commit).subject
 
 
 def paths_of(build: Build, files: Path) -> tuple[str, ...]:
