@@ -31,9 +31,12 @@ def init(
     module: Annotated[
         list[str] | None, typer.Option("--import", help="a module that comes from the commit; may be repeated")
     ] = None,
-    install: Annotated[str | None, typer.Option(help="path (nothing is installed) or wheel (built by pip or uv)")] = None,
+    install: Annotated[
+        str | None, typer.Option(help="path (nothing is installed) or wheel (built by pip or uv)")
+    ] = None,
     workloads: Annotated[
-        list[str] | None, typer.Option(help="a workload file of the repository; default: bench/gradients.py; may be repeated")
+        list[str] | None,
+        typer.Option(help="a workload file of the repository; default: bench/gradients.py; may be repeated"),
     ] = None,
     function: Annotated[
         str | None, typer.Option(metavar="MODULE:NAME", help="the function that bench/gradients.py differentiates")

@@ -14,7 +14,6 @@ from pullback_runners.report.comparison_table import comparison_notes, compariso
 from pullback_runners.revisions import find_commit
 from pullback_runners.workloads import registry
 
-
 SQUARES = """
 import numpy as np
 from pullback_runners.workloads import grid, workload

@@ -139,7 +139,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
     expected = workload.closed_form(case, inputs) if workload.has_oracle else None
-    with open_variant(order["variant"], workload, case, inputs) as prepared:
+    with open_variant(order["variant"], workload, case, inputs) as opened:
+        prepared = opened
 
         def check(result: Any, when: str) -> GradientCheck:
             found = prepared.differentiated(result)

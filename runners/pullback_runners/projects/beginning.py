@@ -37,7 +37,9 @@ def require_work_tree(start: Path) -> Path:
         raise UsageError("git is not installed, and a project's commits are read by it; install git") from error
     if found.returncode != 0:
         if is_bare(start) or "work tree" in last_line(found):
-            raise UsageError(f"{start} is a bare repository, where {FILE} cannot be written; clone it and go to the clone")
+            raise UsageError(
+                f"{start} is a bare repository, where {FILE} cannot be written; clone it and go to the clone"
+            )
         raise UsageError(f"{start} is in no git repository; go to yours, or begin one by `git init`")
     above = git(start, "rev-parse", "--show-superproject-working-tree").stdout.decode(errors="surrogateescape").strip()
     if above:

@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.projects.environments import dependencies_of
 from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_engines, python_files
 
 _SOURCE_FOLDERS = ("src", "lib", "python", ".")
-_LOCKS = ("requirements.lock", "requirements-lock.txt", "requirements.txt", "requirements/base.txt", "requirements/main.txt")
+_LOCKS = (
+    "requirements.lock",
+    "requirements-lock.txt",
+    "requirements.txt",
+    "requirements/base.txt",
+    "requirements/main.txt",
+)
 _COMPILED = ("*.pyx", "*.c", "*.cpp", "*.cu", "*.f90", "*.rs", "CMakeLists.txt", "meson.build", "Cargo.toml")
 _COMPILING_BACKENDS = ("mesonpy", "scikit_build_core", "maturin", "pybind11", "nanobind", "cython")
 _VERSIONED_BY_GIT = ("setuptools_scm", "setuptools-scm", "hatch-vcs", "versioningit")
@@ -69,12 +76,6 @@ def detect(top: Path, origin: str | None = None) -> Guesses:
     engines = imported_engines(top / source)
     notes += _seen_beside(top, pyproject)
     return Guesses(tuple(guesses), tuple(notes), next(iter(engines), "numpy"))
-
-
-def dependencies_of(pyproject: Mapping[str, Any]) -> list[str]:
-    """`[project] dependencies` of a pyproject.toml."""
-    listed = pyproject.get("project", {}).get("dependencies", [])
-    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
 
 
 def _toml(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -138,9 +139,13 @@ def _requirements(top: Path, pyproject: Mapping[str, Any]) -> tuple[list[Guess],
             if listed and all(pinned for _, pinned in listed):
                 return [Guess("build", "requirements", (name,), f"{name} pins the environment of a commit")], notes
             if missing := _missing(each for each, _ in listed):
-                return [Guess("build", "requirements", (name,), f"{', '.join(missing[:3])} of it is not installed here")], notes
+                return [
+                    Guess("build", "requirements", (name,), f"{', '.join(missing[:3])} of it is not installed here")
+                ], notes
     if missing := _missing(each for each, _ in _distributions(dependencies_of(pyproject))):
-        reason = f"{', '.join(missing[:3])} of its dependencies {'is' if len(missing) == 1 else 'are'} not installed here"
+        reason = (
+            f"{', '.join(missing[:3])} of its dependencies {'is' if len(missing) == 1 else 'are'} not installed here"
+        )
         return [Guess("build", "requirements", ("pyproject.toml",), reason)], notes
     return [], notes
 
@@ -178,7 +183,9 @@ def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: M
         reason = f"pyproject.toml builds by {compiled}, so that parts are compiled"
     elif re.search(r"ext_modules|Extension\(|cythonize|rust_extensions", setup):
         reason = "setup.py compiles extensions"
-    elif seen := _first(lambda pattern: next((p for p in source.rglob(pattern) if _is_inside(p, source, packages)), None)):
+    elif seen := _first(
+        lambda pattern: next((p for p in source.rglob(pattern) if _is_inside(p, source, packages)), None)
+    ):
         reason = f"{seen.relative_to(top)} has to be compiled"
     elif _asks_for_its_version(source, packages):
         reason = "the package asks for its own version when it is imported"
@@ -187,7 +194,12 @@ def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: M
     guesses = [Guess("build", "install", "wheel", reason)]
     if any(each in requires for each in _VERSIONED_BY_GIT):
         guesses.append(
-            Guess("environment", "SETUPTOOLS_SCM_PRETEND_VERSION", "0", "its version is read from git, which a commit's files are without")
+            Guess(
+                "environment",
+                "SETUPTOOLS_SCM_PRETEND_VERSION",
+                "0",
+                "its version is read from git, which a commit's files are without",
+            )
         )
     return guesses
 
@@ -215,19 +227,20 @@ def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
                     written and not (source / name / f"{node.module}.py").is_file()
                 ):
                     return True
-            elif isinstance(node, ast.Import) and any(a.name.startswith(("importlib.metadata", "pkg_resources")) for a in node.names):
+            elif isinstance(node, ast.Import) and any(
+                a.name.startswith(("importlib.metadata", "pkg_resources")) for a in node.names
+            ):
                 return True
     return False
 
 
 def _seen_beside(top: Path, pyproject: Mapping[str, Any]) -> list[str]:
-    notes = []
-    for name in ("environment.yml", "environment.yaml", "conda.yml"):
-        if (top / name).is_file():
-            notes.append(
-                f"{name} is conda's, of which no environments are made here: activate yours and install pullback in it, "
-                "for without [build] requirements the environment of pullback is what is measured"
-            )
+    notes = [
+        f"{name} is conda's, of which no environments are made here: activate yours and install pullback in it, "
+        "for without [build] requirements the environment of pullback is what is measured"
+        for name in ("environment.yml", "environment.yaml", "conda.yml")
+        if (top / name).is_file()
+    ]
     texts = [str(pyproject), *(p.read_text(encoding="utf-8", errors="replace") for p in top.glob("requirements*.txt"))]
     if any("pytest-benchmark" in text for text in texts):
         notes.append(

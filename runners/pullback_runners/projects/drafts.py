@@ -93,7 +93,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
     if not is_example:
         imports.append(function.module)
     what = "the mean squared error of a linear model" if is_example else f"{function.module}.{function.name}"
-    small, large = (("50", "500") if any(each.rank == 2 for each in drawn) else ("1_000", "100_000"))
+    small, large = ("50", "500") if any(each.rank == 2 for each in drawn) else ("1_000", "100_000")
     dtype = ', dtype=("f4",)' if engine in {"jax", "torch"} else ""
     lines = [
         f'"""Gradients of {project} that Pullback measures: `pullback run`, `pullback compare --against HEAD~1`.',
@@ -110,7 +110,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
         lines += [
             "# No function of this repository could be taken by itself, so this is one to begin with: call yours in its place.",
             f"def squares({names}):",
-            f"    return {_MEANS[engine]}(({' @ '.join([drawn[1].name, first])} - {drawn[2].name}) ** 2)",
+            f"    return {_MEANS[engine]}(({drawn[1].name} @ {first} - {drawn[2].name}) ** 2)",
             "",
             "",
         ]
@@ -133,7 +133,8 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
             call=_as_function(function, names),
             inner=inner,
             on_tensor=_call(function, {first: "tensor"}),
-            tensors=", ".join(f"torch.as_tensor({each.name}).clone()" for each in drawn) + ("," if len(drawn) == 1 else ""),
+            tensors=", ".join(f"torch.as_tensor({each.name}).clone()" for each in drawn)
+            + ("," if len(drawn) == 1 else ""),
         )
         lines += ["", "", f'@{name}.variant("{engine}")', f"def _({names}, *, n):", *step.rstrip().splitlines()]
     return "\n".join(lines) + "\n"

@@ -16,20 +16,95 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
 """Engines, and the packages by whose imports they are recognized."""
 
 SKIPPED_FOLDERS = frozenset(
-    "test tests testing doc docs example examples bench benchmark benchmarks script scripts tool tools build dist "
-    "notebooks node_modules site-packages".split()
+    [
+        "test",
+        "tests",
+        "testing",
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "bench",
+        "benchmark",
+        "benchmarks",
+        "script",
+        "scripts",
+        "tool",
+        "tools",
+        "build",
+        "dist",
+        "notebooks",
+        "node_modules",
+        "site-packages",
+    ]
 )
 _MOST_FILES, _MOST_BYTES = 2000, 1 << 20
 
-_BUILTINS = frozenset("abs enumerate float int len list max min pow range reversed sum tuple zip".split())
+_BUILTINS = frozenset(
+    ["abs", "enumerate", "float", "int", "len", "list", "max", "min", "pow", "range", "reversed", "sum", "tuple", "zip"]
+)
 _METHODS = frozenset(
-    "clip conj copy cumsum diagonal dot exp flatten item log matmul max mean min norm permute pow prod ravel reshape "
-    "sigmoid sin cos sqrt square squeeze std sum t tanh trace transpose unsqueeze var view".split()
+    [
+        "clip",
+        "conj",
+        "copy",
+        "cumsum",
+        "diagonal",
+        "dot",
+        "exp",
+        "flatten",
+        "item",
+        "log",
+        "matmul",
+        "max",
+        "mean",
+        "min",
+        "norm",
+        "permute",
+        "pow",
+        "prod",
+        "ravel",
+        "reshape",
+        "sigmoid",
+        "sin",
+        "cos",
+        "sqrt",
+        "square",
+        "squeeze",
+        "std",
+        "sum",
+        "t",
+        "tanh",
+        "trace",
+        "transpose",
+        "unsqueeze",
+        "var",
+        "view",
+    ]
 )
 """Methods of arrays and tensors; any other may be a method of anything."""
 
-_REDUCTIONS = frozenset("det dot inner logsumexp max mean mean_squared_error min mse_loss norm prod sum trace vdot".split())
-_OF_MATRICES = frozenset("det inv solve cholesky slogdet eigh eigvalsh svd trace matmul dot".split())
+_REDUCTIONS = frozenset(
+    [
+        "det",
+        "dot",
+        "inner",
+        "logsumexp",
+        "max",
+        "mean",
+        "mean_squared_error",
+        "min",
+        "mse_loss",
+        "norm",
+        "prod",
+        "sum",
+        "trace",
+        "vdot",
+    ]
+)
+_OF_MATRICES = frozenset(
+    ["det", "inv", "solve", "cholesky", "slogdet", "eigh", "eigvalsh", "svd", "trace", "matmul", "dot"]
+)
 _FORBIDDEN = (
     *(ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.With, ast.Try),
     *(ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Delete, ast.NamedExpr),
@@ -70,7 +145,9 @@ def python_files(folder: Path) -> Iterator[Path]:
     found = [
         path
         for path in folder.rglob("*.py")
-        if not any(_is_skipped(folder.joinpath(*path.relative_to(folder).parts[:depth])) for depth in _depths(folder, path))
+        if not any(
+            _is_skipped(folder.joinpath(*path.relative_to(folder).parts[:depth])) for depth in _depths(folder, path)
+        )
         and not path.name.startswith(("test_", "conftest", "setup", "noxfile", "_version"))
         and path.is_file()
         and path.stat().st_size < _MOST_BYTES
@@ -120,7 +197,9 @@ def _imports(tree: ast.Module) -> dict[str, str]:
     for node in tree.body:
         if isinstance(node, ast.Import):
             for each in node.names:
-                names[each.asname or each.name.partition(".")[0]] = each.name if each.asname else each.name.partition(".")[0]
+                names[each.asname or each.name.partition(".")[0]] = (
+                    each.name if each.asname else each.name.partition(".")[0]
+                )
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             for each in node.names:
                 names[each.asname or each.name] = f"{node.module}.{each.name}"
@@ -147,7 +226,7 @@ def _functions_of(path: Path, folder: Path, top: Path) -> Iterator[PlainFunction
         arguments = _arguments(node)
         if len(engine) == 1 and arguments and any(not each.is_whole for each in arguments):
             place = f"{path.relative_to(top)}, line {node.lineno}"
-            yield PlainFunction(".".join(parts), name, *engine, arguments, _returns_number(node), place)
+            yield PlainFunction(".".join(parts), name, engine.pop(), arguments, _returns_number(node), place)
 
 
 class _Reader:
@@ -172,9 +251,9 @@ class _Reader:
     def _read(self, node: ast.FunctionDef) -> set[str] | None:
         engines: set[str] = set()
         for each in node.decorator_list:
-            if (engine := self._called(each)) not in {"jax"}:
+            if self._called(each) != "jax":  # which compiles what it decorates; any other may change what is called
                 return None
-            engines.add(str(engine))
+            engines.add("jax")
         known = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
         returns = False
         for part in (inner for statement in node.body for inner in ast.walk(statement)):
@@ -252,7 +331,9 @@ def _is_matrix(node: ast.FunctionDef, name: str) -> bool:
                 return True
             case ast.Subscript(value=ast.Name(id=owner), slice=ast.Tuple()) if owner == name:
                 return True
-            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=owner), attr="shape"), slice=ast.Constant(value=1)):
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=owner), attr="shape"), slice=ast.Constant(value=1)
+            ):
                 if owner == name:
                     return True
             case ast.Call(func=ast.Attribute(attr=function), args=[ast.Name(id=first), *_]):
@@ -262,7 +343,12 @@ def _is_matrix(node: ast.FunctionDef, name: str) -> bool:
 
 
 def _returns_number(node: ast.FunctionDef) -> bool:
-    values = {ast.unparse(target): part.value for part in ast.walk(node) if isinstance(part, ast.Assign) for target in part.targets}
+    values = {
+        ast.unparse(target): part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+    }
     returned = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value is not None]
     return all(_is_number(value, values) for value in returned)
 
@@ -274,13 +360,11 @@ def _is_number(value: ast.expr, assigned: Mapping[str, ast.expr], depth: int = 4
             return True
         case ast.UnaryOp(operand=operand):
             return _is_number(operand, assigned, depth)
-        case ast.BinOp(left=left, right=right):
-            if isinstance(value.op, ast.MatMult):
-                return False
+        case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow()):
             return _is_number(left, assigned, depth) and _is_number(right, assigned, depth)
         case ast.Call(func=ast.Attribute(attr=function) | ast.Name(id=function), keywords=keywords):
             return function in _REDUCTIONS and not any(each.arg in {"axis", "dim"} for each in keywords)
         case ast.Name(id=name) if depth and name in assigned:
             return _is_number(assigned[name], assigned, depth - 1)
-    return False
-
+        case _:
+            return False

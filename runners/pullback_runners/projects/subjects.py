@@ -13,7 +13,7 @@ from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.checkouts import copy_files, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile
-from pullback_runners.projects.environments import OWN, Environment, make_environment, run_logged
+from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
 from pullback_runners.report.commit import describe_commit
 
@@ -102,9 +102,8 @@ def _build(project: ProjectFile, folder: Path) -> None:
     for command in build.commands:
         run_logged(command, files, f"`{command}`", variables)
     if build.install == "wheel":
-        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
-        where = ["--no-build-isolation", "--target", str(folder / _INSTALLED), "."]
-        run_logged([*install, *where], files, "pip install", variables)
+        what = ["--no-deps", "--target", str(folder / _INSTALLED), "."]
+        run_logged([*installer(python), *what], files, "building and installing it", variables)
 
 
 def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
