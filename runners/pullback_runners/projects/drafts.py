@@ -44,7 +44,7 @@ _SUMS = {"numpy": "np.sum", "jax": "jnp.sum", "torch": "torch.sum", "autograd": 
 
 _STEPS = {
     "jax": """\
-    arguments = [jnp.asarray(each) for each in ({all},)]
+    arguments = [jnp.asarray(each) for each in ({tuple})]
     step = jax.jit(jax.value_and_grad({call}))
     return lambda: step(*arguments)
 """,
@@ -129,6 +129,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
     if engine != "numpy":
         step = _STEPS[engine].format(
             all=names,
+            tuple=names if len(drawn) > 1 else f"{names},",
             first=first,
             call=_as_function(function, names),
             inner=inner,
