@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pullback_runners.errors import UsageError
+from pullback_runners.suites import SUITES
 
 FILE = "pullback.toml"
 
@@ -124,6 +125,11 @@ def parse_project(text: str, top: Path) -> ProjectFile:
     found = ProjectFile(top, **made)
     if found.build.install not in ("path", "wheel"):
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
+    if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
+        raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; give a version like '3.12'")
+    if found.measure.suite not in SUITES:
+        known = ", ".join(SUITES)
+        raise _wrong(text, "measure", "suite", f"[measure] suite is {found.measure.suite!r}; known: {known}")
     for table_name, key, paths in (
         ("build", "requirements", found.build.requirements),
         ("build", "path", found.build.path),

@@ -124,7 +124,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
         "",
         f"@{name}.inputs",
         "def _(rng, dtype, n):",
-        f"    return {{{', '.join(_drawn(each) for each in drawn)}}}",
+        *_returned([_drawn(each) for each in drawn]),
     ]
     if engine != "numpy":
         step = _STEPS[engine].format(
@@ -143,6 +143,13 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
 
 def _sorted(imports: Sequence[str]) -> list[str]:
     return sorted(dict.fromkeys(imports))
+
+
+def _returned(entries: Sequence[str]) -> list[str]:
+    """The lines that return a dictionary, an entry a line where there are several."""
+    if len(entries) == 1:
+        return [f"    return {{{entries[0]}}}"]
+    return ["    return {", *(f"        {each}," for each in entries), "    }"]
 
 
 def _drawn(argument: Argument) -> str:
