@@ -65,11 +65,12 @@ def init(
 
     pullback init --workloads bench/mine.py --force --no-run
     """
-    from pullback_runners.projects.beginning import origin_name, require_work_tree
+    from pullback_runners.projects.beginning import require_work_tree
     from pullback_runners.projects.configuration import FILE, parse_project
     from pullback_runners.projects.detection import detect
     from pullback_runners.projects.drafts import WORKLOAD_FILE, project_text
     from pullback_runners.projects.functions import ENGINES
+    from pullback_runners.report.belonging import origin_name
 
     top = require_work_tree((repository or Path.cwd()).resolve())
     if (top / FILE).exists() and not force:

@@ -25,7 +25,7 @@ TokenFile = Annotated[
 ]
 
 
-@needs("service")
+@needs("runner")
 def upload(
     paths: Annotated[list[Path], typer.Argument(help="Files of a tool, or the folder it writes (criterion, asv).")],
     *,

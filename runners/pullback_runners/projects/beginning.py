@@ -49,12 +49,6 @@ def require_work_tree(start: Path) -> Path:
     return Path(found.stdout.decode(errors="surrogateescape").removesuffix("\n"))
 
 
-def origin_name(top: Path) -> str | None:
-    """What its remote calls a repository."""
-    address = git(top, "config", "--get", "remote.origin.url").stdout.decode(errors="replace").strip()
-    return address.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2] or None
-
-
 def write_workload(
     file: Path,
     functions: Sequence[PlainFunction],

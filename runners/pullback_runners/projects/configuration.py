@@ -123,6 +123,12 @@ def parse_project(text: str, top: Path) -> ProjectFile:
             raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
         made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
     found = ProjectFile(top, **made)
+    _check_values(text, found)
+    return found
+
+
+def _check_values(text: str, found: ProjectFile) -> None:
+    """Refuse values of the right type that mean nothing."""
     if found.build.install not in ("path", "wheel"):
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
     if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
@@ -144,7 +150,6 @@ def parse_project(text: str, top: Path) -> ProjectFile:
                     key,
                     f"[{table_name}] {key} names {each!r}; give a path below the top of the repository",
                 )
-    return found
 
 
 def _filled(text: str, name: str, kind: Any, table: Mapping[str, Any]) -> Any:
