@@ -59,7 +59,9 @@ def test_without_the_option_nothing_is_measured_or_imported(suite):
     done = suite()
     assert done.returncode == 0, done.stdout
     assert "gradients" not in done.stdout
-    program = "import sys, pullback_runners.pytest_plugin; print({'numpy', 'scipy', 'psutil', 'pyperf'} & set(sys.modules))"
+    program = (
+        "import sys, pullback_runners.pytest_plugin; print({'numpy', 'scipy', 'psutil', 'pyperf'} & set(sys.modules))"
+    )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
 
 

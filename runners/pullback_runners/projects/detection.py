@@ -73,6 +73,16 @@ def detect(top: Path, origin: str | None = None) -> Guesses:
     guesses += requirements
     notes += said
     guesses += _installation(top, top / source, packages, pyproject)
+    if source == "." and packages:  # or every other file there would make two commits differ
+        code = [name if (top / name).is_dir() else f"{name}.py" for name in packages]
+        named = next((each.value for each in requirements), ())
+        built_by = [
+            each
+            for each in ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build")
+            if (top / each).is_file()
+        ]
+        files = tuple(dict.fromkeys([*code, *named, *built_by]))
+        guesses.append(Guess("build", "files", files, "by which commits differ"))
     engines = imported_engines(top / source)
     notes += _seen_beside(top, pyproject)
     return Guesses(tuple(guesses), tuple(notes), next(iter(engines), "numpy"))

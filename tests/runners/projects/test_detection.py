@@ -55,6 +55,17 @@ def test_layouts_are_told_by_their_packages(detected, files, path, module):
     assert guesses.of("build", "import") == (module,)
 
 
+def test_at_the_top_commits_differ_by_packages_and_what_builds_them_alone(detected):
+    guesses = detected(
+        {"ridge/__init__.py": "", "grid/__init__.py": "", "setup.py": "", "README.md": "", "run.json": ""}
+    )
+    assert guesses.of("build", "files") == ("grid", "ridge", "setup.py")
+
+
+def test_modules_at_the_top_are_named_as_files(detected):
+    assert detected({"ridge.py": ""}).of("build", "files") == ("ridge.py",)
+
+
 @pytest.mark.parametrize(
     ("files", "uv", "requirements"),
     [
