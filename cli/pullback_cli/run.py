@@ -103,6 +103,8 @@ def run(
             raise typer.Exit(USAGE)
         return
     _check_places(output, html, markdown, engine, commits)
+    if not (quiet or workloads or engine or commits):
+        _say_if_no_project((repository or Path.cwd()).resolve())
 
     told = telling_once("run")
 
@@ -187,6 +189,15 @@ def _usual_suite(start: Path) -> str:
     return project.measure.suite if project else "quick"
 
 
+def _say_if_no_project(start: Path) -> None:
+    """Tell somebody who is in a repository of their own that these are not their gradients."""
+    from pullback_runners.projects.configuration import FILE, find_project
+    from pullback_runners.projects.repositories import is_clone
+
+    if find_project(start) is None and is_clone(start):
+        typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
+
+
 def _own_project(start: Path, folder: Path) -> dict[str, Any]:
     """What is measured in somebody's own project where no commit is named: its files as they are, built in a folder if need be."""
     from pullback_runners.errors import BuildError
@@ -251,6 +262,7 @@ def _measure_commits(
             status = max(status, CASE_FAILED)
             typer.echo(f"pullback run: {error}", err=True)
             continue
+        tell_refused("run", filter(None, [built.warning()]))
         report = measure(subject=built.subject, **_measured(project, commit))
         reports.append(report)
         try:

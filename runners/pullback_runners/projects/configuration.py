@@ -64,6 +64,8 @@ class ProjectFile:
     measure: Measure = Measure()
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the processes that are measured."""
+    text: str = field(default="", repr=False, compare=False)
+    """Of the file, to say lines by."""
 
     @property
     def name(self) -> str:
@@ -75,17 +77,21 @@ class ProjectFile:
         """Whether Pullback's engine is what is measured, by Pullback's own workloads if none are named."""
         return "pullback" in self.build.imports
 
-    def workload_files(self, files: Path) -> list[Path]:
-        """The workload files that are named, in the folder that holds the project's files."""
-        if not self.measure.workloads and not self.is_engine:
+    def workload_files(self, *places: Path) -> list[Path]:
+        """The workload files that are named, in the first of these folders that holds all of them."""
+        named = self.measure.workloads
+        if not named and not self.is_engine:
             raise UsageError(f'{FILE} names no workloads; add [measure] workloads = ["bench/gradients.py"]')
-        for each in self.measure.workloads:
-            if not (files / each).is_file():
-                raise UsageError(
-                    f"{FILE} names the workload file {each} in [measure] workloads, and what is measured has no such file; "
-                    "add it, or give --workloads"
-                )
-        return [files / each for each in self.measure.workloads]
+        for place in places:
+            if all((place / each).is_file() for each in named):
+                return [place / each for each in named]
+        missing = next(each for each in named if not (places[-1] / each).is_file())
+        raise _wrong(
+            self.text,
+            "measure",
+            "workloads",
+            f"[measure] workloads names {missing}, which is not there; add the file, or give --workloads",
+        )
 
 
 def find_project(start: Path) -> ProjectFile | None:
@@ -122,7 +128,7 @@ def parse_project(text: str, top: Path) -> ProjectFile:
         if not isinstance(table, dict):
             raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
         made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
-    found = ProjectFile(top, **made)
+    found = ProjectFile(top, **made, text=text)
     _check_values(text, found)
     return found
 

@@ -1,9 +1,11 @@
 """Commits made ready to be measured: their files, built, and the environment that they run in."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,12 +17,13 @@ from pullback_runners.projects.checkouts import copy_files, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile
 from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
+from pullback_runners.projects.outside import changed, seen
 from pullback_runners.report.commit import describe_commit
 
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""
 
-_FILES, _INSTALLED, _OBJECTS = "files", "installed", "objects"
+_FILES, _INSTALLED, _OBJECTS, _OUTSIDE = "files", "installed", "objects", "outside"
 
 Commit = Mapping[str, Any]
 """The commit object of a report."""
@@ -35,6 +38,21 @@ class BuiltCommit:
     environment: Environment
     files: Path
     """The folder that holds its files."""
+    outside: tuple[str, ...] = ()
+    """Files that its build changed outside of its folder."""
+
+    def warning(self) -> str | None:
+        """A sentence on what its build changed elsewhere."""
+        if not self.outside:
+            return None
+        return (
+            f"while {self.commit['sha'][:10]} was built, files changed outside of its folder, with which other commits are measured: "
+            f"{', '.join(self.outside)}; let [build] commands write below the top of the commit alone"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What a report says of how it was made ready."""
+        return {**self.environment.document(), "outside": list(self.outside)}
 
 
 def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> BuiltCommit:
@@ -44,8 +62,12 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
     how = sha256(repr((project.build, sorted(project.environment.items()), sys.version)).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
-        write_commit(repository, sha, folder / _FILES)
-        _build(project, folder)
+        submodules = write_commit(repository, sha, folder / _FILES)
+        try:
+            _build(project, folder)
+        except BuildError as error:
+            empty = f"; its submodules are empty folders here: {', '.join(submodules)}" if submodules else ""
+            raise BuildError(f"{error}{empty}") from error
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
@@ -99,11 +121,22 @@ def _build(project: ProjectFile, folder: Path) -> None:
     python = make_environment(build, files, cache_folder() / "environments").python
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     variables = {**os.environ, **project.environment, "PATH": path}
+    packages = Path(_packages_of(python))
+    before = seen(packages, project.top)
     for command in build.commands:
         run_logged(command, files, f"`{command}`", variables)
     if build.install == "wheel":
         what = ["--no-deps", "--target", str(folder / _INSTALLED), "."]
         run_logged([*installer(python), *what], files, "building and installing it", variables)
+    if outside := changed(before, seen(packages, project.top)):
+        (folder / _OUTSIDE).write_text("\n".join(outside), encoding="utf-8")
+
+
+@cache
+def _packages_of(python: Path) -> str:
+    """Where an interpreter's environment has its packages."""
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
 
 
 def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
@@ -115,7 +148,10 @@ def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
             raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder")
-    return BuiltCommit(commit, _subject(project, paths, environment, folder / _OBJECTS), environment, files)
+    subject = _subject(project, paths, environment, folder / _OBJECTS)
+    noted = folder / _OUTSIDE
+    outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
+    return BuiltCommit(commit, subject, environment, files, outside)
 
 
 def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:

@@ -36,6 +36,21 @@ def wheel(folder, version):
     return file
 
 
+BACKEND = """
+import zipfile
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/waves-1-py3-none-any.whl", "w") as archive:
+        archive.writestr("waves.py", "built = True\\n")
+        archive.writestr("waves-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: waves\\nVersion: 1\\n")
+        archive.writestr("waves-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr("waves-1.dist-info/RECORD", "")
+    return "waves-1-py3-none-any.whl"
+"""
+"""A build backend that needs no package, so that nothing is fetched."""
+
+
 def assert_equal(report):
     """Nothing differs but by noise, of which a short run on a busy machine has some."""
     rows = {row["metric"]: row for row in report["comparisons"]}
@@ -61,6 +76,17 @@ def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(repository):
 
     equal = compare(repository.folder, "--against", "HEAD~2", "--candidate", "HEAD~1", "--json")
     assert_equal(json.loads(equal.stdout))
+
+
+def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):
+    (repository.folder / "bench/total.py").rename(repository.folder / "total.py")
+    (repository.folder / "pullback.toml").rename(repository.folder / "kept.toml")
+    repository.git("add", "src")
+    repository.git("commit", "-q", "-m", "first")
+    (repository.folder / "total.py").rename(repository.folder / "bench/total.py")
+    (repository.folder / "kept.toml").rename(repository.folder / "pullback.toml")
+    done = compare(repository.folder, "--against", "HEAD", "--json")
+    assert_equal(json.loads(done.stdout))
 
 
 def test_commits_with_other_requirements_have_an_environment_each(repository, tmp_path):
@@ -100,6 +126,44 @@ def test_a_command_that_fails_is_named_with_its_last_lines(repository):
     ]
 
 
+def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository):
+    clone = repository.folder
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo x > inside.txt; echo x > {clone}/outside.txt']\n")
+    repository.commit("first")
+    first, again = built(repository), built(repository)
+    assert first.outside == again.outside == (f"{clone}/outside.txt",)
+    assert (
+        f"files changed outside of its folder, with which other commits are measured: {clone}/outside.txt"
+        in first.warning()
+    )
+    assert first.document()["outside"] == [f"{clone}/outside.txt"]
+
+
+def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
+    repository.write("pyproject.toml", """\
+        [build-system]
+        requires = []
+        build-backend = "backend"
+        backend-path = ["."]
+        """)  # fmt: skip
+    repository.write("backend.py", BACKEND)
+    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
+    repository.commit("first")
+    ready = built(repository)
+    (path,) = ready.subject.paths
+    assert (path / "waves.py").read_text() == "built = True\n"
+    assert ready.outside == ()
+
+
+def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository, tmp_path):
+    repository.commit("first")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.folder), "vendor/waves")
+    repository.write("pullback.toml", "[build]\ncommands = ['test -f vendor/waves/pullback.toml']\n")
+    repository.commit("second")
+    with pytest.raises(BuildError, match="its submodules are empty folders here: vendor/waves"):
+        built(repository)
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [
@@ -119,7 +183,10 @@ def test_what_a_commit_lacks_is_named(repository, build, said):
 @pytest.mark.parametrize(
     ("project", "said"),
     [
-        ('[measure]\nworkloads = ["gone.py"]', "names the workload file gone.py"),
+        (
+            '[measure]\nworkloads = ["gone.py"]',
+            "pullback.toml, line 2: [measure] workloads names gone.py, which is not there",
+        ),
         ("", "names no workloads; add [measure] workloads"),
         ('[build]\nimport = ["json"]\n[measure]\nworkloads = ["bench/total.py"]', "json came from"),
         ('[build]\nimport = ["gone"]\n[measure]\nworkloads = ["bench/total.py"]', "No module named 'gone'"),
