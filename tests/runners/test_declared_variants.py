@@ -3,6 +3,7 @@
 import pytest
 
 from pullback_runners.runs import run_suite
+from pullback_runners.workloads import known_workloads, registry
 
 TOY = """
 from pullback_runners.workloads import grid, workload
@@ -46,7 +47,9 @@ def _(w, b, *, n):
 
 
 @pytest.fixture
-def ridge(tmp_path):
+def ridge(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+
     def measured(factor="1", options="", dtype="f8", **wishes):
         file = tmp_path / "ridge.py"
         file.write_text(TOY.format(factor=factor, options=options, dtype=dtype))

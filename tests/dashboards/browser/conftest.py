@@ -313,6 +313,7 @@ def measured(postgres_server, migrated_template, tmp_path_factory):
     engine = Path(pullback.__file__).parent
     repository.mkdir()
     git(repository, "init", "-q")
+    shutil.copy(Path(__file__).parents[3] / "pullback.toml", repository)
     commit(repository, "Begin")
     copied = repository / "engine" / "pullback"
     shutil.copytree(engine, copied, ignore=shutil.ignore_patterns("__pycache__"))
