@@ -261,6 +261,8 @@ def _measure_commits(
         except BuildError as error:
             status = max(status, CASE_FAILED)
             typer.echo(f"pullback run: {error}", err=True)
+            if folder is not None and error.log:
+                (folder / f"{number:03d}-{commit['sha'][:10]}.log").write_text(error.log, encoding="utf-8")
             continue
         tell_refused("run", filter(None, [built.warning()]))
         report = measure(subject=built.subject, **_measured(project, commit))

@@ -52,7 +52,7 @@ def test_with_the_option_a_report_is_written_that_the_service_takes(suite, tmp_p
     assert [case["case"]["workload"] for case in report["cases"]] == ["squares", "squares", "plain"]
     metrics = report["cases"][0]["variants"][0]["metrics"]
     assert len(metrics["time"]["slices"][0]) == 50
-    assert metrics["array_allocs"]["value"] == 2
+    assert metrics["array_allocs"]["value"] >= 2
 
 
 def test_without_the_option_nothing_is_measured_or_imported(suite):

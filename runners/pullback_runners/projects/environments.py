@@ -19,7 +19,7 @@ from pullback_runners.projects.kept import kept_folder
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
-_LAST_LINES = 8
+_LAST_LINES = 16
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
     except subprocess.TimeoutExpired as error:
         raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        lines = done.stdout.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
-        log = "".join(f"\n  {line}" for line in lines)
-        raise BuildError(f"{what} ended with exit status {done.returncode}{log}")
+        written = done.stdout.decode(errors="replace")
+        log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])
+        raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
 
 
 def installer(python: Path) -> list[str]:

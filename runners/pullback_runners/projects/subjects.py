@@ -67,13 +67,13 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
             _build(project, folder)
         except BuildError as error:
             empty = f"; its submodules are empty folders here: {', '.join(submodules)}" if submodules else ""
-            raise BuildError(f"{error}{empty}") from error
+            raise BuildError(f"{error}{empty}", error.log) from error
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
         return _built(project, commit, folder)
     except BuildError as error:
-        raise BuildError(f"commit {sha[:10]} cannot be built: {error}") from error
+        raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
 
 
 def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
@@ -83,7 +83,7 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
         _build(project, folder)
         return _built(project, commit, folder)
     except BuildError as error:
-        raise BuildError(f"the files in {project.top} cannot be built: {error}") from error
+        raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
 
 
 def subject_of_files(project: ProjectFile, folder: Path) -> Subject:

@@ -124,6 +124,7 @@ def test_a_command_that_fails_is_named_with_its_last_lines(repository):
         f"commit {sha[:10]} cannot be built: `echo missing header >&2; exit 4` ended with exit status 4",
         "  missing header",
     ]
+    assert error.value.log == "missing header\n"
 
 
 def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository):
