@@ -1,4 +1,4 @@
-"""What a block of parameters is worth to a recurrent layer: the same layer on one array with views, and on arrays apart.
+"""Cost of a recurrent layer with its parameters in one block, against the same layer on separate arrays.
 
 Value and gradient of sum(states ** 2) by all parameters, steps x batch x hidden, single precision, with a bias and without.
 Both ways take turns in this process (one BLAS thread, process CPU time), round by round; the ratio is apart / blocked, its

@@ -1,4 +1,4 @@
-"""What it costs to compile: CPU seconds by stage, of straight code of 1 to 1,000 steps and of the first plan of a process.
+"""Time of compilation: CPU seconds by stage, of straight code of 1 to 1,000 steps and of the first plan of a process.
 
 Programs: four elementwise operations a step (`elementwise`), a product and tanh (`products`), two operations on a number
 (`numbers`), and steps of which no two are the same (`irregular`); the value, or value and gradient. The cache of object code

@@ -1,4 +1,4 @@
-"""How long a reader waits: until a page shows something useful, and until its charts answer to the pointer.
+"""Time until a page shows something useful, and until its charts answer to the pointer.
 
     python -m benchmarks.service_load --folder /tmp/load --fill-only    ten million points: ten minutes, once
     python -m benchmarks.first_paint --folder /tmp/load                 the service on them, started for this
@@ -41,7 +41,7 @@ PAINT_MS, CHARTS_MS = 300.0, 1500.0
 READ_BEFORE = 3
 """Loads of a page until Chromium has met its scripts, compiled them to keep, and taken that from its cache once."""
 LOOKED_AT_MS = 1000
-"""How long a page stays open while it is read before: compiled code is written a little after the page has loaded."""
+"""Time that a page stays open while it is read before: compiled code is written a little after the page has loaded."""
 PRIVATE_TIMES = 3
 WINDOW: ViewportSize = {"width": 1440, "height": 900}
 TWINS = {".json", ".csv", ".md", ".svg", ".atom"}

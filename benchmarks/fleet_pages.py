@@ -1,4 +1,4 @@
-"""How long the pages of the fleet take with 20 machines, two months of A/A history each, and 500 waiting jobs.
+"""Response times of the fleet's pages, with 20 machines, two months of A/A history each, and 500 waiting jobs.
 
     python -m benchmarks.fleet_pages
 

@@ -1,4 +1,4 @@
-"""What the processor can do at most: the measure that kernels are held against."""
+"""Limits of the processor, which kernels are compared with."""
 
 import ctypes
 

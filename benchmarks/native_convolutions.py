@@ -60,7 +60,7 @@ LAYERS: list[tuple[str, tuple[int, ...], tuple[int, ...], int, int, int, int]] =
     ("3-D", (2, 16, 16, 24, 24), (16, 16, 3, 3, 3), 1, 1, 1, 1),
 ]
 
-#: How long one call of a native program shall take, at 50 GFLOP/s.
+#: Operations of one call of a native program: 20 us at 50 GFLOP/s.
 _CALL_FLOP = 1e6
 
 

@@ -1,4 +1,4 @@
-"""What a call of a native plan costs beside its program: nanoseconds more than a call of an empty function.
+"""Overhead of calling a native plan, without its program: nanoseconds more than a call of an empty function.
 
 The programs have next to nothing to compute: arrays of one element are added up, or a number is multiplied by another. Calls
 take turns with those of an empty function of the same arguments, in short slices of CPU time in this process, so the

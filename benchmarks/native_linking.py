@@ -1,4 +1,4 @@
-"""What it costs to have native code: compiling text, and loading it again from disk in a fresh process.
+"""Time to get native code: compiling text, and loading it again from disk in a fresh process.
 
 Plans of a few gradients are made native here, so these are the texts that the product compiles. Times are process CPU time
 in milliseconds; of compiling the least of several rounds, of loading the median of fresh processes, each of which loads all
@@ -73,7 +73,7 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
 
 
 def texts_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[str]:
-    """What is compiled at the first call of a plan."""
+    """The texts that the first call of a plan compiles."""
     seen: list[str] = []
 
     def listening(text: str | Callable[[], str], *, key: str = "") -> linking.Loaded:

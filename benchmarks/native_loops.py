@@ -29,7 +29,7 @@ _STEPS = 50
 
 
 def recurrent() -> Iterator[Case]:
-    """Layers over fifty steps, in single precision, as rules and as somebody's own loop."""
+    """Layers over fifty steps, in single precision, as rules and as a user's own loop."""
     kinds = {"rnn": (1, pb.nn.rnn), "gru": (3, pb.nn.gru), "lstm": (4, lambda p, x: pb.nn.lstm(p, x)[0])}
     kinds["lstm by scan"] = (4, _lstm_by_scan)
     sizes = {"rnn": [(64, 32)], "gru": [(64, 32)], "lstm": [(32, 1), (128, 1), (128, 32), (512, 32)]}

@@ -42,13 +42,13 @@ def polynomial(x: Array, *coefficients: Array) -> Any:
 
 
 def tanh_backward(x: Array, y_bar: Array) -> Any:
-    """What a layer does on the way back, with its activation."""
+    """The backward step of a layer, with its activation."""
     y = np.tanh(x)
     return y, y_bar * (1 - y * y)
 
 
 def softmax(x: Array) -> Any:
-    """Along rows."""
+    """The softmax of each row."""
     exponentials = np.exp(x - np.max(x, axis=1, keepdims=True))
     return exponentials / np.sum(exponentials, axis=1, keepdims=True)
 
@@ -60,7 +60,7 @@ def normalised(x: Array) -> Any:
 
 
 def rows(dtype: np.dtype[Any]) -> Iterator[Row]:
-    """What is measured: a name, a function and its arguments."""
+    """The rows of the table: a name, a function and its arguments."""
 
     def normal(*shape: int) -> Array:
         return _RNG.standard_normal(shape).astype(dtype)

@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 Write = Callable[[Function, list[str]], None]
 
 _RNG = np.random.default_rng(0)
-#: How long one call of a native program shall take, at 50 GFLOP/s.
+#: Operations of one call of a native program: 20 us at 50 GFLOP/s.
 _CALL_FLOP = 1e6
 
 

@@ -1,4 +1,4 @@
-"""What it costs that a part of a program is not native: calls of native programs between steps of the interpreter.
+"""Cost of plans that are native in parts: calls of native programs between steps of the interpreter.
 
 Two tables. The first: nanoseconds that a call of a native program takes within a plan, beside the program itself, called with
 a table of pointers made before. The claim: at most 2000. The second: time of the native plan as a share of the stateful

@@ -1,4 +1,4 @@
-"""What threads bring to native programs: rows of `benchmarks.engine_vs_peers` on one thread and on several, us and others.
+"""Gain of native programs by threads: rows of `benchmarks.engine_vs_peers` on one thread and on several, with peers.
 
     python -m benchmarks.native_threads                    # all rows, about five minutes
     python -m benchmarks.native_threads --only dense lstm  # rows whose name has one of these
@@ -58,7 +58,7 @@ LEAST_ROUNDS, MOST_ROUNDS, ROW_S = 5, 30, 15.0
 """Rounds of a row, and how long they last together."""
 GUEST_ROUNDS = 2
 FAR_BEHIND = 1.5
-"""Whoever takes so many times as long as the fastest peer with as many threads is measured no more after `GUEST_ROUNDS`."""
+"""A participant this many times slower than the fastest peer with as many threads ends after `GUEST_ROUNDS`."""
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------
@@ -75,12 +75,12 @@ class Member:
 
     @property
     def name(self) -> str:
-        """As it is printed."""
+        """The name that is printed."""
         return f"{self.engine} x{self.threads}"
 
 
 def measure(row: Row, numbers: Sequence[int], peers: Sequence[str]) -> list[Member]:
-    """Everyone's wall times, in turns."""
+    """Measure wall times of all members, in turns."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         started: list[tuple[Member, Path]] = []
         for engine in (OURS, *peers):
@@ -137,7 +137,7 @@ def _environment(engine: str, threads: int) -> dict[str, str]:
 
 
 def _compare(member: Member, given: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    """Ours are the same to the last bit on any number of threads; a peer that computes something else takes no part."""
+    """Compare results: ours are equal to the last bit on any number of threads; a peer that differs is left out."""
     for name, array in expected.items():
         if member.engine == OURS:
             if not np.array_equal(given[name], array):
@@ -197,7 +197,7 @@ def page_of(row: Row, members: Sequence[Member], numbers: Sequence[int]) -> str:
 
 
 def measure_rows(texts: Sequence[str], threads: int, peers: Sequence[str]) -> None:
-    """All rows, each printed when it is measured."""
+    """Measure all rows, and print each when it is measured."""
     numbers = (1, threads)
     rows = [row for row in selected(list(texts)) if row.name in PEERS or (texts and row.kind == "gradient")]
     print(

@@ -1,4 +1,4 @@
-"""What the derivative of every rule costs beside its value, on the cases that the rules own (`pullback.core.cases`).
+"""Cost of the derivative of every rule beside its value, on the cases that the rules own (`pullback.core.cases`).
 
 For each case: process CPU time of value and pullback on the tape, and of value and tangent, divided by that of the value
 alone, the three taking turns. The cases are small, so these are costs of calls, not of arithmetic; a rule far above the

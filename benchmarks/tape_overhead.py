@@ -1,4 +1,4 @@
-"""What the tape costs beyond NumPy's own calls: gradients of small programs, against HIPS autograd where it is installed.
+"""Cost of the tape beyond NumPy's own calls: gradients of small programs, against HIPS autograd where it is installed.
 
 Every program is small, so that what is measured is the engine and not NumPy's kernels. The engines take turns in this
 process in short slices of CPU time, so their ratio holds on a busy machine; absolute times do not. The claim is that the

@@ -58,7 +58,7 @@ def take_turns(calls: Mapping[str, Call], *, budget_s: float) -> dict[str, list[
 
 
 def ratio(own: Sequence[float], base: Sequence[float]) -> Median:
-    """How much of the time of the base a call takes, slice by slice."""
+    """The ratio of a call's time to that of the base, slice by slice."""
     return Median.of([mine / other for mine, other in zip(own, base, strict=True)])
 
 

@@ -39,7 +39,7 @@ class Fit:
     count: int
     single: bool = False
     paired: bool = False
-    """Whether the first coefficient is the value at 0, as a sum of two floats."""
+    """True if the first coefficient is the value at 0, as a sum of two floats."""
 
 
 def round_to_format(value: Real, *, single: bool) -> float:

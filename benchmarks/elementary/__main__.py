@@ -83,7 +83,7 @@ def pairs(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> Iterato
 
 
 def worst_of_pairs(program: Program, name: str, dtype: np.dtype[Any], count: int) -> Worst:
-    """Of two operands."""
+    """The largest error on pairs of operands."""
     worst: Worst = (0.0, (0.0, 0.0))
     for x, y in pairs(name, dtype, count):
         worst = max(worst, _largest((x, y), program(name, x, y), reference(name, x, y)))
@@ -91,7 +91,7 @@ def worst_of_pairs(program: Program, name: str, dtype: np.dtype[Any], count: int
 
 
 def worst_single(program: Program, name: str, step: int) -> Worst:
-    """Of singles: found natively, looked at where it is a new one."""
+    """The largest error on singles: searched natively, and computed exactly where it may be a new one."""
     worst: Worst = (0.0, (0.0,))
     for x in singles(step):
         y = program(name, x)
@@ -102,7 +102,7 @@ def worst_single(program: Program, name: str, step: int) -> Worst:
 
 
 def worst_double(program: Program, name: str, count: int) -> Worst:
-    """Of doubles."""
+    """The largest error on doubles."""
     worst: Worst = (0.0, (0.0,))
     for x in doubles(name, count):
         worst = max(worst, _largest((x,), program(name, x), reference(name, x)))
@@ -110,7 +110,7 @@ def worst_double(program: Program, name: str, count: int) -> Worst:
 
 
 def worst(program: Program, name: str, dtype: np.dtype[Any], step: int, count: int) -> Worst:
-    """Of every so many-th single, of so many doubles, or of so many pairs."""
+    """The largest error: on every `step`-th single, on `count` doubles, or on `count` pairs."""
     if name in MEASURED_PAIRS:
         return worst_of_pairs(program, name, dtype, count)
     return worst_single(program, name, step) if dtype == SINGLE else worst_double(program, name, count)
@@ -136,7 +136,7 @@ def nanoseconds(*functions: Callable[[], object]) -> list[float]:
 
 
 def times(program: Program, name: str, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Ours and NumPy's, or SciPy's where NumPy has none."""
+    """Times of our functions and of NumPy's, or of SciPy's where NumPy has none."""
     low, high = MEASURED[name]
     x = np.random.default_rng(0).uniform(max(low, -8.0), min(high, 8.0), SIZE).astype(dtype)
     out = np.empty_like(x)

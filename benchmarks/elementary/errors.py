@@ -8,7 +8,7 @@ Array = np.ndarray[Any, Any]
 
 
 def in_units(values: Array, reference: Array) -> Array:
-    """How far values are from a reference of higher precision, in units in the last place of the reference.
+    """Errors of values against a reference of higher precision, in units in the last place of the reference.
 
     The unit is the distance between the floats around the reference.
     """
@@ -25,7 +25,7 @@ def in_units(values: Array, reference: Array) -> Array:
 
 
 def _at_ends(values: Array, reference: Array) -> Array:
-    """Where a value is no finite number, or should be none: an infinity counts as the power of two that comes next.
+    """Errors where a value is not finite, or should not be: an infinity counts as the next power of two.
 
     NaN is right where the reference is; the largest number is wrong where the reference is beyond that power.
     """

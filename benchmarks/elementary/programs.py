@@ -48,7 +48,7 @@ class Program:
         return result[:size]
 
     def into(self, name: str, result: Array, *operands: Array) -> Callable[[], object]:
-        """What writes the values of a row; arrays are contiguous and as long as a number of blocks."""
+        """A call that writes the values of a row; arrays are contiguous and as long as a number of blocks."""
         pointers = [array.ctypes.data for array in (*operands, result)]
         return partial(self._functions[name, operands[0].dtype], *pointers, result.size)
 
@@ -78,7 +78,7 @@ def _write(module: Module, name: str, dtype: np.dtype[Any], *, one_lane: bool) -
 
 
 def _write_largest_error(module: Module) -> None:
-    """As `errors.in_units`, for singles and in one pass: four thousand million of them are looked at."""
+    """Write the largest error as `errors.in_units` has it, for singles and in one pass: 2^32 of them are compared."""
     width = module.vector_bits // 64
     function = module.function("largest_error", _parameters(2), returns="double", internal=False)
     double, single = Lanes(function, np.dtype("f8"), width), Lanes(function, np.dtype("f4"), width)

@@ -1,4 +1,4 @@
-"""What the functions should give: NumPy's in a wider format, or composed of those.
+"""Reference values of the functions: NumPy's in a wider format, or composed of those.
 
 Doubles are compared with long doubles, which have eleven bits more on x86; where they have not `is_wider` says so. Of the
 error function NumPy has none: the C library's is taken, for doubles that in long double (`erfl`, `erfcl`).
@@ -17,7 +17,7 @@ LONG = np.longdouble
 
 
 def is_wider() -> bool:
-    """Whether long doubles have digits that doubles have not."""
+    """True if long doubles have more digits than doubles."""
     return bool(np.finfo(LONG).nmant > 60)
 
 
@@ -165,7 +165,7 @@ EDGES = (
 
 
 def edges(dtype: np.dtype[Any]) -> Array:
-    """Where functions have borders, poles, changes of formula, or nothing to give; of both signs."""
+    """Arguments at borders, poles and changes of formula, and those without a value; of both signs."""
     with np.errstate(all="ignore"):
         positive = np.array(EDGES).astype(dtype)
     return np.concatenate([positive, -positive])

@@ -1,4 +1,4 @@
-"""Our engine against its peers: every row that was asked for, measured, checked and counted.
+"""Our engine against its peers: every selected row, measured, checked and counted.
 
 A process for every engine, pinned to one CPU, one thread each; they take turns batch by batch, and a ratio is the median over
 rounds of their CPU time over ours, with a 95 % interval. Everyone's value and gradients must be right first.
@@ -105,7 +105,7 @@ def _asked(row: Any) -> str:
 
 
 def _facts() -> dict[str, Any]:
-    """What ratios depend on: the machine, and the versions of everyone."""
+    """Facts that ratios depend on: the machine, and the versions of all engines."""
     machine = describe_machine()["facts"]
     names = ("cpu", "cpus", "python", "numpy", "blas", "scipy", "llvmlite")
     others = [find_peer(name) for name in PEERS if name not in ("numpy", "torch-compile")]

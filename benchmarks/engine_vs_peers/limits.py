@@ -1,4 +1,4 @@
-"""What the machine can do at most: fused multiply-adds in registers, and reading memory, by loops written in LLVM IR.
+"""Limits of the machine: fused multiply-adds in registers, and reading memory, by loops written in LLVM IR.
 
 Each loop is the best case of its kind: many independent vectors, nothing but the one operation. They take turns with the
 engines of a row like any other participant, so a fraction of a limit compares what was possible in the same milliseconds.

@@ -26,7 +26,7 @@ GUEST_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run measures."""
+    """Settings of a run."""
 
     tier: str
     cpu: int | None
@@ -38,7 +38,7 @@ class Settings:
 
 
 def measure(row: Row, settings: Settings) -> dict[str, Any]:
-    """Everything that was seen of a row, as it is kept: raw times by participant and round, counts, versions, absences."""
+    """Measure a row; gives the record to store: raw times by participant and round, counts, versions, absences."""
     record: dict[str, Any] = {
         "kind": row.kind,
         "keep": row.keep,
@@ -108,7 +108,7 @@ def _orders(
 
 
 def _starting_cpu(result: Path | None, cpu: int | None) -> int | None:
-    """One CPU, for pools of threads are made as large as there are CPUs; all of them by turns, until everyone is moved to one."""
+    """A CPU to start on, since pools of threads are made as large as there are CPUs; they are taken in turns."""
     if cpu is None or result is None or not result.stem.isdecimal():
         return cpu
     cpus = sorted(os.sched_getaffinity(0))
@@ -171,7 +171,7 @@ def _take_turns(row: Row, members: dict[str, Participant], settings: Settings, r
 
 
 def _leave(name: str, members: dict[str, Participant], record: dict[str, Any], error: ParticipantError) -> None:
-    """Without one of its members a row goes on; its times so far are of no use."""
+    """Take a member out of a row, which goes on without it; its times so far are dropped."""
     del members[name]
     del record["participants"][name]
     record["absent"][name] = str(error)

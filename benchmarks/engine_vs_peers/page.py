@@ -130,7 +130,7 @@ def _limit(figure: Figures) -> str:
 
 
 def _bytes(counts: dict[str, Any] | None) -> str:
-    """What one call in steady state asks for: 0 only if every layer that could be seen says so."""
+    """Memory that one call allocates in steady state; 0 only if every layer that can be observed allocates none."""
     if counts is None:
         return "not counted"
     layers = {"arrays": counts["array_bytes"], "native": counts["native_bytes"]}

@@ -1,4 +1,4 @@
-"""From times that took turns to ratios with intervals. Pure: numbers in, numbers out."""
+"""Ratios with intervals, of times that took turns. Pure: numbers in, numbers out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def median_interval(sample: Sequence[float]) -> Interval:
 
 
 def paired_ratio(theirs: Sequence[float], ours: Sequence[float]) -> Interval:
-    """Their time over ours, round by round: above one we are faster."""
+    """The ratio of their time to ours, round by round: above one we are faster."""
     return median_interval([their / our for their, our in zip(theirs, ours, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a run: a JSON file that grows row by row, and the figures read from it.
+"""Results of a run: a JSON file that grows row by row, and the figures read from it.
 
 version 1   {"format", "version", "facts", "rows": {name: record}}; `facts` are of the machine and the versions, and rows of
             other facts are refused, since their ratios are of another machine or another peer.
@@ -29,16 +29,16 @@ class Answered:
     against: str | None
     found: Interval | None
     at_limit: float | None
-    """What the ratio would be if our engine ran at the limit of the machine; None where no limit is measured."""
+    """The ratio if our engine ran at the limit of the machine; None where no limit is measured."""
 
     @property
     def met(self) -> bool | None:
-        """Whether the median reaches what was asked."""
+        """True if the median reaches the ratio that was asked for."""
         return None if self.found is None else self.found.middle >= self.ask.ratio
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether what was asked is beyond the limit of the machine, by the operations that the formulas have."""
+        """True if the ratio asked for is beyond the limit of the machine, by the operations that the formulas have."""
         return self.met is False and self.at_limit is not None and self.ask.ratio > self.at_limit
 
 
@@ -88,7 +88,7 @@ def figures_of(row: Row, record: dict[str, Any] | None) -> Figures | None:
 
 
 def why_none(record: dict[str, Any] | None) -> str:
-    """Why a row has no figures."""
+    """The reason why a row has no figures."""
     return "not measured" if record is None else f"our engine failed: {record['absent'].get(OURS, 'no times')}"
 
 

@@ -25,7 +25,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Work:
-    """What one call needs at least, of which resource; `resource` names a limit that is measured beside the row."""
+    """The least that one call needs of a resource; `resource` names a limit that is measured beside the row."""
 
     resource: Literal["fma f4", "fma f8", "read"]
     amount: float
@@ -39,11 +39,11 @@ class Row:
     case: Case
     asks: tuple[Ask, ...]
     peers: tuple[str, ...]
-    """Who is measured beside us where it is installed; only some of them are asked about."""
+    """Participants that are measured with ours where they are installed; only some of them are asked about."""
     work: Work | None = None
     kind: Kind = "gradient"
     keep: bool = False
-    """Whether results are kept alive ("fresh"), else each is dropped before the next call."""
+    """True if results are kept alive ("fresh"); else each is dropped before the next call."""
     own_others: dict[str, Case] = field(default_factory=dict)
     """Our engine on other cases, by the name it has in `asks`: how time grows, what a choice costs."""
 
@@ -140,7 +140,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "mul_restore 16x32x8",
         _case("mul_restore", "f8", **_MUL),
-        # What overwriting and restoring costs: at most 1.25 times the same gradient of a product into a new array.
+        # The cost of overwriting and restoring: at most 1.25 times the same gradient of a product into a new array.
         (Ask(("numba",), 2), Ask(("pullback into a new array",), 1 / 1.25)),
         ("numpy", "autograd", "jax", "torch", "torch-compile", "numba"),
         Work("fma f8", 3 * 2 * 16 * 32 * 8),

@@ -161,7 +161,7 @@ def _obey(order: dict[str, Any], call: Callable[[], Any], *, keep: bool) -> Answ
 
 
 def _allow(threads: int, engine: str) -> None:
-    """So many CPUs, by which JAX counts its threads; PyTorch's are set, and the adapter's one thread is not."""
+    """Set an engine's number of threads: JAX counts the CPUs it may use; later calls to PyTorch are ignored."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     if engine.startswith("torch"):

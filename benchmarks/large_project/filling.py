@@ -191,7 +191,7 @@ class _Filling:
         return len(lines)
 
     def _claims(self, commits: list[int], machine: int) -> None:
-        """What a session says that measured the newest two commits together."""
+        """Store the comparisons of a session that measured the newest two commits together."""
         newest = len(commits) - 1
         lines = []
         for case in self._shape.cases:
@@ -254,12 +254,12 @@ def _named(case: MadeCase) -> dict[str, Any]:
 
 
 def _failed(case: MadeCase, reason: str) -> dict[str, Any]:
-    """A case that gave nothing, as a report tells it."""
+    """A failed case, in the form of a report."""
     return {"case": _named(case), "error": {"kind": "gradient", "message": reason}, "variants": [], "paired": []}
 
 
 def _measured(case: MadeCase, measured: Sequence[Measured]) -> dict[str, Any]:
-    """The points of a case as a report tells them."""
+    """The points of a case, in the form of a report."""
     variants: dict[str, dict[str, Any]] = {}
     paired = []
     for variant, kind, metric, unit, point in measured:
@@ -281,7 +281,7 @@ def _measured(case: MadeCase, measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def _processes(point: MadePoint) -> tuple[float, ...]:
-    """Of what the value is the median."""
+    """The process values, whose median is the value."""
     return point.value * 0.99, point.value, point.value * 1.01
 
 

@@ -1,9 +1,9 @@
-"""What the large project holds. Pure: numbers in, names and values out, the same every time.
+"""Contents of the large project. Pure: numbers in, names and values out, the same every time.
 
 The first machine measures everything at every commit, in turns of a quick suite and a standard one; the others measure
-one case of each workload at every tenth. Among all that does not move there is everything that a page must point at: steps,
-counts that change at the newest commits, failures, disturbed and small measurements, cases that nobody measures any more,
-and names that try to break out of a page.
+one case of each workload at every tenth. Among all that does not move there is everything that a page must point at:
+steps, counts that change at the newest commits, failures, disturbed and small measurements, cases that are not measured
+any more, and names that try to break out of a page.
 """
 
 import hashlib
@@ -66,13 +66,13 @@ class MadeCase:
 
     @property
     def identity(self) -> bytes:
-        """As it is found."""
+        """The identity by which a case is found."""
         return cases.identity(self.workload, self.params, "f4", self.device)
 
 
 @dataclass(frozen=True, slots=True)
 class MadePoint:
-    """What one variant of a case says in one metric at one commit."""
+    """The value of one variant of a case in one metric at one commit."""
 
     value: float
     log_ratio: float | None = None
@@ -88,7 +88,7 @@ def _case(number: int, workload: str, size: int, device: str) -> MadeCase:
 
 @dataclass(frozen=True)
 class Shape:
-    """How large it is."""
+    """The size of the project, and its contents."""
 
     workloads: int = 500
     machines: int = 20
@@ -110,7 +110,7 @@ class Shape:
         )
 
     def cases_on(self, machine: int) -> tuple[MadeCase, ...]:
-        """What a machine measures: the first of everything, the others the first case of each workload."""
+        """The cases that a machine measures: the first machine all, the others the first case of each workload."""
         if machine == 0:
             return self.cases
         return tuple({case.number: case for case in reversed(self.cases)}.values())[::-1]
@@ -124,7 +124,7 @@ class Shape:
         return METRICS if machine == 0 else METRICS[:2]
 
     def measures(self, machine: int, commit: int) -> bool:
-        """Whether a machine measures a commit at all."""
+        """True if a machine measures a commit."""
         return machine == 0 or commit % 10 == machine % 10
 
     def is_measured(self, case: MadeCase, commit: int) -> bool:
@@ -134,14 +134,14 @@ class Shape:
         return case.number % 29 != 3 or commit % 4 == 0
 
     def failure(self, case: MadeCase, commit: int) -> str | None:
-        """Why a case failed."""
+        """The reason why a case failed; None if it did not."""
         newest = self.commits - 1
         if case.number % 97 == 11 and commit >= newest - 1:
             return "relative error 3.1e-02 against the closed form <tanh> & friends"
         return "out of memory: 38 GiB asked" if case.number % 61 == 7 and commit % 17 == 4 else None
 
     def point(self, case: MadeCase, machine: int, variant: str, metric: str, commit: int) -> MadePoint | None:
-        """What is measured; None where the variant has nothing of this."""
+        """The value that is measured; None where the variant has none in this metric."""
         size = case.size
         share = self._share(case, variant, commit)
         if metric == "array_bytes":
@@ -159,7 +159,7 @@ class Shape:
         return MadePoint(seconds * math.exp(middle), middle, middle - doubt, middle + doubt, groups, outcome)
 
     def is_disturbed(self, machine: int, commit: int) -> bool:
-        """Whether a whole report was measured on a disturbed machine."""
+        """True if a whole report was measured on a disturbed machine."""
         return commit % 23 == 9 or (machine == 2 and commit % 5 == 0)
 
     def _workload_names(self) -> Iterator[str]:
@@ -194,12 +194,12 @@ def sha_of(commit: int) -> str:
 
 
 def title_of(commit: int, commits: int) -> str:
-    """What a commit says of itself; the one before the newest tries to break out."""
+    """The title of a commit; that of the last but one tries to break out."""
     return WILD_TITLE if commit == commits - 2 else f"Change {commit}: save less in {_KINDS[commit % len(_KINDS)]}"
 
 
 def authored_at(commit: int) -> datetime:
-    """When a commit was authored."""
+    """The time at which a commit was authored."""
     return FIRST_COMMIT + commit * BETWEEN_COMMITS
 
 

@@ -1,1 +1,1 @@
-"""How often the runner is right about differences that are known: none, 1 % and 2 %."""
+"""Error rates of the runner's outcomes for differences that are known: none, 1 % and 2 %."""

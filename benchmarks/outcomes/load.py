@@ -1,4 +1,4 @@
-"""A load of our own, so that anybody can measure on a loaded machine: busy processes that end with the block they are for.
+"""A reproducible load, to measure on a loaded machine: busy processes that end with the block they are for.
 
 Every fourth streams through memory, the others only compute: neighbours take time from a CPU, but also the cache that is
 shared. Run as a module with the name of a kind it is one such process.
@@ -21,7 +21,7 @@ STREAMED_BYTES = 2**26
 
 
 def kinds(processes: int) -> list[Kind]:
-    """What each of so many busy processes does: of two, one computes and one streams."""
+    """The kinds of so many busy processes: from the second on every fourth streams, the others compute."""
     return ["stream" if number % 4 == 1 else "compute" for number in range(processes)]
 
 

@@ -35,7 +35,7 @@ SHARE = 3 / (2 + len(CANDIDATES))
 
 @dataclass
 class _Watch:
-    """When each group began, and the load average at that time."""
+    """The start of each group, and the load average at that time."""
 
     began: float = field(default_factory=time.monotonic)
     starts_s: list[float] = field(default_factory=list)
@@ -89,7 +89,7 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
 
 
 def judge(case: Case, name: str, groups: list[Group], suite: Suite) -> dict[str, Any]:
-    """What a session of this candidate alone would have said, and after how many of these groups."""
+    """The judgement that a session of this candidate alone would have made, and after how many of these groups."""
     for number in range(suite.groups, len(groups) + 1, suite.more_groups):
         comparison = _comparison(case, name, groups[:number])
         if not comparison.is_ambiguous(may_say_same=suite.may_say_same):

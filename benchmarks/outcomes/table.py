@@ -1,4 +1,4 @@
-"""What sessions said, counted: the Markdown of docs/measurement.md. Pure."""
+"""Table of the outcomes of sessions: the Markdown of docs/measurement.md. Pure."""
 
 import math
 from collections import Counter
@@ -25,7 +25,7 @@ ASKED = {
     "+1 %": ("found", ("slower",), "at least 80 %"),
     "+2 %": ("found", ("slower",), "at least 95 %"),
 }
-"""Of each true ratio the outcomes that are counted, and how often they are to come."""
+"""The outcomes that are counted for each true ratio, and the rate that is asked for."""
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
@@ -66,14 +66,14 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
 
 
 def judged_early(session: dict[str, Any], name: str) -> str:
-    """What a candidate's first groups alone would have said."""
+    """The outcome by a candidate's first groups alone."""
     log_ratios = session["judged"][name]["pairs"][:FEWER_GROUPS]
     floor = noise_floor(session["twins"][: len(log_ratios)], len(log_ratios))
     return noisy_outcome(ratio_estimate(log_ratios), margins(floor), may_say_same=True)
 
 
 def _rate(name: str, outcomes: Sequence[str]) -> str:
-    """How often an outcome that is counted for this true ratio came."""
+    """The rate of the outcomes that are counted for this true ratio."""
     word, counted_outcomes, _ = ASKED[name]
     counted = sum(outcome in counted_outcomes for outcome in outcomes)
     low, high = (100 * each for each in wilson(counted, len(outcomes)))

@@ -33,7 +33,7 @@ def loss(ar: Any, ma: Any, level: Any, series: Any) -> Any:
 
 
 def jax_loss(ar: Any, ma: Any, level: Any, series: Any) -> Any:
-    """With `scan`, since XLA takes more than ten minutes for the straight code."""
+    """The loss by `scan`, since XLA takes more than ten minutes for the straight code."""
     lax = importlib.import_module("jax.lax")
     mean, log_scale = level
     centered = series - mean

@@ -1,4 +1,4 @@
-"""Polar factor of a 48 x 48 matrix by 12 rounds of Newton and Schulz, held against a target rotation."""
+"""Polar factor of a 48 x 48 matrix by 12 rounds of Newton and Schulz, compared with a target rotation."""
 
 from typing import Any
 

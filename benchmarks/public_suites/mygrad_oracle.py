@@ -23,7 +23,7 @@ from pullback.core.primitive import Traced
 PLANNED = 10
 """One example in so many is computed as a native plan too: shapes differ from one to the next, and each is compiled."""
 
-#: How long an example takes says nothing about a gradient.
+#: No deadline: the time that an example takes says nothing about a gradient.
 hypothesis.settings.register_profile(
     "oracle", max_examples=20, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )

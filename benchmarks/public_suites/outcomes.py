@@ -1,4 +1,4 @@
-"""How every test of a suite ended, and what that says: passed, failed, skipped by the suite, or not portable."""
+"""Outcomes of the tests of a suite, and their counts: passed, failed, skipped by the suite, or not portable."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

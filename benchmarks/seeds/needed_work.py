@@ -1,4 +1,4 @@
-"""Seed 2: no work for what nobody asked; mostly the way back alone."""
+"""Seed 2: no work for results that were not requested; mostly the backward pass alone."""
 
 import operator
 from collections.abc import Mapping

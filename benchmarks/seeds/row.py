@@ -1,4 +1,4 @@
-"""What a row of the table is: one piece of work, done in every tier, in the hand-written NumPy form, and by peers."""
+"""A row of the table: one piece of work, done in every tier, in the hand-written NumPy form, and by peers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What the service takes and how fast it answers at ten million points: `python -m benchmarks.service_load --help`."""
+"""Throughput and response times of the service at ten million points: `python -m benchmarks.service_load --help`."""

@@ -1,4 +1,4 @@
-"""What the service takes and how fast it answers at ten million points.
+"""Throughput and response times of the service at ten million points.
 
 Starts a Postgres of its own in the folder, migrates it, fills it (once; an interrupted fill goes on), starts
 `pullback serve` and `pullback worker`, and measures from outside, on the same machine, how long a client waits.

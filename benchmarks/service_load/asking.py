@@ -25,7 +25,7 @@ API = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is in the database, to choose parameters from."""
+    """Contents of the database, to choose parameters from."""
 
     commits: int
     series: Sequence[int]

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of a number of durations, in milliseconds."""
+    """Percentiles of durations, in milliseconds."""
 
     n: int
     p50: float
@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether it is what was asked for; None where nothing was."""
+        """True if the figure is within the limit asked for; None without a limit."""
         if self.most is not None:
             return self.value <= self.most
         if self.least is not None:
@@ -50,12 +50,12 @@ class Figure:
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The figure as it is stored."""
         return {**asdict(self), "met": self.met}
 
     @property
     def asked(self) -> str:
-        """What was asked for, in words."""
+        """The limit asked for, in words."""
         if self.most is not None:
             return f"≤ {self.most:g} {self.unit}"
         return f"≥ {self.least:g} {self.unit}" if self.least is not None else ""

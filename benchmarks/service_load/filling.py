@@ -238,7 +238,7 @@ def _line(*values: object) -> bytes:
 
 
 def analyze(url: str) -> None:
-    """What autovacuum would have done by the time anybody asks: statistics, and a map of pages all can see."""
+    """Do in advance the work of autovacuum: statistics, and the visibility map."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM (ANALYZE)")
 

@@ -25,7 +25,7 @@ SLICES = 100
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What was made for pages of one thing: a project with two commits, the report of the later one, and a job."""
+    """The objects made for pages of one thing: a project with two commits, the report of the later one, and a job."""
 
     project: str
     sha: str

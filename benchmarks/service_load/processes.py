@@ -58,12 +58,12 @@ class Used:
     postgres: float
 
     def since(self, before: "Used") -> "Used":
-        """What was used between two readings; connections are kept, so no backend ends between them."""
+        """The use between two readings; connections are kept, so no backend ends between them."""
         return Used(self.service - before.service, self.worker - before.worker, self.postgres - before.postgres)
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    """To the nanosecond where the kernel has a clock for it; what /proc says comes in steps of 10 ms."""
+    """Processor time, to the nanosecond where the kernel has a clock for it; /proc counts in steps of 10 ms."""
     with suppress(OSError):
         return time.clock_gettime(~process.pid << 3 | CPU_CLOCK)
     return 0.0
@@ -83,7 +83,7 @@ def serving(
         "DATABASE_URL": server.url(),
         "PULLBACK_AUTH": "token",
         "PULLBACK_TOKEN_FILE": str(token_file),
-        # What is asked is how much it can take, not how well it defends itself.
+        # Limits are lifted: the load is to show how much the service can take, not how well it defends itself.
         "PULLBACK_TOKEN_RATE": "100000",
         "PULLBACK_ADDRESS_RATE": "100000",
     }

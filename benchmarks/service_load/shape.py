@@ -1,4 +1,4 @@
-"""What the filled database holds. Pure: a size and a seed in, the names of everything out.
+"""Contents of the filled database. Pure: a size and a seed in, the names of everything out.
 
 One project as a few years of nightly work leave it: four machines measure the same cases at every commit of one branch,
 five variants of each case, four metrics of each variant. A quarter of the points are times with twenty processes each.
@@ -61,12 +61,12 @@ class LoadedCase:
 
     @property
     def label(self) -> str:
-        """As people see it."""
+        """The label that pages show."""
         return cases.label(self.workload, self.params, self.dtype, self.device)
 
     @property
     def identity(self) -> bytes:
-        """As it is found."""
+        """The identity by which a case is found."""
         return cases.identity(self.workload, self.params, self.dtype, self.device)
 
 
@@ -77,7 +77,7 @@ def load_cases() -> list[LoadedCase]:
 
 
 def commits_for(points: int) -> int:
-    """How many commits it takes to hold about so many points."""
+    """The number of commits that hold about so many points."""
     return max(1, min(FULL_COMMITS, -(-points // SERIES)))
 
 
@@ -87,7 +87,7 @@ def sha_of(number: int) -> str:
 
 
 def authored_at(number: int) -> datetime:
-    """When the commit of this number was authored."""
+    """The time at which the commit of this number was authored."""
     return FIRST_COMMIT + number * BETWEEN_COMMITS
 
 
@@ -97,7 +97,7 @@ def report_id_of(commit: int, machine: int) -> UUID:
 
 
 def fingerprint_of(machine: str) -> str:
-    """What tells a machine from others."""
+    """The fingerprint of a machine."""
     return f"fingerprint of {machine}"
 
 

@@ -18,7 +18,7 @@ Address = Callable[[random.Random], str]
 def ask_in_turns(
     service: Service, addresses: Mapping[str, Address], *, most_ms: float, times: int = 60
 ) -> Iterator[Figure]:
-    """How long a client waits for each of the addresses, with parameters that chance gives, and what it costs."""
+    """Response times of the addresses in turns, with random parameters, and the processor time they take."""
     chance = random.Random(shape.SEED)  # noqa: S311 - parameters, the same ones every time
     connection = service.connect()
     first: dict[str, float] = {}

@@ -118,7 +118,7 @@ class _Fleet:
             self._arrived.clear()
             await asyncio.wait_for(self._arrived.wait(), 30)
         at = self._given[int(made["id"])]
-        await asyncio.sleep(0.15)  # whoever was woken in vain waits again, as it would between real jobs
+        await asyncio.sleep(0.15)  # agents that were woken in vain wait again, as they would between real jobs
         # The claim may be answered before the one who queued the job has heard that it is.
         return _Claimed(at - sent, max(0.0, at - appeared))
 

@@ -1,7 +1,7 @@
 """The database in the memory of the machine, where a service that has run for a day finds it.
 
 Postgres reads its files through the operating system, which keeps what was read. Machines that are shared take such memory
-away again when nobody reads it for some minutes; then what is measured is the disk of that machine, and little else.
+away again when it is not read for some minutes; then what is measured is the disk of that machine, and little else.
 """
 
 from pathlib import Path

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.places import DATA, default_repository
+from pullback_cli.places import DATA
 from pullback_cli.refusals import RefusalError, needs
 
 
@@ -15,7 +15,18 @@ def agent(
     server: Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")],
     repository: Annotated[
         Path | None,
-        typer.Option(envvar="PULLBACK_REPOSITORY", help="Clone the engines of commits come from; default: this one."),
+        typer.Option(
+            envvar="PULLBACK_REPOSITORY",
+            help="Clone of the projects of which the service does not name the repository; default: the one of this folder.",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REPOSITORY",
+            envvar="PULLBACK_ALLOW",
+            help="Address, or folder of a clone, of a repository whose commits may be built here; repeatable.",
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
     data: Annotated[
@@ -31,14 +42,18 @@ def agent(
     once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,
     least_free_gib: Annotated[float, typer.Option(min=0, help="Claim nothing with less free disk than this.")] = 5.0,
 ) -> None:
-    """Claim jobs, measure them here and send the reports.
+    """Claim jobs, build and measure their commits here and send the reports.
+
+    A build is code of the repository: only those that --repository and --allow name are built.
 
     SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
 
     Examples:
     pullback agent --server http://127.0.0.1:8000
 
-    pullback agent --server https://pullback.example --repository /srv/clone --token-file token --label gpu=h200
+    pullback agent --server https://pullback.example --allow https://git.example/group/demo --token-file token
+
+    pullback agent --server https://pullback.example --repository /srv/clone --label gpu=h200
     """
     from pullback_runners.agent.daemon import AgentOptions, run_agent
     from pullback_runners.agent.logs import log_plainly
@@ -50,7 +65,8 @@ def agent(
     run_agent(
         AgentOptions(
             server=server,
-            repository=(repository or default_repository()).resolve(),
+            repository=_clone(repository),
+            allowed=tuple(allow or ()),
             data=data.resolve(),
             name=name,
             token=_secret(token_file),
@@ -59,6 +75,16 @@ def agent(
             least_free_bytes=least_free_gib * GIB,
         )
     )
+
+
+def _clone(named: Path | None) -> Path | None:
+    from pullback_runners.projects.repositories import is_clone
+
+    if named is None:
+        return Path.cwd() if is_clone(Path.cwd()) else None
+    if not is_clone(named):
+        raise RefusalError(f"--repository {named}: no git repository with commits; give a clone of the project")
+    return named.resolve()
 
 
 def _secret(file: Path | None) -> str | None:

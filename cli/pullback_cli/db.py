@@ -129,7 +129,7 @@ def rebuild(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Compute what is stored beside the raw values again: medians of points, readings of commits, counts of projects.
+    """Compute what is stored beside the raw values again: medians, readings, steps, counts of projects.
 
     For after a release that says so. It works in batches while the service goes on, and may be interrupted and repeated;
     values whose raw ones are kept no longer stay as they are.
@@ -147,7 +147,7 @@ def rebuild(
     from pullback_service.readings.rebuilding import rebuild_everything
 
     found = asyncio.run(rebuild_everything(url, write=not dry_run))
-    parts = {"values": found.values, "readings": found.readings}
+    parts = {"values": found.values, "readings": found.readings, "steps": found.steps}
     if as_json:
         counts = {name: {"looked_at": part.looked_at, "changed": part.changed} for name, part in parts.items()}
         typer.echo(json.dumps(counts | {"dry_run": dry_run}))
@@ -155,6 +155,7 @@ def rebuild(
     verb = "would change" if dry_run else "changed"
     typer.echo(f"values: {found.values.looked_at} checked, {found.values.changed} {verb}")
     typer.echo(f"readings: {found.readings.looked_at} points checked, {found.readings.changed} {verb}")
+    typer.echo(f"steps: {found.steps.looked_at} commits checked, {found.steps.changed} {verb}")
 
 
 app.command("recompute", hidden=True)(rebuild)  # its name in 0.1, for one release more

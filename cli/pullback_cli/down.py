@@ -23,21 +23,24 @@ def down(
 
     pullback down --data /srv/pullback
     """
-    from pullback_cli.supervision.state import forget_state, read_state
+    from pullback_cli.supervision.state import find_up, forget_state, only_up_on, read_state
     from pullback_runners.agent.process_mark import end_politely, end_trees
     from pullback_service.postgres import EmbeddedPostgres
 
     folder = data.expanduser().absolute()
-    state = read_state(folder)
     stopped: list[str] = []
-    if state is not None:
-        # `up` stops its own in order; only what it could not stop itself is ended from here.
-        if end_politely(state.up, grace_s=STOP_TIMEOUT_S):
-            stopped.append("up")
-        stopped += ["its children"] if end_trees(state.children.values()) else []
-        forget_state(folder)
-    if (folder / "postgres").exists() and EmbeddedPostgres(folder / "postgres").stop():
-        stopped.append("Postgres")
+    up = find_up(folder)
+    if up is not None and end_politely(up, grace_s=STOP_TIMEOUT_S):
+        stopped.append("up")
+    if folder.is_dir():
+        # `up` stops its own in order; what it could not stop itself is ended from here, once no `up` holds the folder.
+        with only_up_on(folder):
+            state = read_state(folder)
+            if state is not None:
+                stopped += ["its children"] if end_trees(state.children.values()) else []
+                forget_state(folder)
+            if (folder / "postgres").exists() and EmbeddedPostgres(folder / "postgres").stop():
+                stopped.append("Postgres")
     typer.echo(
         f"stopped ({', '.join(stopped)}); the data stays in {folder}" if stopped else f"nothing runs on {folder}"
     )

@@ -111,6 +111,10 @@ def set_(
     mirror: Annotated[
         str | None, typer.Option(help="Folder of a clone on the workers' machine, whose branches they read; '': none.")
     ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(help="https or ssh address that agents fetch commits from; '': each agent's own clone."),
+    ] = None,
     raw_days: Annotated[
         int | None,
         typer.Option(min=0, max=36_500, help="Days for which process values are kept, then their spread; 0: for ever."),
@@ -138,6 +142,8 @@ def set_(
     Examples:
     pullback project set demo --public
 
+    pullback project set demo --repository https://git.example/group/demo
+
     pullback project set demo --private --mirror /srv/demo.git --json
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
@@ -149,11 +155,9 @@ def set_(
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectSummary
 
-    changes: dict[str, Any] = {}
+    changes = _places(mirror, repository)
     if public is not None:
         changes["public_read"] = public
-    if mirror is not None:
-        changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
         if days is not None:
             changes[column] = days or None
@@ -164,7 +168,7 @@ def set_(
         changes["backfill"] = policy.model_dump() if policy else None
     if not changes:
         raise RefusalError(
-            "nothing to change: say --public or --private, or name a --mirror, --raw-days, --body-days or a --backfill"
+            "nothing to change: say --public or --private, or name a --repository, --mirror, --raw-days, --body-days or a --backfill"
         )
 
     async def change(session: "AsyncSession") -> ProjectSummary:
@@ -176,6 +180,24 @@ def set_(
         return ProjectSummary.model_validate(found)
 
     _tell(in_database(url, "project set", change), as_json=as_json)
+
+
+def _places(mirror: str | None, repository: str | None) -> dict[str, Any]:
+    """Where commits come from, as it is stored: for the workers, and for agents."""
+    from pydantic import ValidationError
+
+    from pullback_service.projects.schemas import ProjectChange
+    from pullback_service.refusals import message_of
+
+    places: dict[str, Any] = {}
+    if mirror is not None:
+        places["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    if repository is not None:
+        try:
+            places["repository"] = ProjectChange(repository=repository or None).repository
+        except ValidationError as error:
+            raise RefusalError(f"--repository {repository!r}: {message_of(error.errors()[0])}") from error
+    return places
 
 
 def _tell(found: "ProjectSummary", *, as_json: bool) -> None:

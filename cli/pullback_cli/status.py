@@ -90,10 +90,12 @@ def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
 
 
 def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
+    from pullback_cli.supervision.state import find_up
     from pullback_service.postgres import EmbeddedPostgres
 
     postgres = EmbeddedPostgres(folder / "postgres")
-    running = state is not None and state.up.process() is not None
+    up = find_up(folder)
+    running = up is not None
     found: dict[str, Any] = {
         "running": running,
         "ready": False,
@@ -109,7 +111,7 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
     }
     if state is None:
         return found
-    marks = {"up": state.up, **state.children}
+    marks = {"up": up or state.up, **state.children}
     found["processes"] = {name: mark.pid for name, mark in marks.items() if mark.process() is not None}
     if running:
         found |= _ask(state.url)

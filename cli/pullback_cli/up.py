@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.places import DATA, default_repository
+from pullback_cli.places import DATA
 from pullback_cli.refusals import needs
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
 
 
 @needs("service,runner")
@@ -26,14 +29,14 @@ def up(
         Path, typer.Option(envvar="PULLBACK_DATA", help="Folder for the database and everything else.")
     ] = DATA,
     repository: Annotated[
-        Path | None, typer.Option(help="Clone whose commits are measured; default: this one.")
+        Path | None, typer.Option(help="Clone whose commits are measured; default: the one of this folder.")
     ] = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Measure nothing on this machine.")] = False,
     suite: Annotated[str, typer.Option(help="Suite to measure, narrowed by globs like quick:poly9*.")] = "quick",
 ) -> None:
-    """Start everything and measure the checked-out commit.
+    """Start everything, measure the checked-out commit of this project, and new commits as they are made.
 
-    The database is an embedded Postgres in the data folder, or the one of DATABASE_URL. Ctrl-C stops everything.
+    In a folder without a pullback.toml nothing is measured here, and uploads are shown. The database is an embedded Postgres in the data folder, or the one of DATABASE_URL. Ctrl-C stops everything.
 
     Examples:
     pullback up
@@ -53,10 +56,9 @@ def up(
 
     options = UpOptions(
         data=data.expanduser().absolute(),
-        repository=(repository or default_repository()).resolve(),
+        project=None if no_agent else _project(repository),
         host=host,
         port=port,
-        with_agent=not no_agent,
     )
     if not detach:
         from pullback_cli.supervision.foreground import run_up
@@ -69,3 +71,18 @@ def up(
     typer.echo(
         f"Pullback is ready: {state.url}   (`pullback status` looks, `pullback down` stops; data in {options.data})"
     )
+
+
+def _project(repository: Path | None) -> "ProjectFile | None":
+    """The project that is measured; none where the folder has none and nobody named another."""
+    from pullback_runners.errors import UsageError
+    from pullback_runners.projects.configuration import find_project
+    from pullback_runners.revisions import require_project
+
+    try:
+        return require_project((repository or Path.cwd()).resolve())
+    except UsageError as error:
+        if repository is not None or find_project(Path.cwd()) is not None:
+            raise
+        typer.echo(f"note: nothing is measured here: {error}")
+        return None

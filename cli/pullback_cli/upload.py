@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.log import learnt_in_words
+from pullback_cli.receipts import changes_in_words, commit_page
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
 from pullback_cli.uploading.gitlog import first_parents
@@ -87,6 +88,8 @@ def upload(
         finally:  # a refusal does not hide what was stored before it
             if as_json:
                 show_receipts(receipts)
+        if not as_json:
+            _tell_changes(uploads, receipts)
 
 
 def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
@@ -140,6 +143,14 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
         typer.echo(
             f"  {point.case} {point.variant} {point.metric} = {point.value:g} {point.unit} ({point.direction} is better)"
         )
+
+
+def _tell_changes(uploads: "Uploads", receipts: "Sequence[models.UploadReceipt]") -> None:
+    """Where the commits can be looked at, and what each changed."""
+    stored = [receipt for receipt in receipts if not receipt.dry_run]
+    for project, sha in dict.fromkeys((receipt.project, receipt.commit) for receipt in stored):
+        changed = changes_in_words(uploads.client, project, sha)
+        typer.echo(f"{sha[:10]}{'' if changed is None else f' {changed}'}: {commit_page(uploads.server, project, sha)}")
 
 
 class _Logs:

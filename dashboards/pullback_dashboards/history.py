@@ -15,6 +15,7 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
 from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import Judgement
+from pullback_service.measured.measured import NOT_TOLD, Measured
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -105,13 +106,14 @@ class Reading(NamedTuple):
     previous: "Reading | None" = None
     base: float | None = None
     program_hash: str | None = None
+    measured: Measured = NOT_TOLD
 
     @property
     def spread(self) -> Spread | None:
         """The log ratio with its interval, where both were measured."""
         if self.log_ratio is None or self.low is None or self.high is None:
             return None
-        return Spread(self.log_ratio, self.low, self.high, self.program_hash)
+        return Spread(self.log_ratio, self.low, self.high, self.program_hash, self.measured)
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
@@ -137,18 +139,27 @@ Pair: TypeAlias = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class Line:
-    """One variant of one case in one metric, commit by commit; None where nobody measured."""
+    """One variant of one case in one metric, commit by commit; None where nobody measured.
+
+    `follows` says by place which reading one is judged against, where the line holds what is news alone; -1, or no entry, for none.
+    """
 
     workload: str
     case: str
     variant: str
     metric: Metric
     readings: tuple[Reading | None, ...]
+    follows: Mapping[int, int] | None = None
 
     @property
     def latest(self) -> tuple[int, Reading] | None:
         """The newest reading and the place of its commit."""
         return next(((place, r) for place, r in reversed(list(enumerate(self.readings))) if r), None)
+
+
+def pair_of(line: Line, before: Reading, now: Reading) -> Pair:
+    """The name of a step of a line."""
+    return line.case, line.variant, line.metric.name, str(before.report), str(now.report)
 
 
 @dataclass(frozen=True)
@@ -192,7 +203,7 @@ class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
     `follows` says by place which other commit one was made from, where that is not the one before it: on another branch.
-    `verdicts` are what may be said of counts that differ between two commits; None where nobody asked.
+    `verdicts` are what is stored of steps that are news; None where nobody asked.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -229,6 +240,9 @@ class History:
 
     def reading_before(self, line: Line, place: int, *, failed: bool) -> tuple[int, Reading | None]:
         """The reading of a line that the one at a place follows, and where; of those that `failed` as well, if wanted."""
+        if line.follows is not None and not failed:
+            at = line.follows.get(place, -1)
+            return at, line.readings[at] if at >= 0 else None
         at = self.before(place)
         while at >= 0:
             reading = line.readings[at]
@@ -245,8 +259,14 @@ class History:
         """What may be said of a count that is another than before; None where it is not, or nobody asked."""
         if self.verdicts is None or before is None or not counts_differ(line.metric, before, now):
             return None
-        pair = line.case, line.variant, line.metric.name, str(before.report), str(now.report)
-        return self.verdicts.get(pair, _NOT_JUDGED)
+        return self.verdicts.get(pair_of(line, before, now), _NOT_JUDGED)
+
+    def move(self, line: Line, before: Reading | None, now: Reading) -> str | None:
+        """The outcome of a ratio to the baseline that moved, `likely_faster` or `likely_slower`; else None."""
+        if self.verdicts is None or before is None or line.metric.exact:
+            return None
+        judged = self.verdicts.get(pair_of(line, before, now))
+        return judged.outcome if judged and judged.evidence == "ratios" and judged.outcome in factors.LIKELY else None
 
     @cached_property
     def speaking(self) -> Mapping[tuple[str, str], Metric]:

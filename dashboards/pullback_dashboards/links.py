@@ -13,6 +13,11 @@ def overview(project: str | None = None, **state: str | int | tuple[str, ...] | 
     return _with("/", project=project, **state)
 
 
+def projects() -> str:
+    """All projects, with what changed in each."""
+    return "/projects"
+
+
 def workload(project: str, name: str, **state: str | None) -> str:
     """The page of one workload."""
     return _with(f"/projects/{_segment(project)}/workloads/{_last(name)}", **state)

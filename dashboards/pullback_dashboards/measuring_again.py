@@ -1,4 +1,4 @@
-"""The commands that measure again what a page shows. They take the engine out of the clone and leave the working tree alone."""
+"""The commands that measure again what a page shows. They take commits out of the clone and leave the working tree alone."""
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,13 +8,16 @@ from pullback_dashboards.history import Commit
 from pullback_service.claims import BASELINE
 from pullback_service.series.cases import label
 
+EXTERNAL = "external"
+"""The kind of variants that another tool measured."""
+
 
 def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping[str, Any] | None = None) -> str:
     """The commands that measure a report again, or `only` one case of it. Another tool's suite is run by that tool."""
     entries = document.get("cases", ()) if only is None else (only,)
     kinds = {variant.get("kind") for entry in entries for variant in entry.get("variants", ())}
     harness = document.get("harness", {})
-    if kinds == {"external"}:
+    if kinds == {EXTERNAL}:
         project = shlex.quote(document.get("project") or "NAME")
         return (
             f"{_beside(commit)}\n# measure as before, with the tool that did, and send what it wrote:\n"
@@ -29,7 +32,9 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
         ((reference, candidate),) = pairs
         return f"{compare_command(reference, candidate)} {options} -o compared.json"
     engine = harness.get("engine") or {}
-    if engine.get("sha", commit.sha) != commit.sha:  # workloads of somebody's own, which the commit is of
+    if engine.get("sha", commit.sha) != commit.sha and not harness.get(
+        "job"
+    ):  # workloads of somebody's own, beside the commit
         files = harness.get("workload_files") or ["FILE"]  # reports from before 2026-11-22 do not name it
         own = shlex.join(part for file in files for part in ("--workloads", file))
         return f"{_beside(commit)}\npullback run {own} {options} -o report.json"
@@ -37,13 +42,20 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
     return f"{remark}{measure_command(commit.sha)} {options} -o measured"
 
 
+def first_measurement(project: str, sha: str, base: str, *, is_ours: bool) -> str:
+    """Measures a commit of which there is no report yet, by Pullback if that measures the project, and sends the result."""
+    if is_ours:
+        return f"{measure_command(sha)} --suite quick -o measured\npullback upload measured/*.json --server {base}"
+    return f"pullback upload FILE --project {shlex.quote(project)} --commit {sha} --server {base}"
+
+
 def measure_command(sha: str) -> str:
-    """Measures the engine of a commit."""
+    """Builds and measures a commit."""
     return f"pullback run --commits {sha}"
 
 
 def compare_command(reference: str, candidate: str) -> str:
-    """Measures the engines of two commits in the same groups."""
+    """Builds two commits and measures them in the same groups."""
     return f"pullback compare --against {reference} --candidate {candidate}"
 
 

@@ -1,6 +1,7 @@
 """All pages of the dashboard, mounted on the service's application. Their addresses can be read here in one place.
 
-    /                                           overview
+    /                                           overview, or where no project is named and there are several:
+    /projects                                   all projects, with what changed in each
     /projects/{project}                         leads to its overview
     /projects/{project}/workloads/{workload}    one workload across commits
     /projects/{project}/commits/{sha}           what was measured at a commit
@@ -45,6 +46,7 @@ from pullback_dashboards.login.page import router as login_router
 from pullback_dashboards.machine.page import router as machine_router
 from pullback_dashboards.overview.page import named as named_router
 from pullback_dashboards.overview.page import router as overview_router
+from pullback_dashboards.projects.page import router as projects_router
 from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.settings.page import router as settings_router
@@ -57,7 +59,15 @@ _static = APIRouter(include_in_schema=False)
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
-    for router in (overview_router, workload_router, case_router, commit_router, compare_router, explore_router):
+    for router in (
+        overview_router,
+        projects_router,
+        workload_router,
+        case_router,
+        commit_router,
+        compare_router,
+        explore_router,
+    ):
         app.include_router(router, dependencies=[Depends(bounded), Depends(note_unprojected)])
     for router in (
         report_router,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import (
@@ -13,14 +14,14 @@ from pullback_dashboards.history import (
     Metric,
     Pair,
     Reading,
-    counts_differ,
     with_exact_ratios,
 )
+from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_service.claims import BASELINE
-from pullback_service.comparisons.queries import Compared
-from pullback_service.comparisons.steps import Step
+from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.ids import MachineId, ProjectId
+from pullback_service.ids import ProjectId
+from pullback_service.measured.measured import NOT_TOLD, Measured
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.readings.pooling import CLEAN
@@ -28,8 +29,10 @@ from pullback_service.readings.reading import Mark
 from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import queries
-from pullback_service.series.overviewing import LineReading, StatedComparison
+from pullback_service.series.models import Series
+from pullback_service.series.overviewing import KnownCase, KnownMetric, LineReading
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
+from pullback_service.steps.queries import KnownStep, StepSeries
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
@@ -42,6 +45,13 @@ def newest_of(projects: Iterable[Project]) -> Project:
     return max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
 
 
+async def is_measured_here(session: AsyncSession, project_id: ProjectId) -> bool:
+    """Whether a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
+    of_project = select(Series.id).where(Series.project_id == project_id)
+    ours = of_project.where(Series.variant_kind != EXTERNAL)
+    return bool(await session.scalar(select(or_(ours.exists(), ~of_project.exists()))))
+
+
 async def newest_project(session: AsyncSession) -> Project | None:
     """The project of which a page speaks when its address names none."""
     projects = await list_projects(session)
@@ -49,11 +59,15 @@ async def newest_project(session: AsyncSession) -> Project | None:
 
 
 def as_history(
-    commits: Sequence[CommitFacts], measured: Sequence[LineReading], failures: Sequence[FailedCase]
+    commits: Sequence[CommitFacts],
+    measured: Sequence[LineReading],
+    failures: Sequence[FailedCase],
+    of: Mapping[int, Measured],
 ) -> History:
-    """What was measured and what failed at some commits, oldest first."""
+    """What was measured, and `of` what, and what failed at some commits, oldest first."""
     places = {commit.id: place for place, commit in enumerate(commits)}
-    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(measured, failures, places))))
+    lines = tuple(line for _, line in _lines(measured, failures, places, of))
+    return with_exact_ratios(History(tuple(map(commit_of, commits)), lines))
 
 
 def commit_of(facts: CommitFacts) -> Commit:
@@ -61,45 +75,48 @@ def commit_of(facts: CommitFacts) -> Commit:
     return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch, facts.id)
 
 
-def steps_of_counts(history: History, case_ids: Mapping[str, int], machine_id: MachineId) -> Mapping[Pair, Step]:
-    """Every step of a line at which a count is another than before, by what a view knows of it."""
-    steps = {}
-    for line in history.lines:
-        for place, now in enumerate(line.readings) if line.metric.exact else ():
-            if now is None:
-                continue
-            at, before = history.reading_before(line, place, failed=False)
-            older, newer = history.commits[at].id, history.commits[place].id
-            if before is None or not counts_differ(line.metric, before, now) or older is None or newer is None:
-                continue
-            pair = line.case, line.variant, line.metric.name, str(before.report), str(now.report)
-            steps[pair] = Step((case_ids[line.case], machine_id, line.variant, line.metric.name), older, newer)
-    return steps
-
-
-def steps_of_claims(stated: Iterable[StatedComparison], machine_id: MachineId) -> Mapping[StatedComparison, Step]:
-    """The steps of which uploads state how both commits compare."""
-    return {
-        one: Step((one.case.id, machine_id, one.variant, one.metric), one.reference_id, one.candidate_id)
-        for one in stated
-    }
-
-
-def with_judgements(
-    history: History,
-    counts: Mapping[Pair, Step],
-    claims: Mapping[StatedComparison, Step],
-    judged: Mapping[Step, Compared],
-) -> History:
-    """The history with what may be said of its steps."""
+def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
+    """The history with what is stored of its steps, and what uploads say of its commits."""
     places = {commit.id: place for place, commit in enumerate(history.commits)}
+    known = [one for one in steps if one.step.commit_id in places]
     return replace(
         history,
-        verdicts={pair: judged[step].judgement for pair, step in counts.items() if step in judged},
-        claims=tuple(
-            claim_of(one, judged[step], places[one.candidate_id]) for one, step in claims.items() if step in judged
-        ),
+        verdicts=dict(_verdict(one) for one in known if one.now is not None and one.before is not None),
+        claims=tuple(claim_of(one, places[one.step.commit_id]) for one in reversed(known) if one.is_claim),
     )
+
+
+def _verdict(one: KnownStep) -> tuple[Pair, Judgement]:
+    assert one.before is not None and one.now is not None  # noqa: S101, PT018 - whoever asks has looked
+    reports = one.before.report_id, one.now.report_id
+    return (one.series.case, one.series.variant, one.series.metric, *reports), one.step.judgement
+
+
+def lines_of_news(
+    steps: Iterable[KnownStep],
+    measured: Iterable[LineReading],
+    failures: Sequence[FailedCase],
+    places: Mapping[int, int],
+) -> tuple[Line, ...]:
+    """Lines that hold both ends of each step, and what else was measured of some series; each knows what is judged."""
+    ends: dict[tuple[int, int], LineReading] = {}
+    follows: dict[_Key, dict[int, int]] = {}
+    for one in steps:
+        key = one.series.case_id, one.series.variant, one.series.metric
+        if one.step.via in {"parent", "history"} and one.step.reference_id in places:
+            follows.setdefault(key, {})[places[one.step.commit_id]] = places[one.step.reference_id]
+        for reading in (one.before, one.now):
+            if reading is not None:
+                ends[reading[:2]] = _line_reading(one.series, reading)
+    ends |= {each.reading[:2]: each for each in measured}
+    lines = _lines(list(ends.values()), failures, places, {})
+    named = {(case_id, line.variant, line.metric.name): line for case_id, line in lines}
+    return tuple(replace(line, follows=follows.get(key, {})) for key, line in named.items())
+
+
+def _line_reading(series: StepSeries, reading: StoredReading) -> LineReading:
+    case = KnownCase(series.case_id, series.workload, series.case)
+    return LineReading(case, series.variant, KnownMetric(series.metric, *series[5:8]), reading)
 
 
 _Key = tuple[int, str, str]
@@ -107,8 +124,11 @@ _TIME = Metric("time", "s", exact=False)
 
 
 def _lines(
-    measured: Sequence[LineReading], failures: Sequence[FailedCase], places: Mapping[int, int]
-) -> Iterable[Line]:
+    measured: Sequence[LineReading],
+    failures: Sequence[FailedCase],
+    places: Mapping[int, int],
+    of: Mapping[int, Measured],
+) -> list[tuple[int, Line]]:
     readings: dict[_Key, list[Reading | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
     for case, variant, known, reading in measured:
@@ -119,9 +139,9 @@ def _lines(
             metric = Metric(known.name, known.unit, known.exact, known.direction == "bigger")
             about[key] = (case.workload, case.label, variant, metric)
             readings[key] = [None] * len(places)
-        readings[key][places[reading.commit_id]] = shown_reading(reading)
+        readings[key][places[reading.commit_id]] = shown_reading(reading, of)
     lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
-    return with_failures(lines, failures, places)
+    return _with_failures(lines, failures, places)
 
 
 def with_failures(
@@ -131,6 +151,13 @@ def with_failures(
 
     A case that never ran has a line of the variant that failed. Labels do not tell cases apart: n=1 and n="1" read alike.
     """
+    return [line for _, line in _with_failures(lines, failures, places)]
+
+
+def _with_failures(
+    lines: Iterable[tuple[int, Line]], failures: Iterable[FailedCase], places: Mapping[int, int]
+) -> list[tuple[int, Line]]:
+    """The same with the ids."""
     struck = [(case_id, line, [*line.readings]) for case_id, line in lines]
     for failure in failures:
         place = places.get(failure.commit.id)
@@ -149,32 +176,32 @@ def with_failures(
         for row in rows:
             if row[place] is None or failure.kind == WRONG_GRADIENT:  # whatever another report measured of it
                 row[place] = Reading(failure=f"{failure.message}", report=str(failure.report_id))
-    return [replace(line, readings=tuple(row)) for _, line, row in struck]
+    return [(case_id, replace(line, readings=tuple(row))) for case_id, line, row in struck]
 
 
-def claim_of(stated: StatedComparison, judged: Compared, place: int) -> Claim:
-    """What may be said of the commit at a place, of which an upload states something."""
-    judgement = judged.judgement
+def claim_of(known: KnownStep, place: int) -> Claim:
+    """What may be said of the commit at a place and another one, which an upload compared."""
+    series, judgement = known.series, known.step.judgement
     return Claim(
         place=place,
-        workload=stated.case.workload,
-        case=stated.case.label,
-        variant=stated.variant,
-        metric=stated.metric,
-        reference=stated.reference,
+        workload=series.workload,
+        case=series.case,
+        variant=series.variant,
+        metric=series.metric,
+        reference=known.reference.sha,
         outcome=judgement.outcome,
         log_ratio=judgement.log_ratio,
         low=judgement.low,
         high=judgement.high,
         groups=judgement.n,
         provisional=judgement.provisional,
-        bigger_is_better=judged.bigger_is_better,
+        bigger_is_better=series.direction == "bigger",
         reason=judgement.reason or "",
     )
 
 
-def shown_reading(reading: StoredReading, *, previous: Reading | None = None) -> Reading:
-    """A reading as views know it."""
+def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previous: Reading | None = None) -> Reading:
+    """A reading as views know it; `of` says by id what readings were measured of."""
     return Reading(
         reading.value,
         reading.log_ratio,
@@ -188,6 +215,7 @@ def shown_reading(reading: StoredReading, *, previous: Reading | None = None) ->
         reading.report_id,
         previous,
         program_hash=reading.program_hash,
+        measured=of.get(reading.measured_id or 0, NOT_TOLD),
     )
 
 

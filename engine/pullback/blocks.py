@@ -82,7 +82,7 @@ class Block(Mapping[str, Any]):
 
     @property
     def layout(self) -> Layout:
-        """Where the views lie: for rules that take a block whole. The order is no promise."""
+        """The slots of the views in the array, for rules that take a block whole. Their order is not guaranteed."""
         return self._layout
 
     @property

@@ -6,8 +6,8 @@
     frame     one array in a stack, open from the forward visit of a rule to its pullback
 
 State belongs to the run and not to the rule, so a loop, a recursion or two call sites may visit one rule many times
-before the first pullback. Nested and interleaved runs have a stack each. A run that raised, or whose pullback nobody can
-call any more, gives its stack back empty: the next run finds it so, and after the first visit makes no new arrays.
+before the first pullback. Nested and interleaved runs have a stack each. A run that raised, or whose pullback cannot be
+called any more, gives its stack back empty: the next run finds it so, and after the first visit makes no new arrays.
 Mooncake.jl keeps its stacks in the same way (src/stack.jl: a position and a vector that is never shortened).
 
 >>> with pb.contexts.using(pb.contexts.RunContext()):  # memory that goes when the context does
@@ -35,7 +35,7 @@ SMALLEST_BLOCK_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Where the frame of one depth lies. It outlives the frame: the next one of this type here needs no new view."""
+    """The memory of a frame at one depth. It outlives the frame: the next one of this type needs no new view."""
 
     block: int
     start: int
@@ -122,7 +122,7 @@ class Stack:
         self._open.clear()
 
     def _follows(self, slot: _Slot, block: int, start: int) -> bool:
-        """True if a slot lies where `_place` would put one: behind the end of the frame before it."""
+        """True if a slot is where `_place` would put one: behind the end of the frame before it."""
         return slot.start == start if slot.block == block else slot.start == 0 and slot.block == block + 1
 
     def _place(self, block: int, start: int, shape: Shape, dtype: np.dtype[Any]) -> _Slot:

@@ -44,7 +44,7 @@ class NeedsValueError(TracingError):
 
 
 class DifferentiationError(PullbackError, TypeError):
-    """The gradient that was asked for does not exist: not a scalar, not a float, no such argument."""
+    """The requested gradient does not exist: not a scalar, not a float, no such argument."""
 
 
 class PullbackReuseError(PullbackError, RuntimeError):
@@ -60,11 +60,11 @@ class ChangedError(PullbackError, RuntimeError):
 
 
 class StateError(PullbackError, RuntimeError):
-    """The state that a rule kept for its pullback was asked for twice, out of order, or from another thread."""
+    """The state that a rule kept for its pullback was used twice, out of order, or from another thread."""
 
 
 class TierError(PullbackError, ValueError):
-    """The tier that was asked for does not exist in this engine."""
+    """The requested tier does not exist in this engine."""
 
 
 class DeviceError(PullbackError, RuntimeError):
@@ -80,7 +80,7 @@ class GraphError(PullbackError, AssertionError):
 
 
 class PlanWarning(UserWarning):
-    """A plan runs on the tape, or is recorded again and again; the message says why, and what to do."""
+    """A plan runs on the tape, or is recorded again and again; the message has the reason and the remedy."""
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -6,9 +6,9 @@
 
 The pullback puts the old contents back, bit for bit, so that after `grad` the caller's arrays are as they were. What is
 returned is the only name the new contents may be read under: reading the array itself where a trace can see it is
-refused, and so is a result that nobody reads at all: what no trace sees, such as `np.sum(c)` with nothing traced in it, would read the
-new contents as constants. Arrays that the function makes by `np.zeros_like` of a traced value, or by `pb.numpy.zeros`, may be read
-under any name.
+refused, and so is a result that is not read at all: what no trace sees, such as `np.sum(c)` with nothing traced in it,
+would read the new contents as constants. Arrays that the function makes by `np.zeros_like` of a traced value, or by
+`pb.numpy.zeros`, may be read under any name.
 
 Operands may share memory with the array that is written to, wholly or in part: they are copied first, and the result is
 that of operands that do not. Derivatives of the first order only in reverse; write `a @ b` for higher ones.
@@ -47,12 +47,12 @@ _FLAGS = ("N", "T", "C")
 
 
 def matmul(c: Any, a: Any, b: Any) -> Any:
-    """C <- a @ b; gives back c."""
+    """C <- a @ b; returns c."""
     return _overwrite(matmul_into, c, a, b)
 
 
 def gemm(c: Any, a: Any, b: Any, alpha: Any = 1, beta: Any = 0, *, trans_a: str = "N", trans_b: str = "N") -> Any:
-    """C <- alpha op(a) @ op(b) + beta c; gives back c.
+    """C <- alpha op(a) @ op(b) + beta c; returns c.
 
     op is N (the matrix), T (its transpose) or C (its conjugate transpose). Where beta is 0, c is not read.
     `pb.inplace.gemm(c, a, b, beta=1, trans_a="T")` adds a.T @ b to c.
@@ -83,7 +83,7 @@ def _elementwise(rule: Scalar, name: str) -> Callable[..., Any]:
         return _overwrite(elementwise_into, x, *others, rule=rule)
 
     overwriting.__name__ = overwriting.__qualname__ = name
-    overwriting.__doc__ = f"x <- numpy.{name}(x{', …' if len(rule.maps) > 1 else ''}); gives back x."
+    overwriting.__doc__ = f"x <- numpy.{name}(x{', …' if len(rule.maps) > 1 else ''}); returns x."
     return overwriting
 
 
@@ -103,7 +103,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
     operands = (target, *others, _kept(trace, target, memory))
     if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
         return rule(*operands, **params)
-    # What is computed from constants alone is undone with the rest: the trace must know of it.
+    # Results of constants alone are undone with the rest, so the trace must know of them.
     return trace.apply(rule, operands, params)
 
 

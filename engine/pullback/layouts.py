@@ -1,7 +1,6 @@
-"""Where the named views of a block lie in its array.
+"""Layouts of blocks: the places of the named views in the array.
 
-The order and the offsets are nobody's business but the block's: users name views, and a rule that takes a block asks its
-layout for them.
+Order and offsets are private to the block: users name views, and a rule that takes a block asks its layout for them.
 """
 
 from collections.abc import Iterator, Mapping

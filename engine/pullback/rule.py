@@ -74,7 +74,7 @@ class Visit:
         self._rule = rule
         self._run = run
         self._frames: list[Frame] = []
-        #: Which operands a cotangent will be asked for.
+        #: For each operand, True if its cotangent will be needed.
         self.needed = needed
 
     def save(self, array: Any) -> np.ndarray[Any, Any]:
@@ -125,12 +125,12 @@ class Visit:
 
 
 class _Visited(Primitive):
-    """What a tape records: the last operand is the visit."""
+    """The primitive that a tape records; its last operand is the visit."""
 
     effect = Effect.KEEPS
 
     def __init__(self, name: str) -> None:
-        self.name = name  # not in the rule table: it belongs to whoever wrote it, and may be written again
+        self.name = name  # not in the rule table: it belongs to its author, and may be defined again
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward, keeping what the pullback will need."""
@@ -143,7 +143,7 @@ class _Visited(Primitive):
         return y
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """Never asked: plans trace the reference."""
+        """Never called: plans trace the reference."""
         raise NotImplementedError
 
     def pull(
@@ -174,7 +174,7 @@ class _Visited(Primitive):
         ]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Never asked: forward mode runs the reference."""
+        """Never called: forward mode runs the reference."""
         raise NotImplementedError
 
     def _fitting(self, place: int, cotangent: Any, value: Any) -> Any:
@@ -205,7 +205,7 @@ class StatefulRule:
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
-        """What plans trace: they watch what it takes from around it."""
+        """The functions that plans trace, to watch their captured variables."""
         return () if self.reference is None else (self.reference,)
 
     def __call__(self, *operands: Any) -> Any:

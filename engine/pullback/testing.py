@@ -34,7 +34,7 @@ _MODES = {"fwd": "forward", "rev": "reverse"}
 
 @dataclass(frozen=True, slots=True)
 class _Tolerance:
-    """How far apart numbers may be, relative to the sum of absolute terms that they are made of."""
+    """Tolerances, relative to the sum of the absolute terms that a number is made of."""
 
     differences: float  # a derivative against differences
     modes: float  # forward against reverse mode, which differ by rounding alone

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from pullback.errors import TierError
 
-#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph;
+#: The tiers of this engine. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph;
 #: `stateful` runs it in memory that is kept between calls; `native` is that as one machine-code program.
 TIERS: tuple[str, ...] = ("unfused", "fused", "stateful", "native")
 

@@ -19,7 +19,7 @@ Rebuild = Callable[[Iterator[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class _NodeKind:
-    """How the nodes of one type are taken apart, and put together again."""
+    """A kind of node: functions that take it apart and put it together again."""
 
     parts: Callable[[Any], tuple[Any, ...]]
     rebuild: Callable[[Any, tuple[Any, ...]], Any]
@@ -28,7 +28,7 @@ class _NodeKind:
     rows: Callable[[Any, tuple[Any, ...]], Any]
 
     def maker(self, leaves: Iterator[Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
-        """What makes a node of parts, by what the leaves are."""
+        """The function that makes a node of its parts, for this kind of leaves."""
         if isinstance(leaves, Rows):
             return self.rows
         return self.gradient if isinstance(leaves, Gradients) else self.rebuild
@@ -163,7 +163,7 @@ def _with_members(instance: Any, members: dict[str, Any]) -> Any:
 
 
 def paths(tree: Any) -> list[str]:
-    """Where each leaf is, as Python would say it after the name of the tree: `['w'][0]`, `.weights`."""
+    """The path of each leaf in Python's syntax, without the name of the tree: `['w'][0]`, `.weights`."""
     if issubclass(type(tree), (np.ndarray, float, int, Traced)):
         return [""]
     fields_of_tuple = getattr(tree, "_fields", None)

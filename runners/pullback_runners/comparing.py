@@ -82,6 +82,7 @@ def compare_commits(
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
     quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
     by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
+    equal_code = is_equal_code(reference, candidate)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -105,13 +106,22 @@ def compare_commits(
                 CANDIDATE: candidate.document(),
                 "shared": reference.environment == candidate.environment,
             },
+            "equal_code": equal_code,
             "preflight": preflight.document(),
             "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
             "job": dict(job) if job is not None else None,
         },
-        "cases": [compared_case(case, compared) for case, compared in by_case.items() if compared],
+        "cases": [
+            compared_case(case, choice.offers[case.workload], compared)
+            for case, compared in by_case.items()
+            if compared
+        ],
         "comparisons": [
-            {**row, "reference": reference.commit["sha"], "candidate": candidate.commit["sha"]}
+            {
+                **_claimed(row, equal_code=equal_code),
+                "reference": reference.commit["sha"],
+                "candidate": candidate.commit["sha"],
+            }
             for each in comparisons
             for row in comparison_rows(each, may_say_same=chosen.may_say_same)
         ],
@@ -146,6 +156,23 @@ def _choose_for_both(
         ),
         refused,
     )
+
+
+def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
+    """Whether two commits have the same files of what is measured, and run in one environment; one of itself is A/A."""
+    digest = candidate.subject.digest
+    is_equal = digest is not None and digest == reference.subject.digest
+    return (
+        is_equal
+        and reference.environment == candidate.environment
+        and reference.commit["sha"] != candidate.commit["sha"]
+    )
+
+
+def _claimed(row: Mapping[str, Any], *, equal_code: bool) -> Mapping[str, Any]:
+    """A comparison without a claim where the code is equal: whatever differs is noise."""
+    is_claim = equal_code and row["outcome"] in {"faster", "slower", "less", "more"}
+    return {**row, "outcome": "ambiguous"} if is_claim else row
 
 
 DECIDING_METRICS = ("time", "array_bytes", "array_allocs", "peak_bytes", "native_bytes", "gpu_bytes")

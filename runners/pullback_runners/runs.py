@@ -5,6 +5,7 @@ import importlib.util
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subj
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.projects.subjects import engine_digest
 from pullback_runners.report import (
     ENGINE_PROJECT,
     FORMAT,
@@ -118,6 +120,8 @@ def run_suite(
     watch = ActivityWatch()
     if subject is None:
         subject = INSTALLED if engine is None else engine_subject(engine)
+        # Of a file of somebody's own nobody knows which files of its repository it runs.
+        subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
     surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules)
     steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
@@ -125,7 +129,8 @@ def run_suite(
     try:
         for case in choice.cases:
             offered = _baseline(case, choice, baseline)
-            result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin)
+            offer = choice.offers[case.workload]
+            result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
             results.append(result)
             _measure_case(
                 result,

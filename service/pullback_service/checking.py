@@ -13,9 +13,10 @@ from sqlalchemy import Connection, text
 from pullback_service.database import sync_engine
 from pullback_service.migrating import revisions
 from pullback_service.models import Base
-from pullback_service.readings.rebuilding import count_wrong_readings
+from pullback_service.readings.rebuilding import count_wrong
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.row_security import WITHOUT_PROJECT
+from pullback_service.steps.rule import RULE
 
 MISPLACED = "SELECT count(*) FROM {table} m JOIN commit c ON c.id = m.commit_id WHERE m.ordered_at <> c.ordered_at"
 UNGUARDED = f"""
@@ -24,6 +25,13 @@ SELECT count(*)
  WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND NOT (relrowsecurity AND relforcerowsecurity)
    AND relname <> ALL ('{{{",".join(sorted(WITHOUT_PROJECT))}}}')
 """  # noqa: S608 - our own words
+
+ABANDONED = """
+SELECT count(*)
+  FROM step
+ WHERE via <> 'compared' AND NOT stale
+   AND NOT EXISTS (SELECT FROM reading WHERE reading.series_id = step.series_id AND reading.commit_id = step.commit_id)
+"""
 
 # What is counted, what it means where it is not zero, and what to do.
 COUNTS = (
@@ -56,6 +64,14 @@ COUNTS = (
         "{n} commits wait for more than an hour for their readings: start a `pullback worker`, or run `pullback db rebuild`.",
     ),
     (
+        ABANDONED,
+        "{n} steps are of readings that there are not: run `pullback db rebuild`.",
+    ),
+    (
+        f"SELECT count(*) FROM commit WHERE judged_by < {RULE} AND created_at < now() - interval '1 hour'",  # noqa: S608 - a number
+        "{n} commits wait for more than an hour for their steps: start a `pullback worker`, or run `pullback db rebuild`.",
+    ),
+    (
         "SELECT count(*) FROM report WHERE followed_up_at IS NULL AND received_at < now() - interval '1 hour'",
         "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
     ),
@@ -75,14 +91,16 @@ def check(url: str) -> list[str]:
         connection.exec_driver_sql(f"SET ROLE {ALL_PROJECTS}")
         connection.exec_driver_sql("SET default_transaction_read_only = on")
         findings = [*_shape(connection), *_content(connection)]
-    return [*findings, *_readings(url)]
+    return [*findings, *_projections(url)]
 
 
-def _readings(url: str) -> Iterator[str]:
+def _projections(url: str) -> Iterator[str]:
     with start_blocking_portal() as portal:
-        wrong = portal.call(count_wrong_readings, url)
-    if wrong:
-        yield f"{wrong} readings are not what the points of their series say: run `pullback db rebuild`."
+        found = portal.call(count_wrong, url)
+    if found.readings:
+        yield f"{found.readings} readings are not what the points of their series say: run `pullback db rebuild`."
+    if found.steps:
+        yield f"{found.steps} steps are not what the readings of their series say: run `pullback db rebuild`."
 
 
 def _shape(connection: Connection) -> Iterator[str]:

@@ -8,10 +8,12 @@ from pullback_service.commits.models import Branch, BranchCommit, Commit, Commit
 from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.logins.models import Login
 from pullback_service.machines.models import FactsChange, Machine
+from pullback_service.measured.models import StoredMeasured
 from pullback_service.projects.models import Project
 from pullback_service.readings.models import StoredReading
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
+from pullback_service.steps.models import StoredStep
 from pullback_service.tokens.models import EnrolmentCode, Token
 
 __all__ = [
@@ -38,6 +40,8 @@ __all__ = [
     "Project",
     "Report",
     "Series",
+    "StoredMeasured",
     "StoredReading",
+    "StoredStep",
     "Token",
 ]

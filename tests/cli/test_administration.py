@@ -86,12 +86,17 @@ def test_a_token_is_made_listed_and_revoked(pullback):
 def test_projects_are_made_listed_and_opened(pullback, database_url):
     assert json.loads(pullback("project", "create", "demo", "--json").stdout)["public_read"] is False
     assert json.loads(pullback("project", "set", "demo", "--public", "--json").stdout)["public_read"] is True
+    set_to = ("project", "set", "demo", "--json", "--repository")
+    assert (
+        json.loads(pullback(*set_to, "git@git.example:demo.git").stdout)["repository"] == "ssh://git@git.example/demo"
+    )
+    assert json.loads(pullback(*set_to, "").stdout)["repository"] is None
     assert "demo  public" in pullback("project", "list").stdout
     with psycopg.connect(database_url) as connection:
         lines = connection.execute("SELECT actor, action, subject FROM audit ORDER BY id").fetchall()
     assert lines == [
         ("command line", "project create", "project demo"),
-        ("command line", "project set", "project demo"),
+        *[("command line", "project set", "project demo")] * 3,
     ]
 
 
@@ -112,6 +117,8 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
             ["project", "set", "nowhere", "--backfill", "nightly:poly9*"],
             "no suite 'nightly'; known: quick, standard, full",
         ),
+        (["project", "set", "x", "--repository", "https://me:secret@git.example/x"], "password or token"),
+        (["project", "set", "x", "--repository", "/srv/x.git"], "no https or ssh address"),
         (["db", "restore", "nothing.backup"], "no file nothing.backup"),
         (["db", "backup", "no/such/folder/file"], "no/such/folder/file cannot be written"),
     ],

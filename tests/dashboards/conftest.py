@@ -1,11 +1,14 @@
 """A small made history for views and figures, without a database."""
 
+import itertools
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading, with_exact_ratios
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading, pair_of, with_exact_ratios
+from pullback_service.comparisons.judging import Judgement, change_of_ratios, likely
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
@@ -29,6 +32,27 @@ def line(variant, readings, metric=TIME, *, workload="dense", case="dense[n=100,
     return Line(workload, case, variant, metric, tuple(readings))
 
 
+def reported(line):
+    """The line with a report of its own for each reading."""
+    readings = (
+        r and (r if r.report not in {None, "r"} else r._replace(report=f"r{at}")) for at, r in enumerate(line.readings)
+    )
+    return replace(line, readings=tuple(readings))
+
+
+def judged(line):
+    """What the service stores of every two readings of a line, whichever follows which."""
+    for before, now in itertools.combinations(filter(None, line.readings), 2):
+        if line.metric.exact and before.value is not None and now.value is not None:
+            outcome = "more" if now.value > before.value else "less" if now.value < before.value else "equal"
+            yield pair_of(line, before, now), Judgement(outcome, "exact")
+        elif before.spread is not None and now.spread is not None:
+            same = now.program_hash is not None and now.program_hash == before.program_hash
+            change, width = change_of_ratios(*((each.log_ratio, each.low, each.high) for each in (before, now)))
+            found = likely(change, width, "ratios", bigger_is_better=line.metric.bigger_is_better)
+            yield pair_of(line, before, now), Judgement((not same and found) or "ambiguous", "ratios", change)
+
+
 @pytest.fixture
 def build():
     """The functions of this file, for tests that make their own history."""
@@ -39,7 +63,9 @@ def build():
 
         @staticmethod
         def history(*lines):
-            return with_exact_ratios(History(commits(len(lines[0].readings)), lines))
+            told = tuple(map(reported, lines))
+            verdicts = dict(pair for each in told for pair in judged(each))
+            return with_exact_ratios(History(commits(len(lines[0].readings)), told, verdicts=verdicts))
 
     return Build
 

@@ -217,3 +217,37 @@ def test_the_queue_of_chores_can_be_called_from_any_search_path(database_url):
             "ROW('q', 'task', 0, NULL, NULL, '{}'::jsonb, NULL)::procrastinate.procrastinate_job_to_defer_v1])"
         ).scalar_one()
     assert len(ids) == 1
+
+
+def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
+    migrating.upgrade(bare_database_url, "0021")
+    with sync_engine(bare_database_url).begin() as connection:
+        for name in ("mine", "yours"):
+            connection.exec_driver_sql("INSERT INTO project (name) VALUES (%s)", (name,))
+        connection.exec_driver_sql("INSERT INTO machine (fingerprint, name) VALUES ('class', 'box')")
+        connection.exec_driver_sql(
+            "INSERT INTO agent (machine_id, name) SELECT 1, 'a' || n FROM generate_series(1, 4) n"
+        )
+        tokens = [(1, 1, None), (1, 2, "now()"), (2, 1, None), (2, 2, None), (3, None, None)]  # agent 4 has none
+        for number, (agent, project, revoked) in enumerate(tokens):
+            connection.exec_driver_sql(
+                "INSERT INTO token (name, digest, prefix, scopes, created_by, agent_id, project_id, revoked_at) "
+                "VALUES (%s, %s, '', '{agent}', '', %s, %s, %s)",
+                (f"t{number}", bytes([number]), agent, project, revoked),
+            )
+    migrating.upgrade(bare_database_url)
+    with sync_engine(bare_database_url).begin() as connection:
+        assert connection.exec_driver_sql("SELECT project_id FROM agent ORDER BY id").scalars().all() == [
+            1,
+            None,
+            None,
+            None,
+        ]
+        assert connection.exec_driver_sql("SELECT fingerprint, host FROM machine").all() == [("class", None)]
+        connection.exec_driver_sql("UPDATE machine SET host = 'a'")
+        connection.exec_driver_sql("INSERT INTO machine (fingerprint, host, name) VALUES ('class', 'b', 'box (2)')")
+    migrating.downgrade(bare_database_url, "0021")
+    with sync_engine(bare_database_url).connect() as connection:
+        kept = connection.exec_driver_sql("SELECT id, fingerprint, name FROM machine ORDER BY id").all()
+    assert [tuple(row) for row in kept] == [(1, "class", "box"), (2, "class 2", "box (2)")]
+    migrating.upgrade(bare_database_url)

@@ -16,6 +16,7 @@ from tests.system.products import Product, until
 import pullback
 
 ENGINE = Path(pullback.__file__).parent
+PROJECT = '[project]\nname = "pullback"\n[build]\npath = ["engine"]\nimport = ["pullback"]\nfiles = ["engine"]\n'
 
 
 class Api:
@@ -63,6 +64,7 @@ def repository(folder):
     """A clone with two commits, of which the first changed the engine."""
     path = folder / "repository"
     shutil.copytree(ENGINE, path / "engine" / "pullback", ignore=shutil.ignore_patterns("__pycache__"))
+    (path / "pullback.toml").write_text(PROJECT)
     git(path, "init", "-q")
     git(path, "add", "-A")
     git(path, "commit", "-qm", "The engine")

@@ -37,7 +37,7 @@ class Product:
         }
         self._user = user
 
-    def run(self, *arguments, **options):
+    def run(self, *arguments, cwd=None, **options):
         """Run a command to its end."""
         return subprocess.run(
             [*COMMAND, *arguments],
@@ -46,7 +46,7 @@ class Product:
             check=False,
             timeout=120,
             env=self._environment,
-            cwd=self.home,
+            cwd=cwd or self.home,
             user=self._user,
             group=self._user,
             **options,

@@ -76,11 +76,11 @@ class Fleet:
     def work(self):
         return self.start("worker", environment=self.secrets)
 
-    def agent(self, *more):
+    def agent(self, *more, **environment):
         return self.start(
             *("agent", "--server", self.service.url, "--repository", str(self.product.repository)),
             *("--data", str(self.product.data), "--least-free-gib", "0.1", *more),
-            environment={"PULLBACK_TOKEN_FILE": self.secrets["PULLBACK_TOKEN_FILE"]},
+            environment={"PULLBACK_TOKEN_FILE": self.secrets["PULLBACK_TOKEN_FILE"], **environment},
         )
 
     def command(self, *arguments):
@@ -90,9 +90,9 @@ class Fleet:
         assert self.product.start(*arguments, log=log, environment=self.secrets).wait(60) == 0, log.read_text()
         return log.read_text()
 
-    def ask_for_job(self, sha):
+    def ask_for_job(self, sha, suite=SUITE):
         commit = {"sha": sha, "parents": [], "branch": "main", "author": "A", "title": "t"}
-        body = {"project": "pullback", "commit": commit, "suite": SUITE, "timeout_s": 300}
+        body = {"project": "pullback", "commit": commit, "suite": suite, "timeout_s": 300}
         answer = self.api.http.post("/api/v1/jobs", json=body)
         assert answer.is_success, answer.text
         return answer.json()["id"]
@@ -161,6 +161,26 @@ def test_the_commands_of_the_compose_file_measure_a_commit(own_fleet, head):
     assert len(_accepted(own_fleet, head)) == 1
     assert own_fleet.api.http.get("/api/v1/jobs", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert own_fleet.api.http.get("/api/v1/jobs", headers={"Authorization": ""}).status_code == 401
+
+
+def test_agents_of_two_equal_computers_measure_for_a_machine_each(own_fleet, head):
+    own_fleet.serve()
+    own_fleet.work()
+    for suite, environment in ((SUITE, {}), ("trial:poly9_powers*", {"PULLBACK_HOST": "its-equal"})):
+        own_fleet.ask_for_job(head, suite)
+        assert own_fleet.agent("--once", **environment).wait(120) == 0
+    machines = own_fleet.api.get("/api/v1/machines")["items"]
+    assert len({machine["fingerprint"] for machine in machines}) == 1
+    drawn, equal = machines
+    assert len(drawn["host"]) == 16
+    assert (equal["host"], equal["name"]) == ("its-equal", f"{drawn['name']} (2)")
+    reports = _accepted(own_fleet, head)
+    assert sorted(report["machine"] for report in reports) == sorted([drawn["name"], equal["name"]])
+    for report in reports:
+        document = own_fleet.api.get(f"/api/v1/reports/{report['id']}")["document"]
+        for variant in document["cases"][0]["variants"]:
+            assert variant["digests"]["workload"]
+            assert bool(variant["digests"]["subject"]) == (variant["kind"] == "tier")
 
 
 def test_an_agent_that_is_killed_says_so_when_it_is_back_and_its_job_is_done_once(fleet, head):

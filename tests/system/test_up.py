@@ -1,5 +1,6 @@
 """`pullback up`, `status` and `down` as a person lives with them."""
 
+import json
 import os
 import shutil
 import signal
@@ -56,6 +57,18 @@ def test_one_up_a_folder_whose_children_are_kept_alive(running, until):
     until(lambda: is_ready(status["url"]), what="the new API to be ready")
     assert running.status()["ready"]
     assert "the api ended unexpectedly (killed by SIGKILL" in (running.data / "logs" / "up.log").read_text()
+
+
+def test_down_finds_an_up_whose_state_file_is_of_no_use(running):
+    """As after a step of the clock, by which earlier releases took the marked processes for others."""
+    before = running.status()
+    state = json.loads((running.data / "up.json").read_text())
+    for mark in (state["up"], *state["children"].values()):
+        mark["started"] += 1
+    (running.data / "up.json").write_text(json.dumps(state))
+    assert running.status()["processes"]["up"] == before["processes"]["up"]
+    assert "stopped (up" in running.down().stdout
+    assert running.processes() == []
 
 
 def test_killing_up_leaves_what_the_next_up_takes_over(running, until):

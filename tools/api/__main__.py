@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def made(root: Path = ROOT) -> dict[Path, str]:
-    """What the description of the API makes, by file."""
+    """The files that are generated from the description of the API."""
     # The description is complete before there is any database.
     description = create_service(Settings(database_url="postgresql://nowhere/nothing")).openapi()
     return {

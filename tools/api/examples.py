@@ -227,7 +227,7 @@ STORY = (
 
 
 def record(file: Path) -> None:
-    """Play the story and write what was said."""
+    """Play the story and write its requests and responses."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with tempfile.TemporaryDirectory(prefix="pullback-examples-") as folder:
         Path(folder).chmod(0o755)  # where root records, the server's own account must reach its data
@@ -305,7 +305,7 @@ def _content(answer: httpx.Response) -> dict[str, Any] | None:
 
 
 def _filled(value: Any, known: Mapping[str, Any]) -> Any:
-    """A value with what earlier answers said; a whole `{name}` keeps its type."""
+    """A value with names replaced from earlier answers; a whole `{name}` keeps its type."""
     if isinstance(value, Mapping):
         return {name: _filled(item, known) for name, item in value.items()}
     if isinstance(value, list):

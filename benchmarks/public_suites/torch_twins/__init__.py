@@ -1,4 +1,4 @@
-"""Which NumPy program does what a torch operator does, where torch's own reference is not a NumPy program.
+"""NumPy programs for torch operators whose reference in torch is not a NumPy program.
 
 Each takes torch's arguments, arrays in place of tensors. A twin whose value is not torch's is found out and not used.
 Operators that have no row here and no reference in torch are listed by the run as having no NumPy function.

@@ -10,7 +10,7 @@ Twin = Callable[..., Any]
 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Without an axis, of all elements."""
+    """The norm along an axis, or of all elements."""
     x = x if dtype is None else x.astype(dtype)
     if dim is None:
         return np.reshape(np.linalg.norm(np.ravel(x), ord), (1,) * np.ndim(x) if keepdim else ())

@@ -20,7 +20,7 @@ def _spread(function: Twin) -> Twin:
 
 
 def _extremum(function: Twin) -> Twin:
-    """By one axis, or of all, or of two arrays."""
+    """An extremum along one axis, of all elements, or of two arrays."""
     pairwise = {np.max: np.maximum, np.min: np.minimum}[function]
 
     def twin(x: Any, dim: Any = None, keepdim: bool = False) -> Any:

@@ -22,8 +22,8 @@ def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, 
         ) from error
     log, errors = options.logs / "up.log", options.logs / "up-errors.log"
     arguments = ["--data", str(options.data), "--host", options.host, "--port", str(options.port)]
-    arguments += ["--repository", str(options.repository), "--suite", suite]
-    arguments += [] if options.with_agent else ["--no-agent"]
+    arguments += ["--no-agent"] if options.project is None else ["--repository", str(options.project.top)]
+    arguments += ["--suite", suite]
     with log.open("wb") as output, errors.open("wb") as complaints:
         process = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-P", "-m", "pullback_cli", "up", *arguments],

@@ -1,14 +1,17 @@
-"""The jobs `up` asks for, so that the first page a person opens shows measurements and a history."""
+"""The jobs `up` asks for: the commit that is checked out, a history for the first page, and new commits as they are made."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
-from pullback_cli.supervision.history import Commit, History
+from pullback_cli.supervision.history import Commit, HeadWatch, History, read_history
 from pullback_cli.supervision.service_api import Item, ServiceApi
+from pullback_runners.projects.configuration import ProjectFile
 from pullback_service.client import models
 
 HEAD_PRIORITY = 100
 EARLIER_PRIORITY = 10
 TIMEOUT_S = 900.0
+HEAD_LOOK_S = 2.0
 FINAL_STATES = frozenset({"done", "failed", "cancelled", "lost"})
 
 
@@ -38,19 +41,52 @@ class FollowedJob:
         return (attempts[-1].progress if attempts else None) or {}
 
 
-def ask_for_jobs(api: ServiceApi, history: History, suite: str) -> list[FollowedJob]:
-    """Queue the checked-out commit first and the earlier ones, newest first, behind it."""
-    followed = [_ask(api, history.head, suite, HEAD_PRIORITY)]
-    for age, commit in enumerate(history.earlier):
-        followed.append(_ask(api, commit, suite, EARLIER_PRIORITY - age))
-    return followed
+class MeasuredCheckout:
+    """The jobs of a checkout: what is there when `up` starts, and new commits as they are made."""
 
+    def __init__(self, api: ServiceApi, project: ProjectFile, suite: str) -> None:
+        self._api = api
+        self._project = project
+        self._suite = suite
+        self.jobs: list[FollowedJob] = []
+        history = read_history(project)
+        self.remark = history.remark
+        self._watch = HeadWatch(project.top, str(history.head["sha"]))
+        self._heads: list[int] = []
+        """Jobs of commits that somebody waits for, whose end was not told yet."""
+        self._ask(history)
+        self._looked = time.monotonic()
+        self._moved = False
 
-def refresh(api: ServiceApi, jobs: list[FollowedJob]) -> list[FollowedJob]:
-    """Ask the service how the unfinished ones stand."""
-    return [job if job.is_final else FollowedJob(job.commit, api.job(job.job.id), job.new) for job in jobs]
+    def look(self) -> Commit | None:
+        """Ask how the jobs stand, and for a commit that is new: it is returned, once. Before any of the history it is measured."""
+        new = None
+        if time.monotonic() - self._looked > HEAD_LOOK_S:
+            self._looked = time.monotonic()
+            self._moved = self._watch.has_moved() or self._moved  # until the service has taken it
+        if self._moved:
+            history = read_history(self._project)
+            self._ask(history)
+            self._moved = False
+            new = history.head
+        self.jobs = [job if job.is_final else replace(job, job=self._api.job(job.job.id)) for job in self.jobs]
+        return new
 
+    def take_finished(self) -> list[FollowedJob]:
+        """Jobs of commits that somebody waits for and that are done now, each once."""
+        finished = [job for job in self.jobs if job.is_final and job.job.id in self._heads]
+        self._heads = [head for head in self._heads if head not in {job.job.id for job in finished}]
+        return finished
 
-def _ask(api: ServiceApi, commit: Commit, suite: str, priority: int) -> FollowedJob:
-    job = api.add_job(commit, suite=suite, priority=priority, timeout_s=TIMEOUT_S)
-    return FollowedJob(commit, job, new=job.state not in FINAL_STATES)
+    def _ask(self, history: History) -> None:
+        """Queue the head, then earlier commits, newest first, behind it. Asking again makes nothing twice."""
+        wanted = [(history.head, HEAD_PRIORITY)]
+        wanted += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(history.earlier)]
+        for commit, priority in wanted:
+            job = self._api.add_job(
+                self._project.name, commit, suite=self._suite, priority=priority, timeout_s=TIMEOUT_S
+            )
+            if job.id not in {each.job.id for each in self.jobs}:
+                self.jobs.append(FollowedJob(commit, job, new=job.state not in FINAL_STATES))
+            if commit is history.head:
+                self._heads.append(job.id)

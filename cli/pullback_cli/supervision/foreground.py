@@ -15,10 +15,10 @@ from pullback_cli.refusals import RefusalError
 from pullback_cli.serve import listen
 from pullback_cli.supervision.database import UpDatabase
 from pullback_cli.supervision.display import Display
-from pullback_cli.supervision.first_jobs import FollowedJob, ask_for_jobs, refresh
+from pullback_cli.supervision.first_jobs import MeasuredCheckout
 from pullback_cli.supervision.headline import headline
-from pullback_cli.supervision.history import read_history
 from pullback_cli.supervision.plan import UpOptions, plan_processes
+from pullback_cli.supervision.repository import keep_repository
 from pullback_cli.supervision.service_api import ServiceApi
 from pullback_cli.supervision.state import UpState, forget_state, only_up_on, read_state, write_state
 from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervisor
@@ -29,6 +29,9 @@ from pullback_service.settings import Settings
 
 READY_TIMEOUT_S = 60.0
 _LOOK_S = 0.5
+_QUIET_LOOKS, _QUIET_CPU_S = 3, 0.1
+"""The start is over once the processes have used less than this in so many seconds, each."""
+_QUIET_TIMEOUT_S = 20.0
 
 
 class StopUp(BaseException):
@@ -52,11 +55,15 @@ class _Up:
     def run(self, listening_fd: int) -> None:
         """Start everything, stay until stopped, leave nothing behind."""
         data = self._options.data
+        (data / ".gitignore").write_text("*\n", encoding="ascii")  # it may lie in the repository that is measured
         self._end_leftovers()
         supervisor = Supervisor(self._display.say, self._remember)
         try:
             write_state(data, self._state)
-            migrating.upgrade(self._database.start())
+            owner = self._database.start()
+            migrating.upgrade(owner)
+            if self._options.project is not None and self._database.is_embedded:
+                keep_repository(owner, self._options.project)
             url = self._database.service_url()
             supervisor.start(plan_processes(self._options, database_url=url, listening_fd=listening_fd))
             with ServiceApi(self._options.url, token=self._settings.token()) as api:
@@ -73,29 +80,43 @@ class _Up:
             forget_state(data)
 
     def _stay(self, api: ServiceApi, supervisor: Supervisor) -> None:
-        jobs: list[FollowedJob] = []
-        if self._options.with_agent:
-            history = read_history(self._options.repository)
-            if history.remark:
-                self._display.say(f"note: {history.remark}")
-            jobs = ask_for_jobs(api, history, self._suite)
-        head_is_open = bool(jobs)
+        checkout = None
+        if self._options.project is not None:
+            self._wait_until_quiet(supervisor)
+            checkout = MeasuredCheckout(api, self._options.project, self._suite)
+            if checkout.remark:
+                self._display.say(f"note: {checkout.remark}")
         while True:
             self._obey_signals()
             supervisor.look()
             self._database.look()
-            try:
-                jobs = refresh(api, jobs)
-            except ClientError as error:
-                if not error.is_transient:
-                    raise
-                # The API is being started again, which `look` has said.
-            else:
-                self._display.show(jobs)
-                if head_is_open and jobs[0].is_final:
-                    head_is_open = False
-                    self._display.show_result(headline(api, jobs[0], self._options.url))
+            if checkout is not None:
+                self._follow(checkout, api)
             time.sleep(_LOOK_S)
+
+    def _follow(self, checkout: MeasuredCheckout, api: ServiceApi) -> None:
+        try:
+            new = checkout.look()
+        except ClientError as error:
+            if not error.is_transient:
+                raise
+            return  # the API is being started again, which the supervisor has said
+        if new is not None:
+            self._display.say(f"new commit {new['sha'][:10]} {new['title']}: queued")
+        self._display.show(checkout.jobs)
+        for job in checkout.take_finished():
+            self._display.show_result(headline(api, job, self._options.url))
+
+    def _wait_until_quiet(self, supervisor: Supervisor) -> None:
+        """Wait until the start of the service is over, so that it is not measured with the first commit."""
+        quiet, used_s = 0, supervisor.used_s()
+        deadline = time.monotonic() + _QUIET_TIMEOUT_S
+        while quiet < _QUIET_LOOKS and time.monotonic() < deadline:
+            self._obey_signals()
+            supervisor.look()
+            time.sleep(1)
+            before, used_s = used_s, supervisor.used_s()
+            quiet = quiet + 1 if used_s - before < _QUIET_CPU_S else 0
 
     def _wait_until_ready(self, api: ServiceApi, supervisor: Supervisor) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from pullback_cli.receipts import changes_in_words, commit_page
 from pullback_cli.supervision.first_jobs import FollowedJob
 from pullback_cli.supervision.service_api import Item, ServiceApi
 from pullback_runners.report.words import time_in_words
@@ -26,7 +27,7 @@ class Ratio:
 
 
 def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
-    """Say what was measured at the commit of a finished job."""
+    """Say what was measured at the commit of a finished job, what that changed, and where the page is."""
     sha = str(job.commit["sha"])[:10]
     if job.state != "done" or job.job.report_id is None:
         return escape(f"{sha} could not be measured ({job.state}: {job.job.failure_message or 'no reason given'})")
@@ -35,7 +36,12 @@ def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
     except ClientError as error:
         return escape(f"{sha} is measured; its ratios could not be read ({error}): {url}")
     failures = [escape(failure) for failure in failed_cases(report)]
-    return Group(f"{sha} is measured:", _table(list(time_ratios(report))), *failures, f"More at {url}")
+    project, full = job.job.project, str(job.commit["sha"])
+    ratios = list(time_ratios(report))
+    table = [_table(ratios)] if ratios else []
+    changed = changes_in_words(api.client, project, full)
+    changes = [] if changed is None else [escape(changed)]
+    return Group(f"{sha} is measured:", *table, *failures, *changes, f"More at {commit_page(url, project, full)}")
 
 
 def time_ratios(report: Item) -> Iterator[Ratio]:

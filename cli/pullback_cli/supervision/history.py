@@ -1,13 +1,14 @@
-"""Which commits `up` measures: the one checked out, then up to five earlier ones that changed the engine."""
+"""Which commits `up` measures: the one checked out, up to five earlier ones that changed what is measured, and new ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.agent.engines import ENGINE, FolderEngine, content_hash, engine_source
-from pullback_runners.projects.repositories import git, is_clone
+from pullback_runners.projects.configuration import ProjectFile
+from pullback_runners.projects.repositories import git
+from pullback_runners.projects.subjects import files_of
+from pullback_runners.revisions import uncommitted_changes
 
 EARLIER_COMMITS = 5
 _FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
@@ -25,39 +26,38 @@ class History:
     remark: str | None = None
 
 
-def read_history(repository: Path) -> History:
-    """Read the commits from git, or identify the files as they are where there is no git."""
-    if not is_clone(repository):
-        return _without_git(repository)
+def read_history(project: ProjectFile) -> History:
+    """Read the commits of a project's clone from git."""
+    repository = project.top
     branch = _ask(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or None
     head = _commits(repository, branch, "--max-count=1", "HEAD")[0]
     if _ask(repository, "rev-parse", "--is-shallow-repository") == "true":
         return History(
             head, (), "this clone is shallow, so only the checked-out commit is measured (git fetch --unshallow)"
         )
-    changed = _commits(repository, branch, "--first-parent", f"--max-count={EARLIER_COMMITS + 1}", "HEAD", "--", ENGINE)
+    files = files_of(project.build, repository)
+    changed = _commits(repository, branch, "--first-parent", f"--max-count={EARLIER_COMMITS + 1}", "HEAD", "--", *files)
     earlier = tuple(commit for commit in changed if commit["sha"] != head["sha"])[:EARLIER_COMMITS]
-    dirty = bool(_ask(repository, "status", "--porcelain", "--untracked-files=normal", "--", ENGINE))
-    return History(head, earlier, "changes of engine/ that are not committed are not measured" if dirty else None)
+    dirty = uncommitted_changes(project)
+    remark = f"changes that are not committed are not measured ({', '.join(dirty[:3])})" if dirty else None
+    return History(head, earlier, remark)
 
 
-def _without_git(repository: Path) -> History:
-    """No commit to name: the content of the engine names itself, and says so."""
-    source = engine_source(repository)
-    engine = source.engine if isinstance(source, FolderEngine) else repository / ENGINE
-    newest = max((path.stat().st_mtime for path in engine.rglob("*.py")), default=0.0)
-    head: Commit = {
-        "sha": content_hash(engine),
-        "parents": [],
-        "branch": None,
-        "author": None,
-        "authored_at": datetime.fromtimestamp(newest, UTC).isoformat(),
-        "title": "engine files without git, named by their content",
-        "dirty": True,
-    }
-    return History(
-        head, (), f"{repository} is not a git clone (or git is missing), so only the files as they are get measured"
-    )
+class HeadWatch:
+    """Tells when HEAD of a clone has moved: once it stays for two looks, since a rebase moves it many times a second."""
+
+    def __init__(self, repository: Path, known: str) -> None:
+        self._repository = repository
+        self._known = self._seen = known
+
+    def has_moved(self) -> bool:
+        """Look, and say whether there is a new commit; each is told once."""
+        found = _ask(self._repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        settled, self._seen = found == self._seen, found
+        if not found or not settled or found == self._known:
+            return False
+        self._known = found
+        return True
 
 
 def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Commit]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pullback_runners.projects.configuration import ProjectFile
+
 HEARTBEAT_S = 2.0  # one agent on the same machine: a beat costs nothing, and progress is seen while it is made
 LEAST_FREE_GIB = 0.5  # a person at a desk wants to see something even on a nearly full disk
 
@@ -14,10 +16,10 @@ class UpOptions:
     """What `up` was asked for, with every default filled in."""
 
     data: Path
-    repository: Path
+    project: ProjectFile | None
+    """What is measured; None: nothing on this machine."""
     host: str
     port: int
-    with_agent: bool
 
     @property
     def url(self) -> str:
@@ -61,13 +63,15 @@ def plan_processes(options: UpOptions, *, database_url: str, listening_fd: int) 
         inherited_fd=listening_fd,
     )
     worker = ProcessPlan("worker", ("worker",), options.logs / "worker.log", database)
+    if options.project is None:
+        return (api, worker)
     agent = ProcessPlan(
         "agent",
         (
-            *("agent", "--server", options.url, "--repository", str(options.repository)),
+            *("agent", "--server", options.url, "--repository", str(options.project.top)),
             *("--data", str(options.data / "agent"), "--least-free-gib", str(LEAST_FREE_GIB)),
         ),
         options.logs / "agent.log",
         stop_signal=signal.SIGINT,  # give the job back at once: whoever stops `up` does not want to wait for it
     )
-    return (api, worker, agent) if options.with_agent else (api, worker)
+    return (api, worker, agent)

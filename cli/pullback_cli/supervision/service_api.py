@@ -30,10 +30,10 @@ class ServiceApi:
             return False
         return True
 
-    def add_job(self, commit: Item, *, suite: str, priority: int, timeout_s: float) -> models.JobDetail:
+    def add_job(self, project: str, commit: Item, *, suite: str, priority: int, timeout_s: float) -> models.JobDetail:
         """Ask for a measurement; what is queued or measured already is returned as it stands."""
         wanted = {
-            "project": "pullback",
+            "project": project,
             "commit": {name: commit[name] for name in models.JobCommit.model_fields if name in commit},
             "suite": suite,
             "priority": priority,

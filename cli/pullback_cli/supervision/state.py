@@ -57,6 +57,22 @@ def forget_state(data: Path) -> None:
     (data / _FILE).unlink(missing_ok=True)
 
 
+def find_up(data: Path) -> ProcessMark | None:
+    """The `up` that runs on a folder. The kernel knows it by its lock, whatever became of `up.json` and of the clock."""
+    try:
+        with (data / _LOCK).open("r", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if mark := lock.read():
+                    return ProcessMark.from_json(json.loads(mark))
+                state = read_state(data)  # an earlier release wrote nothing into its lock
+                return state.up if state else None
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+        pass
+    return None
+
+
 @contextmanager
 def only_up_on(data: Path) -> Iterator[None]:
     """Hold the data folder for as long as this `up` lives; the kernel lets go of it however the process ends.
@@ -75,14 +91,18 @@ def only_up_on(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            state = read_state(data)
-            where = f" at {state.url} (process {state.up.pid})" if state else ""
+            state, holder = read_state(data), find_up(data)
+            where = f" at {state.url}" if state else ""
+            where += f" (process {holder.pid})" if holder else ""
             raise RefusalError(
                 f"another `pullback up` runs on {data}{where}: use that one, stop it with `pullback down`, "
                 "or choose another folder with --data or PULLBACK_DATA"
             ) from error
         if not os.access(data, os.W_OK | os.X_OK):
             raise RefusalError(f"the data folder {data} cannot be written: choose another with --data")
+        lock.truncate(0)
+        json.dump(asdict(ProcessMark.of(os.getpid())), lock)
+        lock.flush()
         try:
             yield
         except RefusalError:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from pullback_cli.supervision.plan import ProcessPlan
 from pullback_runners.agent.lifeline import PARENT_VARIABLE
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
@@ -70,6 +72,17 @@ class Supervisor:
             end_trees([child.mark], grace_s=1)
             child.process, child.mark = _launch(child.plan)
             self._started(child.plan.name, child.mark)
+
+    def used_s(self) -> float:
+        """Processor time that the children have used, with all that they started."""
+        used = 0.0
+        for child in self._children:
+            with suppress(psutil.Error):
+                root = psutil.Process(child.process.pid)
+                for process in (root, *root.children(recursive=True)):
+                    with suppress(psutil.Error):
+                        used += sum(process.cpu_times()[:2])
+        return used
 
     def stop(self) -> None:
         """End every child, the last started first, and wait until it is gone with all it started."""

@@ -33,6 +33,7 @@ class Uploads:
 
     def __init__(self, server: str, token_file: Path | None) -> None:
         self.client = client_of(server, token_file)
+        self.server = server
 
     def __enter__(self) -> Self:
         return self

@@ -17,18 +17,15 @@ from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.comparisons.queries import Compared
-from pullback_service.comparisons.steps import Step as CommitStep
-from pullback_service.comparisons.steps import judge_steps
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, report_by_id
 from pullback_service.reports.stored_files import case_of
-from pullback_service.series.case_history import series_of_case
 from pullback_service.series.models import Case
-from pullback_service.series.overviewing import comparisons_at
 from pullback_service.sessions import ReadSession
+from pullback_service.steps.queries import news_at, steps_of_case
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -104,22 +101,15 @@ async def _judged(
 ) -> tuple[Mapping[tuple[str, str], Compared], Sequence[Claim]]:
     """What may be said of every series of the case since the commit before, and where uploads compare this one."""
     machine_id = MachineId(place.here.machine.id)
-    before_id = place.before.commit.id if place.before else None
-    series = await series_of_case(session, place.case.id, machine_id) if before_id is not None else ()
-    steps = {
-        (one.variant, one.metric): CommitStep(
-            (place.case.id, machine_id, one.variant, one.metric), before_id, commit.id
-        )
-        for one in series
-        if before_id is not None
-    }
-    asked = [commit.id, *([] if before_id is None else [before_id])]
-    stated = await comparisons_at(session, machine_id, asked, case_id=place.case.id)
-    claims = sources.steps_of_claims((one for one in stated if one.candidate_id == commit.id), machine_id)
-    judged = await judge_steps(session, {*steps.values(), *claims.values()})
+    series = (
+        await steps_of_case(session, place.case.id, machine_id, commit.id, place.before.commit.id)
+        if place.before is not None
+        else ()
+    )
+    news = await news_at(session, machine_id, [commit.id], case_id=place.case.id)
     return (
-        {key: judged[step] for key, step in steps.items() if step in judged},
-        [sources.claim_of(one, judged[step], place=0) for one, step in claims.items() if step in judged],
+        {one.key[2:]: one for one in series},
+        [sources.claim_of(one, place=0) for one in news if one.is_claim],
     )
 
 

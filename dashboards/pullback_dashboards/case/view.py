@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
+from pullback_dashboards.case.measured import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
@@ -20,6 +21,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.queries import Compared
+from pullback_service.measured.measured import EQUAL_CODE
 from pullback_service.readings.reading import Reading
 from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios
 
@@ -154,6 +156,9 @@ class CaseView:
     reasons: tuple[str, ...]
     """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
+    measured: tuple[MeasuredFact, ...]
+    equal_code: bool
+    """Whether the commit changed none of the files that are measured."""
     environment: tuple[Difference, ...]
     busy: str | None
     reproduce: str
@@ -233,16 +238,24 @@ def case_view(
         moved=bool(moved),
         comparable=any(one.reference is not None and one.candidate is not None for one in judged.values()),
         before_is_told=before is not None,
-        reasons=tuple(_reasons(variants)),
+        reasons=tuple(dict.fromkeys(_reasons(variants, judged))),
         variants=variants,
+        measured=measured_facts(_as_pair(now), None if before is None else _as_pair(before)),
+        equal_code=any(one.is_equal_code for one in judged.values()),
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         busy=busy_words(now.document["harness"]),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
     )
 
 
-def _reasons(variants: Sequence[VariantBlock]) -> Iterator[str]:
-    """Why what differs may not be the commit's doing, each reason once."""
+def _as_pair(told: Told) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return told.document, told.entry
+
+
+def _reasons(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[str]:
+    """Why what differs may not be the commit's doing."""
+    yield from (EQUAL_CODE for one in judged.values() if one.is_equal_code)
+    yield from (_reason(one) for one in judged.values() if _is_other_level(one))
     if any(block.since_tone.startswith("likely") for block in variants):
         yield "Times were not measured in the same groups: how they moved is likely, and no claim."
     doubted = [amount for block in variants for amount in block.amounts if amount.tone == "unsure"]
@@ -251,6 +264,16 @@ def _reasons(variants: Sequence[VariantBlock]) -> Iterator[str]:
     if apart:
         kinds = ", ".join(metric_label(name) for name in apart)
         yield f"Between two runs these change with what else the process does: {kinds}."
+
+
+def _is_other_level(judged: Compared) -> bool:
+    """Whether both commits were measured, and do not compare."""
+    measured = judged.reference is not None and judged.candidate is not None
+    return measured and judged.judgement.outcome == "not_comparable"
+
+
+def _reason(judged: Compared) -> str:
+    return judged.judgement.reason or ""
 
 
 def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged) -> Iterator[VariantBlock]:
@@ -296,11 +319,15 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     if judged is None or older is None or newer is None or spread is None or spread_before is None:
         return "", ""
     since = factors.shift(spread.middle - spread_before.middle)
-    moved = factors.move(spread_before, spread, bigger_is_better=judged.bigger_is_better)
-    if moved is None:
+    if judged.is_equal_code or _is_other_level(judged):
         return since, ""
-    is_wrong = judged.wrong_gradient is not None
-    return since, "unsure" if is_wrong else factors.tone(moved, bigger_is_better=judged.bigger_is_better)
+    said = judged.judgement
+    if said.evidence != "ratios" or said.log_ratio is None or abs(said.log_ratio) <= (said.threshold or 0.0):
+        return since, ""
+    if judged.wrong_gradient is not None:
+        return since, "unsure"
+    moved = said.outcome if said.outcome in factors.LIKELY else None
+    return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
 
 
 def _ratio(side: Reading | None) -> factors.Spread | None:

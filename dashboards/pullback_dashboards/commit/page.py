@@ -13,6 +13,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_at
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
+from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
@@ -83,6 +84,9 @@ class CommitView:
     reports: tuple[ReportRow, ...]
     jobs: tuple[JobRow, ...]
     fullest: ReportView | None
+    is_measured_here: bool
+    """Whether Pullback can be asked to measure the project; else the tool is, whose files were uploaded. For commits without
+    a report alone."""
 
     @property
     def compares(self) -> bool:
@@ -128,6 +132,8 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(job) for job in jobs),
         fullest=await view_of(session, _fullest(stored).report.id) if stored else None,
+        is_measured_here=bool(stored or jobs or known.repository)
+        or await sources.is_measured_here(session, project_id),
     )
 
 
@@ -182,6 +188,9 @@ async def commit_page(request: Request, view: AskedView) -> Response:
         title=view.commit.title or f"Commit {view.commit.short}",
         project=view.project,
         view=view,
+        first_measurement=first_measurement(
+            view.project, view.commit.sha, str(request.base_url).rstrip("/"), is_ours=view.is_measured_here
+        ),
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
     )

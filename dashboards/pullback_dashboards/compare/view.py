@@ -18,7 +18,7 @@ from pullback_dashboards.choices import Question
 from pullback_dashboards.compare.expanded import Expanded
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
-from pullback_dashboards.measuring_again import compare_command
+from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
@@ -148,7 +148,8 @@ class CompareView:
     first: int
     next_href: str | None
     turned_href: str
-    commands: str
+    commands: str | None
+    """What measures both in the same groups; None where Pullback measured neither."""
     questions: tuple[Question, ...] = ()
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None
@@ -216,7 +217,8 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
     likely, likely_better = counts.get("likely_slower", 0), counts.get("likely_faster", 0)
     worse, better = int(found.trending("worse").sum()) - failed, int(found.trending("better").sum())
     unpaired = int(np.isin(found.evidence, UNPAIRED_CODES).sum())
-    then = _remedy(unpaired, ambiguous, compare_command(reference.short, candidate.short), across=across)
+    command = compare_command(reference.short, candidate.short) if is_measured_here(found) else None
+    then = _remedy(unpaired, ambiguous, command, across=across)
     if not len(found):
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
@@ -425,14 +427,19 @@ def _without_ratio(metric: str, outcome: Outcome) -> str:
     return f"{label} is down to zero or less" if outcome == "less" else f"{label} is up from zero or less"
 
 
-def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tuple[str, str]:
-    """How to know what cannot be said: a sentence, and the command it ends in."""
+def is_measured_here(found: Outcomes) -> bool:
+    """Whether Pullback measured anything of it: what another tool did, only that can do again."""
+    return any(found.shapes[place].kind != EXTERNAL for place, _ in _counted(found.shape))
+
+
+def _remedy(unpaired: int, ambiguous: int, command: str | None, *, across: bool) -> tuple[str, str]:
+    """How to know what cannot be said: a sentence, and the command it ends in, where there is one."""
     if unpaired and across:
         return f"Times of {counted(unpaired, 'series', 'series')} are of two machines; only their counts compare.", ""
     if unpaired:
         told = counted(unpaired, "series was", "series were")
         apart = f"{told} measured at different times: of these a change is likely at most."
-        return f"{apart} Two commits of the engine are measured in the same groups by", command
+        return (apart, "") if command is None else (f"{apart} Two commits are measured in the same groups by", command)
     return (f"{counted(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
 

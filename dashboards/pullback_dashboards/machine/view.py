@@ -79,6 +79,7 @@ class MachineView:
     """A machine."""
 
     line: MachineLine
+    host: str | None
     fingerprint: str
     first_seen_at: datetime
     facts: tuple[Fact, ...]
@@ -111,6 +112,7 @@ def machine_view(
     noise = heard.noise
     return MachineView(
         line=line,
+        host=machine.host,
         fingerprint=machine.fingerprint,
         first_seen_at=machine.first_seen_at,
         facts=facts_of(machine.facts),

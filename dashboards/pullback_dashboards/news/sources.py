@@ -1,7 +1,6 @@
 """What the news are made of: the series that changed at some commits, what failed there, and what comparisons say of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -9,11 +8,10 @@ from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
 from pullback_service.commits.following import Placed, followed_on, places_followed
-from pullback_service.comparisons.judging import PROVISIONAL_SCATTER
-from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
 from pullback_service.series.queries import CommitFacts, commits_of_ids
+from pullback_service.steps.queries import KnownStep, news_at
 
 LOOKED_AT = LATELY.commits + 1
 """Commits. As many for the news of one alone: of a case that a machine measures in turn with others, the reading before may
@@ -33,28 +31,32 @@ async def changes_among(
 ) -> History:
     """The last of these commits, which follow each other, with the series that changed at them.
 
-    Before them may stand others that some of them were made from.
+    Before them may stand others that some of them were made from, or are judged against.
     """
-    recent, follows = await _with_those_before(session, project_id, machine_id, commits[-LOOKED_AT:])
-    ids = [commit.id for commit in recent]
-    if not ids:
+    newest = commits[-LOOKED_AT:]
+    if not newest:
         return History()
+    steps = await news_at(session, machine_id, [commit.id for commit in newest])
+    recent, follows = await _with_those_before(session, project_id, machine_id, newest, steps)
+    ids = [commit.id for commit in recent]
     failed = await overviewing.failures_at(session, machine_id, ids)
-    series = set(await overviewing.changed_series(session, machine_id, ids, floor=PROVISIONAL_SCATTER["ratios"]))
+    measured: Sequence[overviewing.LineReading] = ()
     if failed:
-        series |= set(await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed}))
-    measured = await overviewing.lines_of(session, series, ids)
-    history = replace(sources.as_history(recent, measured, failed), follows=follows)
-    case_ids = {each.case.label: each.case.id for each in measured}
-    case_ids |= {each.case.label: each.case.id for each in failed}
-    counts = sources.steps_of_counts(history, case_ids, machine_id)
-    claims = sources.steps_of_claims(await overviewing.comparisons_at(session, machine_id, ids), machine_id)
-    judged = await judge_steps(session, {*counts.values(), *claims.values()})
-    return sources.with_judgements(history, counts, claims, judged)
+        speaking = await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed})
+        measured = await overviewing.lines_of(session, speaking, ids)
+    places = {id_: place for place, id_ in enumerate(ids)}
+    history = History(
+        tuple(map(sources.commit_of, recent)), sources.lines_of_news(steps, measured, failed, places), follows=follows
+    )
+    return sources.with_steps(history, steps)
 
 
 async def _with_those_before(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    commits: Sequence[CommitFacts],
+    steps: Sequence[KnownStep],
 ) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
     """Commits with those that they were made from, and by place which one that is where it is not the one before."""
     followed = await followed_on(session, project_id, machine_id, [commit.id for commit in commits])
@@ -65,8 +67,11 @@ async def _with_those_before(
         for start, reached in followed.items()
         if reached.counts and reached.id not in recent and start != commits[0].id
     }
-    known = sorted([*await commits_of_ids(session, farther), *commits], key=_place)
-    known = known[: known.index(commits[-1]) + 1] if commits else known
+    others = {one.reference.id: CommitFacts(*one.reference) for one in steps if one.reference.id not in recent}
+    farther -= others.keys()
+    others |= {commit.id: commit for commit in (await commits_of_ids(session, farther) if farther else ())}
+    known = sorted([*others.values(), *commits], key=_place)
+    known = known[: known.index(commits[-1]) + 1]
     follows = places_followed([_place(one) for one in known], followed)
     # Of those brought in from before nobody asked what they follow: the way ends there, not at whatever stands beside them.
     ends = {place: -1 for place, one in enumerate(known) if one.id not in recent}

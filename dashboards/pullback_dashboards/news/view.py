@@ -199,14 +199,14 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
     for place in range(max(0, len(history.commits) - commits), len(history.commits)):
         now = line.readings[place]
         last = history.reading_before(line, place, failed=True)[1]
-        if now is None or last is None:
+        if now is None:
             continue
         if now.failure:
-            if not last.failure and _tells_of_failures(line, history):
+            if last and not last.failure and _tells_of_failures(line, history):
                 text = f"fails since this commit: {now.failure}"
                 yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
             continue
-        if last.failure and _tells_of_failures(line, history):
+        if last and last.failure and _tells_of_failures(line, history):
             yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
         at, before = history.reading_before(line, place, failed=False)
         if before is None:
@@ -215,7 +215,8 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
             verdict = history.verdict(line, before, now)
             yield from _counted(place, before, now, line, history.commits[at].sha, verdict)
         elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
-            yield from _moved_ratio(place, before, now, line, history.commits[at].sha)
+            moved = history.move(line, before, now)
+            yield from _moved_ratio(place, before, now, line, history.commits[at].sha, moved)
 
 
 def _tells_of_failures(line: Line, history: History) -> bool:
@@ -253,9 +254,10 @@ def _size(before: float, now: float) -> float:
     return abs(math.log(now) - math.log(before)) if before > 0 < now else _BEYOND + abs(now - before)
 
 
-def _moved_ratio(place: int, before: Reading, now: Reading, line: Line, reference: str) -> Iterator[_Change]:
+def _moved_ratio(
+    place: int, before: Reading, now: Reading, line: Line, reference: str, moved: str | None
+) -> Iterator[_Change]:
     bigger_is_better = line.metric.bigger_is_better
-    moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
     if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
     factor_before, factor_now = factors.factor(before.log_ratio), factors.factor(now.log_ratio)

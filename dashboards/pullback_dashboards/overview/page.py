@@ -1,4 +1,4 @@
-"""`/`: the overview of a project."""
+"""`/`: the overview of a project, named by the address or the only one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -161,6 +161,13 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 
 
 @router.get("/")
+async def start(request: Request, session: ReadSession, state: Asked) -> Response:
+    """The overview, or the list of projects where there are several and the address names none."""
+    if not state.parameters() and len(await list_projects(session, limit=2)) > 1:
+        return RedirectResponse(links.projects(), status_code=307)
+    return await overview(request, await _read(request, session, state), state)
+
+
 @router.get("/overview.md")
 async def overview(request: Request, view: AskedView, state: Asked) -> Response:
     """The page."""

@@ -222,7 +222,7 @@ async def _standings(
     points = await overviewing.standings(session, machine_id, list(labels), metric.name)
     earlier = await _earlier_baselines(session, points) if metric.exact else {}
     for case_id, variant, newest in points:
-        label, reading = labels[case_id], sources.shown_reading(newest)
+        label, reading = labels[case_id], sources.shown_reading(newest, {})
         standing = Standing(label, variant, newest.commit_id, reading, newest.series_id)
         found[label, variant] = newest.place, standing
         variants.setdefault(label, []).append(variant)

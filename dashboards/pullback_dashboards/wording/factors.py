@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.counting import counted
 from pullback_service.comparisons.judging import change_of_ratios, likely
+from pullback_service.measured.measured import NOT_TOLD, Measured, may_differ_by_the_commit
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -34,12 +35,13 @@ _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 @dataclass(frozen=True)
 class Spread:
-    """A log ratio with its interval, and the hash of the program that was measured."""
+    """A log ratio with its interval, and of what it was measured: the hash of the program, and the rest."""
 
     middle: float
     low: float
     high: float
     program_hash: str | None = None
+    measured: Measured = NOT_TOLD
 
 
 def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
@@ -120,9 +122,11 @@ def apart(value: float, base: float, *, baseline: str) -> str:
 def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
     """The outcome of two ratios measured at different times where they moved, `likely_faster` or `likely_slower`; else None.
 
-    Of equal programs it is the machine that moved them.
+    Of equal programs, or equal files, it is the machine that moved them; ratios of two levels do not compare.
     """
     if before is None or now is None:
+        return None
+    if not may_differ_by_the_commit(before.measured, now.measured):
         return None
     if now.program_hash is not None and now.program_hash == before.program_hash:
         return None

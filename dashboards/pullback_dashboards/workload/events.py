@@ -1,17 +1,18 @@
-"""What happened at the commits of a case, apart from its curves: counts that changed, what comparisons say, incidents. Pure.
+"""What happened at the commits of a case, apart from its curves: counts that changed, what comparisons say, other levels. Pure.
 
 Each lane holds one mark a commit, with a sentence for everything that happened there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pullback_dashboards.history import Claim, Metric
+from pullback_dashboards.history import Claim, History, Line, Metric
 from pullback_dashboards.wording import factors, units
+from pullback_service.measured.measured import other_level
 
-Lane = Literal["counts", "comparisons", "incidents"]
-LANES: tuple[Lane, ...] = ("incidents", "comparisons", "counts")  # from the top
+Lane = Literal["counts", "comparisons", "levels", "incidents"]
+LANES: tuple[Lane, ...] = ("incidents", "levels", "comparisons", "counts")  # from the top
 _GRAVITY = ("failed", "worse", "better", "likely-worse", "likely-better", "unsure", "plain")
 
 
@@ -53,13 +54,22 @@ class Event:
     tones: tuple[str, ...]
 
 
-def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterable[Told] = ()) -> tuple[Event, ...]:
+def events(counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[Told] = ()) -> tuple[Event, ...]:
     """The events of a case, oldest first. Incidents come from whoever detects them."""
-    told = [*map(_counted, counts), *map(_claimed, claims), *incidents]
+    told = [*map(_counted, counts), *map(_claimed, claims), *others]
     together: dict[tuple[int, Lane], list[Told]] = {}
     for one in told:
         together.setdefault((one.place, one.lane), []).append(one)
     return tuple(_event(together[key]) for key in sorted(together, key=lambda key: (key[0], LANES.index(key[1]))))
+
+
+def other_levels(history: History, lines: Iterable[Line]) -> Iterator[Told]:
+    """Commits from which on a case was measured with another text or another harness."""
+    for line in lines:
+        for place, now, before in history.steps(line):
+            reason = None if before is None else other_level(before.measured, now.measured)
+            if reason is not None:
+                yield Told(place, "levels", "unsure", reason)
 
 
 def _event(told: Sequence[Told]) -> Event:

@@ -1,6 +1,6 @@
 """What the workload page asks of the service: one case on one machine across commits, and a sketch of it on the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,7 +10,6 @@ from pullback_dashboards.history import (
     History,
     Line,
     Metric,
-    Pair,
     Reading,
     case_order,
     doubt_of_count,
@@ -20,16 +19,18 @@ from pullback_dashboards.history import (
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
-from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.steps import Step, judge_steps
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import read_measured
 from pullback_service.readings.reading import Reading as StoredReading
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import case_history as queries
-from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
-from pullback_service.series.overviewing import KnownCase, comparisons_at
+from pullback_service.series.case_history import CaseHistory, CaseSeries
+from pullback_service.series.overviewing import KnownCase
 from pullback_service.series.queries import MeasuringMachine
 from pullback_service.series.sketching import sketches_of
+from pullback_service.steps.queries import KnownStep, news_of
 
 MOST_MACHINES = 12  # drawn side by side; the others are links
 SKETCHED_COMMITS = 100
@@ -92,18 +93,15 @@ async def find(
         series,
         [name for name in ("time", full.memory) if name],
         last=int(state.last),
-        changes=not curves_alone,
+        following=not curves_alone,
     )
-    history = _as_history(found, case, series)
-    stated = (
-        ()
-        if curves_alone
-        else await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
-    )
-    counts = {_pair(case, change): _step(case, machine, change) for change in found.changes}
-    claims = sources.steps_of_claims(stated, machine.id)
-    judged = await judge_steps(session, {*counts.values(), *claims.values()})
-    history = sources.with_judgements(history, counts, claims, judged)
+    drawn = (*found.readings, *found.before.values())
+    of = await read_measured(session, (each.measured_id for each in drawn))
+    history = _as_history(found, case, series, of)
+    news: Sequence[KnownStep] = ()
+    if found.commits and not curves_alone:
+        news = await news_of(session, [one.id for one in series], found.commits[0].place)
+        history = sources.with_steps(history, news)
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     return Found(
         project=project,
@@ -111,10 +109,7 @@ async def find(
         state=full,
         machine=machine.name,
         history=history,
-        counts=tuple(
-            _counted(change, places[change.commit_id], (history.verdicts or {}).get(_pair(case, change)))
-            for change in found.changes
-        ),
+        counts=tuple(_counted(one, places[one.step.commit_id]) for one in _changes(news, found, places)),
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
@@ -129,18 +124,26 @@ async def find(
     )
 
 
-def _pair(case: KnownCase, change: CountChange) -> Pair:
-    return case.label, change.series.variant, change.series.metric, *change.reports
+def _changes(news: Iterable[KnownStep], found: CaseHistory, places: Mapping[int, int]) -> Iterator[KnownStep]:
+    """Counts that differ from those of the commit that was followed, oldest first; what failed counted nothing."""
+    failed = {(failure.commit.id, failure.variant) for failure in found.failures if failure.kind == WRONG_GRADIENT}
+    for one in sorted(news, key=lambda one: (one.place, -one.step.series_id)):
+        at = one.step.commit_id
+        is_wrong = bool(failed & {(at, None), (at, one.series.variant)})
+        if at in places and one.step.via != "compared" and one.series.exact and not is_wrong and _differs(one):
+            yield one
 
 
-def _step(case: KnownCase, machine: MeasuringMachine, change: CountChange) -> Step:
-    key = case.id, machine.id, change.series.variant, change.series.metric
-    return Step(key, change.commit_before, change.commit_id)
+def _differs(one: KnownStep) -> bool:
+    return one.before is not None and one.now is not None and one.before.value != one.now.value
 
 
-def _counted(change: CountChange, place: int, verdict: Judgement | None) -> Counted:
-    metric = _metric(change.series)
-    return Counted(place, change.series.variant, metric, change.before, change.value, doubt_of_count(verdict))
+def _counted(one: KnownStep, place: int) -> Counted:
+    assert one.before is not None and one.now is not None  # noqa: S101, PT018 - its counts differ
+    series = one.series
+    metric = Metric(series.metric, series.unit, series.exact, series.direction == "bigger")
+    doubt = doubt_of_count(one.step.judgement)
+    return Counted(place, series.variant, metric, one.before.value, one.now.value, doubt)
 
 
 def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
@@ -173,13 +176,15 @@ def machine_for(
     )
 
 
-def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
+def _as_history(
+    found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries], of: Mapping[int, Measured]
+) -> History:
     """The history of the case; marks of a thinned one know what they followed."""
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     rows: dict[int, list[Reading | None]] = {}
     for reading in found.readings:
         row = rows.setdefault(reading.series_id, [None] * len(places))
-        row[places[reading.commit_id]] = sources.shown_reading(reading, previous=_before(found, reading))
+        row[places[reading.commit_id]] = sources.shown_reading(reading, of, previous=_before(found, reading, of))
     drawn = {one.id: one for one in series}
     lines = [
         (case.id, Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row)))
@@ -189,7 +194,7 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
     return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=found.follows))
 
 
-def _before(found: CaseHistory, reading: StoredReading) -> Reading | None:
+def _before(found: CaseHistory, reading: StoredReading, of: Mapping[int, Measured]) -> Reading | None:
     """The reading before one of a thinned history; that of a whole one is the one drawn before it.
 
     What a commit of another branch was made from need not be drawn: of that nothing is told.
@@ -197,7 +202,7 @@ def _before(found: CaseHistory, reading: StoredReading) -> Reading | None:
     if found.thinned and reading.commit_id in found.parted:
         return Reading()
     before = found.before.get((reading.series_id, reading.commit_id))
-    return None if before is None else sources.shown_reading(before)
+    return None if before is None else sources.shown_reading(before, of)
 
 
 async def _side_by_side(

@@ -14,9 +14,10 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, events
+from pullback_dashboards.workload.events import Counted, Event, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.claims import BASELINE
+from pullback_service.measured.measured import may_differ_by_the_commit
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
@@ -68,6 +69,7 @@ class Mark(NamedTuple):
     reading: Reading
     before: Reading | None
     unsure: str = ""
+    moved: str | None = None
 
     @property
     def variant(self) -> str:
@@ -163,7 +165,7 @@ class Mark(NamedTuple):
     @property
     def since_tone(self) -> str:
         """Whether that is better or worse, or nobody knows."""
-        tone = _since_tone(self.reading, self.before, self.line.metric)
+        tone = _since_tone(self.reading, self.before, self.line.metric, self.moved)
         return "unsure" if tone and self.unsure else tone
 
     @property
@@ -331,7 +333,8 @@ def workload_view(
     plots = tuple(
         Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
     )
-    happened = events(counts, (claim for claim in history.claims if claim.case == case))
+    claims = (claim for claim in history.claims if claim.case == case)
+    happened = events(counts, claims, other_levels(history, lines))
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
     if not _compares(plots):
         state = replace(state, y="absolute")
@@ -384,7 +387,9 @@ def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
 def _marks(line: Line, history: History) -> Iterator[Mark]:
     for place, reading, before in history.steps(line):
         unsure = doubt_of_count(history.verdict(line, before, reading)) or _disturbed(reading, before, line.metric)
-        yield Mark(place, history.commits[place].sha, line, reading, before, unsure)
+        yield Mark(
+            place, history.commits[place].sha, line, reading, before, unsure, history.move(line, before, reading)
+        )
 
 
 def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
@@ -447,13 +452,12 @@ def _difference(now: Reading, before: Reading | None, metric: Metric) -> float |
     return None if older is None or newer is None else newer - older
 
 
-def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
-    """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
-    if before is None or now.failure:
+def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: str | None) -> str:
+    """Whether it is better or worse, where a count is another or a ratio `moved`; else empty."""
+    if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
         return ""
     bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
         return factors.tone(moved, bigger_is_better=bigger_is_better) if moved else ""
     if now.value is None or before.value is None or now.value == before.value:
         return ""

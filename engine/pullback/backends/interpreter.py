@@ -132,7 +132,7 @@ class _Writer:
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
 
     def make_scratch(self, step: Step) -> None:
-        """Where memory is not kept, the buffers that a rule scribbles in and that nothing before has left behind."""
+        """Allocate the scratch buffers of a step that do not exist yet, for programs that do not keep their memory."""
         for buffer in step.scratch:
             if buffer not in self.made:
                 type_ = self.schedule.buffers[buffer]
@@ -154,7 +154,7 @@ class _Writer:
                 self.living_in[result] = place.buffer
             elif place.placement is Placement.VIEW and source in self.living_in:
                 self.living_in[result] = self.living_in[source]
-                if result in self.names:  # a view that nobody reads has no name, and keeps nothing alive
+                if result in self.names:  # a view that is not read has no name, and keeps nothing alive
                     self.views[self.living_in[source]].append(self.names[result])
         dead = [buffer for buffer in step.freed if self.last_step.get(buffer, position + 1) <= position]
         names = [name for buffer in dict.fromkeys(dead) for name in (f"b{buffer}", *self.views.pop(buffer, ()))]
@@ -162,13 +162,13 @@ class _Writer:
             self.lines.append(f"del {', '.join(names)}")
 
     def poison(self, buffers: Iterable[int]) -> None:
-        """Make what is in dead buffers useless, where that is asked for."""
+        """Write statements that poison dead buffers, if the program `poisons`."""
         if self.poisons:
             self.namespace["poison"] = poison
             self.lines.extend(f"poison(b{buffer})" for buffer in buffers)
 
     def poison_after(self, step: Step) -> None:
-        """Also look whether a rule made an array of its own where it says so."""
+        """Poison the buffers that a step frees, and check that a fresh result is an array of its own."""
         if self.poisons and step.placement is Placement.FRESH:
             self.namespace["check_own"] = check_own
             operands = "".join(f"{self.operand(atom)}, " for atom in step.node.inputs)
@@ -216,7 +216,7 @@ class _Writer:
         return f"{', '.join(results)}{',' if is_tuple_of_one else ''} = {self.call(node, operands)}"
 
     def returned(self, atom: Atom, *, copied: bool, buffer: int | None) -> str:
-        """The returned form of an output; a number is never an array that somebody else may hold."""
+        """The returned form of an output; a number is never an array that other code may hold."""
         if copied and buffer is not None:
             self.namespace["copyto"] = np.copyto
             self.lines.append(f"copyto(b{buffer}, {self.operand(atom)})")
@@ -273,7 +273,7 @@ class _Writer:
         return self.named_number(value)
 
     def named_number(self, value: Any) -> str:
-        """A name for a number that is not written into the text; a comment tells what it is."""
+        """A name for a number that is not written into the text; a comment shows its value."""
         name = f"c{len(self.namespace)}"
         self.namespace[name] = value
         self.constants[name] = f"{type_of(value).dtype.str[1:]}({value})"
@@ -371,7 +371,7 @@ class _Writer:
         return f"{function}({', '.join([target, *operands, *keywords])})"
 
     def added(self, atom: Atom, operand: str) -> str:
-        """What is added at a key: to one element a number, for a number and an array of shape () would make an array."""
+        """The operand to add at a key; a number if of shape (), since number plus array of shape () makes an array."""
         if atom.type.shape:
             return operand
         if isinstance(atom, Var) and not self.may_be_number(atom):
@@ -440,11 +440,11 @@ def _in_frames(program: Program, state: State) -> Program:
 
 
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-"""Of dtypes; one of a lower rank has no room for numbers of a higher one."""
+"""Ranks of the kinds of dtypes; a dtype cannot hold numbers of one of a higher rank."""
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
-    """For each operand that may be a number, the dtype in which the step reads it; None for arrays."""
+    """The dtype in which a step reads each operand that may be a number; None for arrays."""
     result = node.outputs[0].type
     ufunc = getattr(node.primitive, "ufunc", None)
     types = [atom.type for atom in node.inputs]

@@ -5,7 +5,7 @@ for each thread, which never shrinks: a run takes the one on top and puts it bac
 a run inside a run has a frame of its own and threads share nothing. A frame holds nothing that a later run reads, so an
 exception leaves nothing behind to be put right.
 
-Outputs are arrays of their own. When the next run begins, an output that nobody but the frame refers to is written again;
+Outputs are arrays of their own. When the next run begins, an output that only the frame refers to is written again;
 one that the caller still has (by name, in a container, through a view or a buffer) is left to the caller, and the one
 before it takes its place, or a fresh one. So `x = plan(x)`, where each result is held until the next is there, settles on
 two arrays. The proof is CPython's count of references; where there is none, every output is fresh.
@@ -54,7 +54,7 @@ class State:
         return self._nbytes + outputs + sum(dtype.itemsize for dtype in self._slots)
 
     def take(self) -> Frame:
-        """A frame that nobody uses, with outputs that no caller has."""
+        """A frame that is not in use, with outputs that no caller has."""
         free = self._free.frames
         if not free:
             return self._new()
@@ -66,7 +66,7 @@ class State:
 
     @staticmethod
     def _may_be_written(arrays: list[Array], place: int, type_: ArrayType) -> bool:
-        """Whether nobody else has an array, and whoever had it left it as it was made (they may set its shape, or lock it)."""
+        """True if nothing else refers to an array, and its shape, dtype and flags are as it was made."""
         if _references(arrays, place) != _ALONE:
             return False
         array = arrays[place]
@@ -86,7 +86,7 @@ class State:
         frame.arrays[place] = np.empty(type_.shape, type_.dtype)
 
     def give_back(self, frame: Frame) -> None:
-        """The run is over."""
+        """Take the memory back when a run is over."""
         self._free.frames.append(frame)
 
     def _new(self) -> Frame:

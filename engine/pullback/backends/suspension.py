@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-#: How many suspensions are in force; the native entry reads this word on every call.
+#: The number of suspensions in force; the native entry reads this word on every call.
 word = np.zeros(1, np.int64)
 
 _lock = threading.Lock()

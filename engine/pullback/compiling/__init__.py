@@ -1,1 +1,1 @@
-"""From a function and its arguments to a plan: what it takes from around it, its program, its results."""
+"""Compilation of a function with its arguments to a plan: captured environment, program, results."""

@@ -67,7 +67,7 @@ def reads_any_attribute(code: types.CodeType) -> bool:
 
 
 def asks_for_types(code: types.CodeType) -> bool:
-    """True if the type of a value is asked for as `type(x)`."""
+    """True if the code calls `type(x)`."""
     return "type" in _names(code, *_GLOBALS)
 
 
@@ -82,7 +82,7 @@ def reads_files(code: types.CodeType) -> bool:
 
 
 def asks_for_type(code: types.CodeType) -> bool:
-    """Whether the type of a value seems to be compared with that of arrays (`type(x) is np.ndarray`), which tells of a trace."""
+    """True if the type of a value seems to be compared with `np.ndarray`, which would tell a traced value apart."""
     is_met = "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM")
     return is_met and "type" in _names(code, *_GLOBALS)
 
@@ -140,7 +140,7 @@ def imports(code: types.CodeType) -> Sequence[Import]:
 
 @lru_cache(maxsize=4096)
 def chains_read(code: types.CodeType) -> Mapping[str, frozenset[tuple[str, ...]]]:
-    """How variables from around a function are read: `m.parts.f(x)` is the chain `("parts", "f")` of the name `m`.
+    """Attribute chains read from captured variables: `m.parts.f(x)` is the chain `("parts", "f")` of the name `m`.
 
     The empty chain: the value itself is handed on, and may be read by any code.
     """

@@ -24,7 +24,7 @@ from pullback.tiers import KEEPING
 
 
 class Page:
-    """The text of a program, a hash of it and of the graph it was made of, and one of its code; made when they are asked for."""
+    """The text of a program, a hash of it and of its graph, and one of its code; made when they are needed."""
 
     def __init__(
         self, graph: Graph, write: Callable[[], str], *, listings: Sequence[str] = (), machine_code: Sequence[str] = ()

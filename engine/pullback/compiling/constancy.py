@@ -1,4 +1,4 @@
-"""Which values always do the same as long as they are the same object, and which classes only hold what can be seen."""
+"""Constant values: those that always do the same while they are the same object, and plain classes."""
 
 import re
 import sys
@@ -73,7 +73,7 @@ CONSTANT_PACKAGES = frozenset(
         *("__future__", "_thread", "threading"),
     }
 )
-#: Of these the functions have effects, which are noticed while recording.
+#: Packages whose functions have effects, which are noticed while recording.
 EFFECTIVE_PACKAGES = frozenset({"warnings", "logging", "threading", "weakref"})
 
 
@@ -81,13 +81,13 @@ class _Pair(NamedTuple):
     one: int
 
 
-#: What classes written in C and named tuples consist of, and slots.
+#: Types of the members of classes written in C and of named tuples, and of slots.
 C_DESCRIPTORS = (
     *(types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType),
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType),
     type(vars(_Pair)["one"]),
 )
-#: What classes consist of whose attributes are found without running anything but what is looked at.
+#: Types of the members of classes whose attributes can be read without running other code than is looked at.
 _DESCRIPTORS = (types.FunctionType, staticmethod, classmethod, property, cached_property, type, type(lru_cache(len)))
 _WRITTEN_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 #: Attributes of functions that say nothing of what they do.
@@ -114,7 +114,7 @@ def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
         return all(isinstance(item, FIXED) for item in value)
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
-    # What typing makes (`list[float]`, `Callable[..., float]`) is for readers; locks are held only while the function runs.
+    # Types of typing (`list[float]`, `Callable[..., float]`) are for readers; locks are held while the function runs.
     is_for_others = type(value).__module__ == "typing" or (
         type(value).__module__ == "_thread" and type(value).__name__ in _LOCKS
     )
@@ -156,7 +156,7 @@ def is_plain_class(class_: type) -> bool:
 
 
 def is_plain_member(member: Any) -> bool:
-    """Whether a member of a class gives the same on each reading."""
+    """True if a member of a class gives the same value on each reading."""
     return (
         isinstance(member, _DESCRIPTORS)
         or not hasattr(type(member), "__get__")

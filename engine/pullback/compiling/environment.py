@@ -92,7 +92,7 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 
 
 class Environment:
-    """The captured environment of one function: whether everything is as it was, and the arrays and numbers among it that are hidden inputs.
+    """The captured environment of one function: a check that it is unchanged, and its hidden inputs.
 
     Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
     is among `looked_into`: of most that a program can reach, none runs.
@@ -123,9 +123,9 @@ class Environment:
         self._reads_any_attribute = False
         self._is_suspicious = False
         self.asks_for_types = False
-        """True if some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
-        """True if the latest recording asked for the text of a number that is an input."""
+        """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()
@@ -138,12 +138,12 @@ class Environment:
 
     @property
     def inputs(self) -> Sequence[Place]:
-        """Where they are."""
+        """The places of the hidden inputs."""
         return self._inputs
 
     @property
     def watched(self) -> Sequence[tuple[Place, Any]]:
-        """Where everything else is, and what has to be there."""
+        """The places of everything else that is watched, with the values expected there."""
         return [(place, value) for place, value, _ in self._remembered]
 
     @property
@@ -156,7 +156,7 @@ class Environment:
         return [getter() for getter in self._inputs]
 
     def numbers(self) -> dict[int, PlaceKey]:
-        """Where those of the hidden inputs are that are numbers."""
+        """The places of those hidden inputs that are numbers, by number of the input."""
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
 
     def unchanged(self) -> bool:
@@ -184,7 +184,7 @@ class Environment:
 
     @cached_property
     def before(self) -> Contents:
-        """The values of the environment when this is first asked for, until `forget`."""
+        """The values of the environment when this is first called, until `forget`."""
         return Contents(self._walked.values())
 
     def forget(self) -> None:
@@ -194,7 +194,7 @@ class Environment:
     # --- what is noticed while recording ----------------------------------------------------------------------------
     @property
     def obstacles(self) -> Mapping[types.CodeType, str]:
-        """Why functions that can be reached cannot be compiled, by their code; most are never run."""
+        """The reasons why reachable functions cannot be compiled, by their code; most are never run."""
         functions = (part for part in self._walked.values() if isinstance(part, FunctionPart))
         found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
         return {code: obstacle for code, obstacle in found if obstacle is not None}
@@ -395,7 +395,7 @@ class Environment:
         return self._look_at(name, getter, key_of(getter), comparing=comparing)
 
     def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
-        """The obstacle that the code itself shows: it imports, draws, reads, assigns or asks for what a plan cannot follow."""
+        """The obstacle in the code itself: it imports, draws, reads, assigns or tests what a plan cannot follow."""
         code, name = function.__code__, function.__name__
         self._attributes |= code_facts.attributes_read(code)
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
@@ -563,7 +563,7 @@ class _Contents:
 
 
 class _Identity:
-    """Which objects there were."""
+    """The identities of some objects."""
 
     __slots__ = ("_objects",)
 

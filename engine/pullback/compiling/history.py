@@ -1,4 +1,4 @@
-"""Why a function was recorded for one signature, again and again perhaps, and what was learnt from it."""
+"""The recordings of a function for one signature: their causes, and the numbers found to vary."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class History:
 
     @property
     def varying(self) -> frozenset[PlaceKey]:
-        """Where numbers are that become inputs: they were something else before."""
+        """The places of the numbers that become inputs, because they have changed before."""
         return frozenset(self._changed - self.constant)
 
     @property
@@ -49,7 +49,7 @@ class History:
         return self.latest != "the first call" and self.causes[self.latest] == RECORDINGS_UNTOLD
 
     def note(self, changes: Sequence[tuple[str, Place, Any]], *, in_vain: bool) -> None:
-        """Something is not what it was; `in_vain`: what was recorded before has served one call."""
+        """Note a change of the environment; `in_vain`: the recording before it has served one call only."""
         self._in_vain = self._in_vain + 1 if in_vain else 0
         numbers = {key_of(place) for _, place, before in changes if _is_number(place(), before)}
         self.latest = changes[0][0] if changes else "what the function itself changed"

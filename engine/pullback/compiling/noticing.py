@@ -2,7 +2,7 @@
 
 The code tells only what a function may do: a class whose `__init__` draws its first weights may never be made, and a
 message below the level of its logger is not written. So where the code makes one suspicious, recording is watched through
-`sys.setprofile`, which tells of each call, and what was not called is no reason to refuse. Generators of random numbers,
+`sys.setprofile`, which reports each call, and what was not called is no reason to refuse. Generators of random numbers,
 whose methods Python does not tell of, are compared with what they were.
 """
 
@@ -115,9 +115,10 @@ def _loggers() -> Any:
 
 
 class Noticed(Watch):
-    """The side effects that were noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
+    """The side effects that were noticed: the first one a plan would not repeat, code not looked into, loggers used.
 
-    `obstacles` says why a function cannot be compiled if it runs; `left_out` is the code that has not been looked into.
+    `obstacles` has the reasons why a function cannot be compiled if it runs; `left_out` is the code that has not been
+    looked into.
     """
 
     def __init__(self, obstacles: Mapping[types.CodeType, str], left_out: Collection[types.CodeType]) -> None:
@@ -253,7 +254,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 
 
 def _line(frame: types.FrameType) -> str:
-    """Where the user's code is that led here."""
+    """The file and line of the user's code that led here."""
     while frame.f_back is not None and _is_ours(frame):
         frame = _caller(frame).f_back or frame
     frame = _caller(frame)

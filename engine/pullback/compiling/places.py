@@ -1,4 +1,4 @@
-"""Where the things around a function are: call a place, and it gives what is there now.
+"""Places of the objects that a function captures: calling a place gives the object that is there now.
 
 A place says what it is, so that the native entry can look there without running Python.
 """
@@ -12,10 +12,10 @@ from pullback.core.types import ArrayType, type_of
 
 Place: TypeAlias = Callable[[], Any]
 
-#: What is in a place where nothing is.
+#: The value of a place that is empty.
 UNASSIGNED = object()
 
-#: What a class has for its own use, which may come and go without a change in what its instances do.
+#: Attributes that a class has for its own use, which may change without a change in what its instances do.
 CLASS_LABELS = frozenset(
     {
         "__module__",
@@ -229,7 +229,7 @@ PlaceKey: TypeAlias = tuple[Any, ...]
 
 
 def key_of(place: Place) -> PlaceKey:
-    """The key of a place, which is the same when the place is come upon again."""
+    """The key of a place, which is equal for the same place."""
     match place:
         case Named(namespace, name):
             return ("named", id(namespace), name)

@@ -2,7 +2,7 @@
 
 Where the function looks at values (`if`, `while`, `range`), what it saw is guarded: a call that would see something else
 is recorded again and gets a program of its own. What cannot be compiled (an environment that cannot be watched, functions
-without a rule) runs on the tape, and the summary says why.
+without a rule) runs on the tape, and the summary has the reason.
 """
 
 import os
@@ -67,7 +67,7 @@ WAYS_KEPT = 8
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """The programs of one signature in one environment: a program for each way through the function so far."""
+    """The programs of one signature in one environment: one for each path through the function so far."""
 
     environment: Environment
     programs: tuple[Program, ...] = ()
@@ -92,7 +92,7 @@ class Family:
         return None
 
 
-#: Of all plans, held for microseconds, or while a program is prepared to be called natively.
+#: Lock of all plans, held for microseconds, or while a program is prepared to be called natively.
 _lock = threading.RLock()
 
 
@@ -179,10 +179,10 @@ class Plan:
 
     def _carried(self, args: tuple[Any, ...]) -> Carried | None:
         """A call with others' arrays on a device, as one with device arrays."""
-        there = carried(inner_function(self.function), args, {})
-        if there is not None and self.tier in tiers.KEEPING:
-            raise TierError(f"the tier {self.tier} does not run on {there.device} yet; use unfused or fused")
-        return there if there is not None and there.kind != "device" else None
+        on_device = carried(inner_function(self.function), args, {})
+        if on_device is not None and self.tier in tiers.KEEPING:
+            raise TierError(f"the tier {self.tier} does not run on {on_device.device} yet; use unfused or fused")
+        return on_device if on_device is not None and on_device.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
         """A family for what is around the function now. Numbers there that were something else before are inputs of it."""
@@ -303,7 +303,7 @@ class Plan:
         return result
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
+        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; they are `plan.pullbacks[once]`.
 
         y, pullback = plan.vjp(w, x)
         """
@@ -401,7 +401,7 @@ class Plan:
         return (program for families in self._families.values() for family in families for program in family.programs)
 
     def _warn(self, what: str) -> None:
-        """Say once to whoever called the plan that it is slower than it could be."""
+        """Warn the caller of the plan, once, that it is slower than it could be."""
         if what in self._warned:
             return
         self._warned.add(what)
@@ -486,7 +486,7 @@ class Plan:
         return family
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the programs: a copy makes its own."""
+        """Pickle without the programs: a copy makes its own."""
         return Plan, (self.function, self.tier)
 
 
@@ -542,7 +542,7 @@ def compile(function: Callable[..., Any] | None = None, *, tier: str | None = No
 
 
 def _why_the_tape_may_not_fail(error: Exception, values: Sequence[Any], family: Family) -> str | None:
-    """Why a call that failed in a plan is done again on the tape; None where it would fail there as well."""
+    """The reason to repeat on the tape a call that failed in a plan; None if it would fail there as well."""
     if isinstance(error, OverflowError) and any(type(v) is int and not -(2**63) <= v < 2**63 for v in values):
         return "a whole number has more than 64 bits"
     return "an error was raised, and the function may catch it" if family.environment.catches_errors else None
@@ -559,7 +559,7 @@ def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
 
 
 def _looked_at(program: Program, leaves: int) -> list[int]:
-    """Which hidden inputs the function looks at as they are: it takes a number for a length, say."""
+    """The numbers of the hidden inputs that are guarded: the function uses their values, as a length, say."""
     graph = program.stages.graphs[0][1]
     seen = {guard.atom for guard in graph.guards}
     return [number for number, var in enumerate(graph.inputs[leaves:]) if var in seen]
@@ -576,7 +576,7 @@ def _with_line(function: Callable[..., Any]) -> str:
 
 
 def _level() -> int:
-    """How far up the stack the innermost caller outside of the engine is, as seen by the caller of this."""
+    """The stack level of the innermost caller outside of the engine, as seen by the caller of this function."""
     frame, level = sys._getframe(1), 1  # noqa: SLF001 (inspect.stack costs a thousand times more)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_ENGINE):
         frame, level = frame.f_back, level + 1

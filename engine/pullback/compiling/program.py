@@ -28,12 +28,12 @@ from pullback.transforms.gradients import Gradient, scalar, split_aux
 
 
 class CannotCompileError(Exception):
-    """Why a function stays on the tape; caught here, told in the summary."""
+    """Raised if a function has to stay on the tape; caught here, and reported in the summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
+    """The conversion of outputs, and of the values of the call (leaves first), to what the caller gets."""
 
     run: Callable[[tuple[Any, ...], Sequence[Any]], Any]
     form: Callable[[Sequence[Out]], Form]
@@ -68,7 +68,7 @@ class Fallback:
 
 
 class LooksFurtherError(Exception):
-    """Functions ran while recording that nobody had looked into; what they read has to be watched first."""
+    """Raised if functions ran while recording that were not analysed; what they read has to be watched first."""
 
     def __init__(self, codes: Collection[types.CodeType]) -> None:
         super().__init__(codes)
@@ -78,7 +78,7 @@ class LooksFurtherError(Exception):
 def build(
     function: Callable[..., Any], args: tuple[Any, ...], environment: Environment, *, tier: str
 ) -> Program | Fallback:
-    """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
+    """Compile a function or a gradient for arguments like these, on the path through it that these lead to.
 
     In a tier that keeps its memory it is allocated once.
     """
@@ -242,7 +242,7 @@ def _watched(environment: Environment) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which leaves to differentiate by, in order, and how their gradients become trees, one per wanted argument."""
+    """The leaves to differentiate by, and functions that rebuild the tree of gradients of each argument."""
 
     leaves: list[int]
     rebuilds: list[trees.Rebuild]
@@ -268,7 +268,7 @@ def _differentiated(
     rebuild_aux: trees.Rebuild,
     stages: Stages,
 ) -> tuple[Graph, Finish]:
-    """The joint graph, and how its outputs become what the caller asked for."""
+    """The joint graph, and the function from its outputs to what the caller gets."""
     result = graph.outputs[0].type
     scalar(
         np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic

@@ -129,18 +129,18 @@ class Derivative:
         self.rebuild = rebuild
         self.rebuild_output = rebuild_output
         self.types = types
-        """Of the leaves of the value."""
+        """Types of the leaves of the value."""
         self.mask = mask
-        """Which leaves of the arguments have a gradient."""
+        """For each leaf of the arguments, True if it has a gradient."""
         self.kinds = kinds
         """Types of these leaves."""
         self.saved = saved
-        """How many values of the forward program the backward one takes first."""
+        """The number of values of the forward program that the backward one takes first."""
         self.read = read
-        """Which of the values that follow it reads."""
+        """Numbers of the values behind them that it reads."""
         self.once = once
         self.structure: Any = None
-        """Of the value; a leaf's is text."""
+        """The structure of the value; that of a leaf is text."""
         self.idle: list[Frame] = []
         """Frames of pullbacks that are gone."""
 
@@ -208,7 +208,7 @@ class Derivative:
 
 
 class Pullback:
-    """From a cotangent of the value to cotangents of the arguments, one each.
+    """A function from a cotangent of the value to the cotangents of the arguments, one each.
 
     Raises if the caller has changed one of the arrays that are read before it is called.
     """
@@ -266,13 +266,13 @@ class Pullback:
                 self._derivative.idle.append(frame)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        # When Python exits, nobody needs the frame, and variables of modules may be gone already.
+        # When Python exits, the frame is not needed, and variables of modules may be gone already.
         if getattr(self, "_frame", None) is not None and not is_finalizing():
             self._leave_frame()  # and no more: others that are finalised with this one may still call it
 
 
 def _seed_leaf(number: int, type_: ArrayType) -> Leaf:
-    """How a cotangent is read that comes as the backward program wants it, or as a Python float."""
+    """The check of a cotangent: in the type that the backward program takes, or a Python float."""
     if type_.shape:
         return Leaf(number, Check.ARRAY, np.ndarray)
     check = _NUMBERS.get(type_.dtype.str[1:])
@@ -285,7 +285,7 @@ _NUMBERS = {"f8": Check.DOUBLE_OR_FLOAT, "f4": Check.SINGLE_OR_FLOAT}
 
 
 def _values_read(backward: Graph, saved: int) -> list[int]:
-    """Which arguments and captured arrays the backward plan reads; they follow what was saved for it."""
+    """The numbers of the arguments and captured arrays that the backward plan reads; they follow the `saved` inputs."""
     read = {atom for node in backward.nodes for atom in node.inputs} | set(backward.outputs)
     return [number for number, var in enumerate(backward.inputs[saved:]) if var in read]
 

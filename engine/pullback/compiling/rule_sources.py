@@ -1,4 +1,4 @@
-"""A hash of the sources of the rules that a graph calls, so that programs with other rules are told apart."""
+"""A hash of the sources of the rules that a graph calls, so that programs with other rules are distinguished."""
 
 import functools
 import hashlib
@@ -13,7 +13,7 @@ from pullback.ir.graph import Graph
 
 
 def hash_of_rules(graph: Graph) -> str:
-    """The same where the files that define a graph's rules are the same, and NumPy's version."""
+    """A hash that is equal if the files that define a graph's rules are, and NumPy's version."""
     modules = {module for primitive in _primitives(graph) for module in _modules_of(primitive)}
     digests = (f"{module} {_digest(module)}" for module in sorted(modules))
     return hashlib.sha256("\n".join([np.__version__, *digests]).encode()).hexdigest()
@@ -27,7 +27,7 @@ def _primitives(graph: Graph) -> Iterator[Primitive]:
 
 
 def _modules_of(primitive: Primitive) -> Iterator[str]:
-    """Where what a primitive calls is written: its method, and functions that it was given."""
+    """The modules of what a primitive calls: of its method, and of functions that it was given."""
     for part in (primitive.evaluate, *getattr(primitive, "__dict__", {}).values()):
         module = getattr(part, "__module__", None)
         if callable(part) and isinstance(module, str):
@@ -36,7 +36,7 @@ def _modules_of(primitive: Primitive) -> Iterator[str]:
 
 @functools.cache
 def _digest(module: str) -> str:
-    """Of a module's file; of one without a file, as of a session at the keyboard, nothing is known."""
+    """The hash of a module's file; empty for a module without a file, such as an interactive session."""
     path = getattr(sys.modules.get(module), "__file__", None)
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""

@@ -2,7 +2,7 @@
 
 Recording must see what a function computes from arrays in its closure, its globals or the attributes of its objects, or
 the plan would go on with what was computed on the first day. So the function that is recorded is a copy: the same code,
-with traced values where the arrays were. Whatever leads to an array (functions, containers, objects) is copied on the way;
+with traced values where the arrays were. Whatever leads to an array (functions, containers, objects) is copied too;
 everything else is shared. What the function does to the copies would be lost, so a change to one is found out afterwards.
 """
 
@@ -59,16 +59,16 @@ class Part:
     def __init__(self, original: Any, obstacle: str | None = None) -> None:
         self.original = original
         self.obstacle = obstacle
-        """Why a function that reads this cannot be compiled."""
+        """The reason why a function that reads this cannot be compiled."""
         self.moves = False
         """True if it leads to a hidden input; what does not is shared and not copied."""
 
     def parts(self) -> Iterable["Part"]:
-        """What it leads to."""
+        """The parts that it leads to."""
         return ()
 
     def rebuilt(self, substitution: Substitution) -> Any:
-        """The copy; the same one however often it is asked for."""
+        """The copy, which is made once."""
         if not self.moves:
             return self.original
         known = substitution.copies.get(id(self))
@@ -87,7 +87,7 @@ class DefinitionPart(Part):
         self.members: list[Part] = []
 
     def parts(self) -> Iterable[Part]:
-        """Functions and values of the class."""
+        """The functions and values of the class."""
         return self.members
 
     def build(self, substitution: Substitution) -> Any:
@@ -105,7 +105,7 @@ class InputPart(Part):
         self.moves = True
 
     def rebuilt(self, substitution: Substitution) -> Any:
-        """What stands in its place."""
+        """The value that replaces it."""
         return substitution.arrays[self.number]
 
 
@@ -118,7 +118,7 @@ class ContainerPart(Part):
         self.items: dict[Any, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """Its items."""
+        """The items."""
         return self.items.values()
 
     def build(self, substitution: Substitution) -> Any:
@@ -148,7 +148,7 @@ class InstancePart(Part):
         self.attributes: dict[str, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """Its attributes and its class."""
+        """The attributes and the class."""
         return [self.definition, *self.attributes.values()]
 
     def build(self, substitution: Substitution) -> Any:
@@ -169,7 +169,7 @@ class ModulePart(Part):
         self.attributes: dict[str, Part] = {}
 
     def parts(self) -> Iterable[Part]:
-        """What is read of it."""
+        """The attributes that are read of the module."""
         return self.attributes.values()
 
     def build(self, substitution: Substitution) -> Any:
@@ -188,7 +188,7 @@ class BlockPart(Part):
         self.array = array
 
     def parts(self) -> Iterable[Part]:
-        """Its array."""
+        """The array."""
         return (self.array,)
 
     def build(self, substitution: Substitution) -> Any:
@@ -205,7 +205,7 @@ class CellPart(Part):
         self.contents = contents
 
     def parts(self) -> Iterable[Part]:
-        """What is in it."""
+        """The contents of the cell."""
         return (self.contents,)
 
     def build(self, substitution: Substitution) -> Any:
@@ -230,10 +230,10 @@ class FunctionPart(Part):
         self.defaults: Part = Part(())
         self.keyword_defaults: Part = Part({})
         self.against_inputs: str | None = None
-        """Why it cannot be compiled where there are hidden inputs."""
+        """The reason why it cannot be compiled where there are hidden inputs."""
 
     def parts(self) -> Iterable[Part]:
-        """What it reads."""
+        """The captured variables, globals, imports and defaults of the function."""
         return [
             *self.cells.values(),
             *self.globals_.values(),
@@ -338,14 +338,14 @@ class Contents:
         ]
 
     def has_traced(self) -> bool:
-        """True if a traced value is among it now: the function stored one, and others would meet it."""
+        """True if a traced value is among it now: the function stored one, and others would read it."""
         held = [value for _, place, _ in self._before for value in _items(place)]
         held += [cell.cell_contents for _, cell, _ in self._cells if _is_assigned(cell)]
         held += [namespace.get(name) for namespace, name, _ in self._globals]
         return any(issubclass(type(value), Traced) for value in held)
 
     def changed(self) -> str | None:
-        """The name of something that is not as it was, if there is one."""
+        """The name of something that has changed, if there is one."""
         for name, place, before in self._before:
             now = _items(place)
             if len(now) != len(before) or not all(map(is_same, now, before)):
@@ -357,7 +357,7 @@ class Contents:
         return next(changed, None)
 
     def put_back(self) -> None:
-        """Make everything as it was."""
+        """Restore the environment."""
         for _, place, before in self._before:
             now = _items(place)
             if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):

@@ -34,9 +34,9 @@ class TieredGradient(Gradient):
             if known is not None:  # the usual case: nothing to bind, nothing that could be traced
                 return known(*args)
         args, by_keyword = self.selection.bind(args, keywords)
-        there = carried(self.function, args, by_keyword)
-        if there is not None:
-            return there.back(self._in_tier(tier, there.args, there.keywords))
+        on_device = carried(self.function, args, by_keyword)
+        if on_device is not None:
+            return on_device.back(self._in_tier(tier, on_device.args, on_device.keywords))
         return self._in_tier(tier, args, by_keyword)
 
     def _in_tier(self, tier: str, args: tuple[Any, ...], by_keyword: dict[str, Any]) -> Any:
@@ -49,7 +49,7 @@ class TieredGradient(Gradient):
         return plan(*args, **by_keyword)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the plans: a copy makes its own."""
+        """The state without the plans: a copy makes its own."""
         return {name: value for name, value in self.__dict__.items() if name != "_plans"}
 
     @cached_property

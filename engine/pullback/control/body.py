@@ -1,7 +1,7 @@
 """The body of a loop or branch as a graph of its own.
 
-The body is recorded once, at the types it will meet in every step. What it closes over, arrays and values of outer traces
-alike, becomes operands of the loop, so that the graph is closed and derivatives flow to all of it.
+The body is recorded once, at the types it will have in every step. What it closes over, arrays and values of outer
+traces alike, becomes operands of the loop, so that the graph is closed and derivatives flow to all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Body:
 
 
 class BodyRecorder(Recorder):
-    """A recorder inside another trace: outer values it meets are captured."""
+    """A recorder inside another trace: outer values are captured."""
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""
@@ -53,7 +53,7 @@ class BodyRecorder(Recorder):
         raise self.refusal(NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where"))
 
     def kept(self, array: Any) -> Any:
-        """The array itself: the loop runs before anybody can write to it."""
+        """The array itself: the loop runs before it can be written to."""
         return array
 
 
@@ -107,9 +107,9 @@ def _walk(graph: Graph, operands: Sequence[Any], recorder: Trace | None) -> list
 
 
 def walking(graph: Graph) -> Callable[[], Program]:
-    """What a backend makes of a body, without a backend: the graph is walked, on values and for values.
+    """A body as a program that walks the graph, for loops that no backend has compiled.
 
-    Also while a function is recorded: where it looks at a value, what leads to it is computed and not written down.
+    Also used while a function is recorded: a value that it looks at is computed, and what leads to it is not recorded.
     """
     return lambda: lambda *operands: _walk(graph, operands, None)
 

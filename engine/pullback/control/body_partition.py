@@ -50,7 +50,7 @@ CHEAP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BodyPartition:
-    """A body of values and cotangents, and which of its values are saved for the way back."""
+    """A body of values and cotangents, and its values that are saved for the backward pass."""
 
     whole: Transformed
     graph: Graph  # that of `whole`, simplified
@@ -82,7 +82,7 @@ class BodyPartition:
 
 
 def simplified(graph: Graph) -> Graph:
-    """The passes that keep the names of values, so that two recordings of one body can be told to be the same."""
+    """The passes that keep the names of values, so that two recordings of one body can be recognised as the same."""
     return drop_dead(merge_common(simplify_algebra(graph)))
 
 
@@ -94,9 +94,9 @@ def partition_body(
     *,
     recompute: bool = False,
 ) -> BodyPartition:
-    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back.
+    """Choose the saved values. `constant` inputs are the same in every step; the backward pass has the `given` ones.
 
-    Outputs that are `stacked` for somebody else can be read from there.
+    Outputs that are `stacked` for another reader can be read from there.
     """
     graph = simplified(whole.graph)
     tainted = _tainted(graph, whole)
@@ -182,7 +182,7 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _tainted(graph: Graph, whole: Transformed) -> set[Var]:
-    """Everything that depends on a seed or a sum."""
+    """The values that depend on a seed or a sum."""
     tainted = set(whole.extra_inputs.values())
     for node in graph.nodes:
         if tainted.intersection(node.inputs):

@@ -58,7 +58,7 @@ def checked_index(index: Any, count: int) -> int:
 
 
 def _as_one_node(name: str, index: Any, branches: dict[str, Branch], operands: tuple[Any, ...]) -> Any:
-    """The branches as graphs, of one primitive that is told which to take."""
+    """The branches as graphs, of one primitive, whose first operand selects one."""
     leaves, rebuild = trees.flatten(operands)
     types = [leaf_type(leaf, "an operand", name) for leaf in leaves]
     bodies = [_recorded(branch, rebuild, types, None) for branch in branches.values()]

@@ -32,7 +32,7 @@ class _Checkpointed(Primitive):
         write_results(out, self.evaluate(*operands, **params))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """By walking the graph."""
+        """Evaluate the body by walking its graph."""
         return tuple(walking(params["body"])()(*operands))
 
     def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
@@ -109,7 +109,7 @@ class _Checkpointed(Primitive):
         return self(*whole.consts, *operands, body=body)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None of its own: those of the body are counted there."""
+        """No operations of its own: those of the body are counted there."""
         del types, result
         return 0
 

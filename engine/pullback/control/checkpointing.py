@@ -1,4 +1,4 @@
-"""Trading work for memory: a stretch of a tape that forgets what it computed, and computes it again when asked.
+"""Trading work for memory: a stretch of a tape that forgets what it computed, and computes it again when it is needed.
 
 What is kept of the stretch is what went in from outside and which rules ran; the pullback runs those rules again on the
 same inputs (never the user's function: what it drew or printed, it did once), then sweeps back over the new records.

@@ -325,7 +325,7 @@ class _Scan(Primitive):
         )
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None of its own: those of the body are counted there."""
+        """No operations of its own: those of the body are counted there."""
         del types, result
         return 0
 

@@ -33,8 +33,9 @@ def scan(
     init, xs and y are arrays, numbers or nested tuples, lists, dicts and dataclasses of them. Without xs, `length` says
     how many steps there are. With `reverse` the steps go from the last x to the first, and every y keeps the place of its x.
 
-    With `checkpoint_every=k` the derivative keeps the carry of every k-th step only and computes the k steps between two of
-    them again on its way back: memory for T/k + k steps instead of T, least at k = sqrt(T), for one more run forward.
+    With `checkpoint_every=k` the derivative keeps the carry of every k-th step only and computes the k steps between
+    two of them again in its backward pass: memory for T/k + k steps instead of T, least at k = sqrt(T), for one more
+    run forward.
 
     >>> last, sums = pb.scan(lambda total, x: (total + x, total + x), 0.0, np.array([1.0, 2.0, 3.0]))
     >>> print(last, sums)

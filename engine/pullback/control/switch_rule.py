@@ -4,7 +4,7 @@
 operands and give results of the same types. `cond` is a switch of two by a truth value: false is branch 0.
 
 Reverse: the branch that is taken saves what its reverse reads, in slots that branches share where the types are the
-same; the slots of the others are zeros that nobody reads. Forward: values and tangents in one branch.
+same; the slots of the others are zeros that are never read. Forward: values and tangents in one branch.
 Batched: where the index is the same for all examples one branch is taken for all; else every branch that some example takes
 is run, on safe operands for the others, and each example is given its own.
 """
@@ -252,7 +252,7 @@ class _Switch(Primitive):
         return self(index, *captured, *operands, branches=tuple(branches))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None of its own: those of the branches are counted there."""
+        """No operations of its own: those of the branches are counted there."""
         del types, result
         return 0
 

@@ -43,7 +43,7 @@ class Transformed:
 
 
 def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> Transformed:
-    """Values and tangents: inputs that move have one, and so have outputs that then move, or have to."""
+    """A body of values and tangents: moving inputs have one, and so have outputs that move or are required."""
     types = [var.type for var in graph.inputs]
     movers = [number for number, moves in enumerate(moving) if moves]
 
@@ -68,11 +68,11 @@ def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> Tr
 
 
 def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], required: Sequence[bool]) -> Transformed:
-    """Values and cotangents.
+    """A body of values and cotangents.
 
     The extra inputs are seeds `("seed", output)` for every output that can move, and sums so far `("sum", input)` for the
     inputs whose cotangents are to be added to one. The extra outputs are the cotangents of active inputs, zeros where
-    they are required and there are none; and `rest` says which outputs move.
+    they are required and there are none; and `rest` has the outputs that move.
     """
     types = [var.type for var in graph.inputs]
     summed = [number for number, adds in enumerate(accumulated) if adds]

@@ -193,7 +193,7 @@ class _While(Primitive):
         )
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None of its own: those of one step are counted there."""
+        """No operations of its own: those of one step are counted there."""
         del types, result
         return 0
 

@@ -1,4 +1,4 @@
-"""How NumPy's ufuncs are told to work on rows where they lie."""
+"""Buffering of NumPy's ufuncs: kept small, so that they work on rows in place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

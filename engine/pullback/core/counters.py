@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class RuleCounts:
-    """How often each primitive was evaluated, pulled back and pushed forward, by name; a missing name counts zero.
+    """Counts of evaluations, pulls and pushes of each primitive, by name; a missing name counts zero.
 
     `cotangents` counts what the pulls computed: of a product that is pulled back, none, one or two.
     """

@@ -18,7 +18,7 @@ class Flat(Declared):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """No cotangent for anybody."""
+        """No cotangents."""
         return [None] * len(operands)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:

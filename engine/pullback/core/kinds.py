@@ -61,8 +61,8 @@ class Scalar(Primitive):
     """An elementwise function with NumPy broadcasting.
 
     `ufunc` is NumPy's, or a function composed of ufuncs; then `into` may say how it is written into an existing array.
-    `maps` has one entry per operand, called as `map(v, *operands, y)`; None says that the derivative is zero everywhere
-    it exists (floor, comparisons), which is a fact about the function and not a missing rule.
+    `maps` has one entry per operand, called as `map(v, *operands, y)`; None means that the derivative is zero
+    everywhere it exists (floor, comparisons), which is a fact about the function and not a missing rule.
     """
 
     in_place = True
@@ -166,7 +166,7 @@ class Declared(Primitive):
         return (self._infer(*types, **params),)
 
     def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
-        """As declared."""
+        """Types of the scratch arrays, by the declared function."""
         return () if self._scratch is None else self._scratch(*types, **params)
 
     @property

@@ -1,4 +1,4 @@
-"""Values where a mask says so and zero elsewhere, by their bits.
+"""Masking by bits: values where a mask is true, zero elsewhere.
 
 NumPy's own masks go from run to run and cost a nanosecond an element and more where these are short. A bit pattern times
 1 or 0 is exact, also for infinities and nan, and takes a fifth of that.

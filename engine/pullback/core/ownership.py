@@ -1,9 +1,9 @@
 """True if the result of an application is the tape's alone: then, and only then, a pullback may write over it.
 
-The proof is CPython's reference count. Everything that could show the array to somebody keeps a reference to it: a name,
-a tracer that was not dropped, another record, a view (through its `base`), a buffer, a cotangent that is the same array.
-One reference, the record's, means that nobody else can look. An interpreter without such counts, or with counts that
-other threads may change (free threading), proves nothing, and nothing is overwritten there.
+The proof is CPython's reference count. Everything through which the array could be read keeps a reference to it: a
+name, a tracer that was not dropped, another record, a view (through its `base`), a buffer, a cotangent that is the same
+array. One reference, the record's, means that nothing else can read it. An interpreter without such counts, or with
+counts that other threads may change (free threading), proves nothing, and nothing is overwritten there.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Elementwise expressions on large arrays, piece by piece, so that what they need on the way stays in the cache.
+"""Elementwise expressions on large arrays, piece by piece, so that intermediate results stay in the cache.
 
 NumPy makes a temporary array for every operation of `np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))`. Evaluated on
 pieces of PIECE_BYTES the temporaries are small and stay in the first cache, and the rule makes one array whatever the

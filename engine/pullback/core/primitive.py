@@ -2,7 +2,7 @@
 
 A primitive is a row of the one rule table: how it is evaluated on NumPy arrays, what type it gives, how a tangent is
 pushed through it and how a cotangent is pulled back. Calling one with plain values evaluates it; calling one with a
-traced value hands it to the innermost trace among the operands. A rule never asks which trace that is.
+traced value hands it to the innermost trace among the operands. A rule never depends on which trace that is.
 
 Rules are written with NumPy's own functions and operators: on plain arrays they run as they stand, on traced values they
 come back here through NumPy's protocols, so a derivative can itself be traced, to any order.
@@ -33,11 +33,11 @@ class Effect(Enum):
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
-    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if its result is not used
 
     @property
     def is_undone(self) -> bool:
-        """True if the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        """True if the pullback has something to undo, so that it always has to run, and only once."""
         return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
@@ -75,11 +75,11 @@ class Traced:
     #: True where its value is at hand, as on a tape.
     has_value: ClassVar[bool] = False
     trace: Trace
-    #: What its object shows where it is an argument, a view, or has been stored into (`pullback.numpy_api.memory`); else None.
+    #: The object that shows its memory, for arguments, views and arrays stored into (`pullback.numpy_api.memory`).
     memory: Any
 
     def current(self) -> Any:
-        """The value now: of an array that was stored into what it holds since, which may be a plain array."""
+        """The current value; of an array that was stored into, its contents since then, which may be a plain array."""
         memory = self.memory
         return self if memory is None else memory.read(self)
 
@@ -88,7 +88,7 @@ class Traced:
         raise NotImplementedError  # each trace knows its own values
 
     def may_be_transposed(self) -> bool:
-        """NumPy's array may lie otherwise than in C order."""
+        """True if NumPy's array may not be in C order."""
         return False
 
     def holding(self, result: Any) -> Any:
@@ -96,23 +96,23 @@ class Traced:
         return result
 
     def on(self, device: Any) -> Any:
-        """Of an array on a device: the same on another."""
+        """The array on another device; of device arrays only."""
         raise NotImplementedError  # on a device alone
 
     def filled(self, value: int) -> Any:
-        """Of an array on a device: one like it, of one number."""
+        """An array like this one, filled with one number; of device arrays only."""
         raise NotImplementedError  # on a device alone
 
     def placed(self, value: Any) -> Any:
-        """Of an array on a device: a plain value in its type, beside it; what is traced as it is."""
+        """A plain value in the type and on the device of this array, a traced one as it is; of device arrays only."""
         raise NotImplementedError  # on a device alone
 
     def separated(self, others: Sequence[Any]) -> Any:
-        """Of an array on a device: itself, or a copy where it shares memory with one of the others or within itself."""
+        """The array, or a copy where it overlaps one of the others or itself; of device arrays only."""
         raise NotImplementedError  # on a device alone
 
     def fetched(self) -> Any:
-        """Of an array on a device: a NumPy array of its elements."""
+        """The elements as a NumPy array; of device arrays only."""
         raise NotImplementedError  # on a device alone
 
 
@@ -211,7 +211,7 @@ class Primitive(ABC):
     in_lines: Sequence[int] = ()
     # True if `out` may be one of the operands, element for element.
     in_place: bool = False
-    # True if `pull_once` writes over the result; it is then called where the result is nobody else's.
+    # True if `pull_once` writes over the result; it is then called where nothing else refers to the result.
     overwrites_result: bool = False
     # True if bodies among the parameters are run many times in one application.
     repeats: bool = False
@@ -289,7 +289,7 @@ class Primitive(ABC):
     ) -> Sequence[Any]:
         """Cotangents of the operands from the cotangent of the result, None where not needed.
 
-        `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
+        `y_bar` is None only for primitives that write memory: they are pulled back even if their result is not used.
         """
 
     def pull_once(
@@ -303,7 +303,7 @@ class Primitive(ABC):
         """Tangent of the result; a tangent is None for an operand that does not move."""
 
     def reads_target(self, operands: Sequence[Any]) -> bool:
-        """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
+        """True if the result depends on the old contents of the first operand; for primitives that overwrite it."""
         return True
 
     def value_and_pull(
@@ -354,9 +354,9 @@ class Primitive(ABC):
     def compiled(
         self, bodies: dict[str, Callable[[], Callable[..., Any]]], params: dict[str, Any]
     ) -> Callable[..., Any]:
-        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter.
+        """The function that evaluates a loop or branch from the programs of its bodies, by the name of their parameter.
 
-        Each is asked for once per evaluation. What is given takes `out`, arrays for the results or None for each.
+        Each program is requested once per evaluation. The function takes `out`: an array or None for each result.
         """
         raise NotImplementedError(f"{self.name} has no body")
 

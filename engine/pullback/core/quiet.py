@@ -11,7 +11,7 @@ _ours: ContextVar[bool] = ContextVar("pullback_quiet", default=False)
 
 @contextmanager
 def ignoring(warning: str) -> Iterator[None]:
-    """Silence a kind of warning as numpy.errstate does, where the engine and not the user asks for it."""
+    """Silence a kind of warning as numpy.errstate does, for operations of the engine that are not the user's."""
     token = _ours.set(True)
     try:
         with np.errstate(**{warning: "ignore"}):  # type: ignore[arg-type]  # the names are NumPy's

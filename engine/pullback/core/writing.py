@@ -11,7 +11,7 @@ from pullback.core.types import ArrayType, type_of
 def by_writing(
     into: Callable[..., Any], infer: Callable[..., ArrayType], scratch: Callable[..., Sequence[ArrayType]]
 ) -> Callable[..., Any]:
-    """What evaluates a rule of one result, from what writes it, the type of the result and those of what it needs."""
+    """An `evaluate` for a rule of one result, from its `into` and the types of the result and the scratch arrays."""
 
     def evaluate(*operands: Any, **params: Any) -> Any:
         types = [type_of(operand) for operand in operands]

@@ -1,4 +1,4 @@
-"""The primitive behind a function with a derivative of its own: operands taken apart, rules asked, answers checked."""
+"""The primitive behind a function with a derivative of its own: flattened operands, rules, checks of results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from pullback.transforms.linearizing import zero_like
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """What a call is besides the leaves of its operands. A graph prints it by its name."""
+    """A call, without the leaves of its operands. A graph prints it by its name."""
 
     rebuild: trees.Rebuild
     structure: Any
@@ -50,7 +50,7 @@ class Applied(Primitive):
     aliases_operand = True
 
     def __init__(self, name: str, function: Callable[..., Any], derivative: Derivative, results: int) -> None:
-        self.name = name  # not in the rule table: it belongs to whoever wrote it, and may be written again
+        self.name = name  # not in the rule table: it belongs to its author, and may be defined again
         self.results = results
         self.user_infer: Callable[..., Any] | None = None
         self.user_batch: Callable[..., Any] | None = None
@@ -86,7 +86,7 @@ class Applied(Primitive):
         return replace(call, seen=tuple(map(type_of, self._results(self.evaluate(*values, call=call)))))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """What the author says, or what was seen."""
+        """The types that the author declares, or those observed."""
         call: Call = params["call"]
         if self.user_infer is None:
             if call.seen is None:
@@ -100,7 +100,7 @@ class Applied(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """By the author's pull, or his push transposed."""
+        """Pull back by the author's pull, or by the transpose of the author's push."""
         call: Call = params["call"]
         if self.results > 1:
             y_bar = tuple(
@@ -121,7 +121,7 @@ class Applied(Primitive):
         return [by_place.get(place) for place in range(len(operands))]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """By the author's push, or his pull transposed."""
+        """Push forward by the author's push, or by the transpose of the author's pull."""
         call: Call = params["call"]
         if self._derivative.has_push:
             return self._push(tangents, y, operands, call)
@@ -138,7 +138,7 @@ class Applied(Primitive):
         return dys if self.results > 1 else dys[0]
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """By the author's batch, or one example after the other."""
+        """Batch by the author's batch, or one example after the other."""
         call: Call = params["call"]
         if self.user_batch is None:
             return super().batch(operands, batched, params)

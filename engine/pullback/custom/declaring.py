@@ -51,13 +51,13 @@ class CustomPrimitive:
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
-        """What plans trace: they watch what it takes from around it. The function itself they call as it is."""
+        """The functions that plans trace, to watch their captured variables. The function itself is called as it is."""
         return self._derivative.functions
 
     def pulls(self, *maps: Callable[..., Any] | None, **by_name: Callable[..., Any] | None) -> None:
         """Reverse mode, an operand at a time: `map(y_bar, y, *operands)` gives the cotangent of its operand.
 
-        Only what is needed is called. None says that the derivative is zero everywhere it exists.
+        Only what is needed is called. None means that the derivative is zero everywhere it exists.
 
             softclip.pulls(x=lambda y_bar, y, x, limit: y_bar * (1 - (y / limit) ** 2), limit=None)
         """
@@ -103,7 +103,7 @@ class CustomPrimitive:
         return function
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The value, with the derivative given here for whoever differentiates."""
+        """The value; transformations use the derivative given here."""
         operands, options = self._bind(args, keywords)
         leaves, rebuild = trees.flatten(operands)
         counts = tuple(len(trees.flatten(operand)[0]) for operand in operands)
@@ -138,7 +138,7 @@ class CustomPrimitive:
         return bound.args, bound.kwargs
 
     def _require_derivative(self, trace: Trace, operands: Sequence[Any]) -> None:
-        """Say what is missing where the function is called, not later where the derivative is taken."""
+        """Refuse a function without a derivative where it is called, not later where the derivative is taken."""
         for place, operand in enumerate(operands):
             moves = any(isinstance(leaf, Traced) and leaf.trace is trace for leaf in trees.flatten(operand)[0])
             if moves and not self._derivative.covers(place):

@@ -1,8 +1,8 @@
 """The derivative that an author gave a function: pulls, pushes, or either made from the other.
 
 Both are the same linear map, so one determines the other: to push a tangent, the pull is transposed, which reverse mode
-does (it is linear in y_bar, and its derivative by y_bar is its transpose). That the map is linear is checked on the way,
-because a rule may do other things to a cotangent (clip it, say), and then there is nothing to transpose.
+does (it is linear in y_bar, and its derivative by y_bar is its transpose). That the map is linear is checked in
+passing, because a rule may do other things to a cotangent (clip it, say), and then there is nothing to transpose.
 """
 
 import inspect
@@ -64,7 +64,7 @@ class Derivative:
         table.update(given)
 
     def _require_fitting(self, map_: Callable[..., Any], operand: str) -> None:
-        """Refuse a map with too few or too many parameters now, and not when a derivative is first asked for."""
+        """Refuse a map with too few or too many parameters now, and not when a derivative is first needed."""
         try:
             parameters = inspect.signature(map_).parameters.values()
         except (TypeError, ValueError):  # a function in C that does not tell

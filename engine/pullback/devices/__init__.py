@@ -1,4 +1,4 @@
-"""Where a call runs: on the host, or on the device that its arrays lie on.
+"""The device of a call: the host, or the device that its arrays are on.
 
     with pb.device("cuda"):                    # arrays go there, results come back
         value, dw = pb.value_and_grad(loss)(w, x)
@@ -42,7 +42,7 @@ def device(name: str) -> Iterator[None]:
     """Run gradients inside the block on a device: NumPy arrays are put there, and results come back as NumPy arrays.
 
     This holds for `pb.grad`, `pb.value_and_grad`, `pb.vjp`, `pb.jvp` and `pb.linearize`. A function compiled with
-    `pb.compile` runs where its arguments lie.
+    `pb.compile` runs where its arguments are.
 
     >>> with pb.device("cuda"):  # doctest: +SKIP
     ...     pb.grad(lambda x: np.sum(x**2))(np.ones(2))
@@ -99,7 +99,7 @@ def _is_foreign(leaf: Any) -> bool:
 
 
 def _kind(leaf: Any, *, numbers: bool = False) -> str | None:
-    """Whose array a leaf is; None for what is the same everywhere: numbers, and values that something traces."""
+    """The library that an array belongs to; None for numbers and traced values, which belong to none."""
     if isinstance(leaf, Traced):
         return "device" if leaf.on_device else None
     if issubclass(type(leaf), np.ndarray | np.generic):
@@ -197,7 +197,7 @@ def _version(array: Any) -> int:
 
 
 def _place(leaf: Any) -> str | None:
-    """Where an array lies, in words; None for what is the same everywhere."""
+    """The place of an array, in words; None for what has none."""
     if _is_foreign(leaf):
         return str(leaf.device)
     kind = _kind(leaf)
@@ -205,7 +205,7 @@ def _place(leaf: Any) -> str | None:
 
 
 def _mixed(
-    function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], of: Callable[[Any], str | None]
+    function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], place_of: Callable[[Any], str | None]
 ) -> DeviceError:
     """The error for arrays that are not in one place, by argument."""
     try:
@@ -216,7 +216,9 @@ def _mixed(
     found: dict[str, str] = {}
     for name, argument in (named | keywords).items():
         for leaf in trees.flatten(argument)[0]:
-            if (where := of(leaf)) is not None:
+            if (where := place_of(leaf)) is not None:
                 found.setdefault(where, name)
-    said = ", ".join(f"{name} is {'of' if of is _kind else 'on'} {where}" for where, name in found.items())
-    return DeviceError(f"{said}: arrays of one call lie in one place; move them with pb.put(x, device) or pb.fetch(x)")
+    listed = ", ".join(f"{name} is {'of' if place_of is _kind else 'on'} {where}" for where, name in found.items())
+    return DeviceError(
+        f"{listed}: arrays of one call lie in one place; move them with pb.put(x, device) or pb.fetch(x)"
+    )

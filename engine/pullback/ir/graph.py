@@ -93,7 +93,7 @@ class Guard:
     seen: bool | int
 
     def holds(self, value: Any) -> bool:
-        """True if a value looks the same; truth is asked for where truth was seen."""
+        """True if a value looks the same; its truth is compared where truth was seen."""
         return type(self.seen)(value) == self.seen
 
 

@@ -1,4 +1,4 @@
-"""Where the elements of views lie: strides and offsets in elements, found by NumPy on arrays that have no memory.
+"""Strides and offsets of views in elements, found by NumPy on arrays that have no memory.
 
 What a graph does to a value is done to an array whose elements have no bytes. Such an array can have any strides, and
 nothing that is done to it can read or write: an element, too, is nothing but a place.
@@ -31,7 +31,7 @@ def places(shape: Shape, strides: tuple[int, ...] | None = None) -> PlaceArray:
 
 
 def selected(array: PlaceArray, key: Any) -> PlaceArray:
-    """What a basic key selects, as an array also where that is one element."""
+    """The view that a basic key selects; an array also where it is one element."""
     parts = key if isinstance(key, tuple) else (key,)
     return array[parts if Ellipsis in parts else (*parts, ...)]
 

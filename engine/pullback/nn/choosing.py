@@ -1,4 +1,4 @@
-"""From what a caller gives as `act` to a rule and its parameters, and what the derivative of the rule reads."""
+"""Choice of the rule and its parameters for an argument `act`, and of what the derivative of the rule reads."""
 
 import inspect
 from collections.abc import Callable

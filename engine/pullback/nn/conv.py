@@ -33,7 +33,7 @@ def conv(
     """
     w, x = as_arrays(w, x)
     params = _params("conv", w, x, stride, pad, dilation, groups)
-    return convolution.conv(turned_round(w) if flipped else w, x, **params)
+    return convolution.conv(reversed_kernel(w) if flipped else w, x, **params)
 
 
 def conv_bias_act(
@@ -63,7 +63,7 @@ def conv_bias_act(
         raise ValueError(
             f"conv_bias_act: a bias of shape {np.shape(b)} does not fit {outputs} output channels; give it shape ({outputs},)"
         )
-    w = turned_round(w) if flipped else w
+    w = reversed_kernel(w) if flipped else w
 
     def reference(w: Any, x: Any, b: Any = None) -> Any:
         z = convolution.conv(w, x, **params)
@@ -92,7 +92,7 @@ def max_pool(x: Any, window: Sizes, *, stride: Sizes | None = None, pad: Padding
     return pooling.max_pool(x, **_pool_params("max_pool", x, window, stride, pad))
 
 
-def turned_round(w: Any) -> Any:
+def reversed_kernel(w: Any) -> Any:
     """A kernel with its spatial axes reversed."""
     return w[(slice(None), slice(None), *[slice(None, None, -1)] * (np.ndim(w) - 2))]
 

@@ -1,4 +1,4 @@
-"""How a layer is put together: in one rule where its activation can be differentiated from its output, else in two.
+"""Choice of the rules of a layer: one if its activation can be differentiated from its output, else two.
 
 | tier    | activation                             | runs as                                     | arrays kept        |
 |---------|----------------------------------------|---------------------------------------------|--------------------|
@@ -44,11 +44,11 @@ def as_arrays(*operands: Any) -> list[Any]:
 
 
 def check_bias_argument(layer: str, b: Any) -> None:
-    """Refuse a truth value for a bias: elsewhere it says whether there is one, here it would be added."""
+    """Refuse a truth value for a bias: elsewhere it selects whether there is a bias, here it would be added."""
     if isinstance(b, bool | np.bool_):
         raise TypeError(f"{layer}: b is an array or None; True and False say nothing about its values")
 
 
 def _is_float_array(operand: Any) -> bool:
-    """What the rule's one buffer can hold; a layer of integers or with a number for a bias runs as its pattern."""
+    """True for an array of floats: the rule's one buffer holds no others. Other layers run as their pattern."""
     return np.ndim(operand) > 0 and getattr(operand, "dtype", np.dtype(int)).kind == "f"

@@ -82,7 +82,7 @@ def _made(name: str) -> Callable[..., Any]:
 
 zeros, ones, eye, identity, arange = map(_made, ("zeros", "ones", "eye", "identity", "arange"))
 zeros_like, ones_like = map(_made, ("zeros_like", "ones_like"))
-# What is in the memory that is found must not become a constant of a plan.
+# Zeros: the contents of uninitialised memory must not become a constant of a plan.
 empty, empty_like = zeros, zeros_like
 
 

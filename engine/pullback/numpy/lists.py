@@ -1,4 +1,4 @@
-"""Reductions of lists: `np.sum([x, y])`. NumPy asks a list for an array before it asks anybody else."""
+"""Reductions of lists: `np.sum([x, y])`. NumPy converts a list to an array before it calls any protocol."""
 
 from collections.abc import Callable
 from functools import wraps

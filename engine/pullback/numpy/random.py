@@ -79,5 +79,5 @@ def _any_traced(*parameters: Any) -> bool:
 
 
 def _shape(size: Any, *parameters: Any) -> Any:
-    """The shape of a draw: what was asked for, else that of the parameters together; None for one number."""
+    """The shape of a draw: the requested one, else that of the parameters together; None for one number."""
     return (np.broadcast_shapes(*map(np.shape, parameters)) or None) if size is None else size

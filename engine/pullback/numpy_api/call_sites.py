@@ -1,4 +1,4 @@
-"""Errors at the user's own line: which call or store met a traced value that it cannot take, and what to write instead.
+"""Errors at the user's own line: the call or store that cannot take a traced value, and what to write instead.
 
 NumPy, SciPy and Python ask a traced value for a plain array or number from inside their C code. The expression that asked is
 the one at which the innermost frame of the user's code stands; its text comes from the positions that CPython keeps with each
@@ -85,7 +85,7 @@ class CallSite:
 
 
 def refusal(kind: str) -> TracingError:
-    """The error for a traced value that was asked to become `kind`, such as "a plain array" or "a float"."""
+    """The error for a traced value that should become `kind`, such as "a plain array" or "a float"."""
     site = _call_site()
     where = f"{site}: " if site is not None else ""
     if site is not None and site.instruction == "STORE_SUBSCR":

@@ -138,7 +138,7 @@ def min_scalar_type(a: Any, /) -> Any:
 
 @implements(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
 def array(a: Any, dtype: Any = None, *args: Any, **keywords: Any) -> Any:
-    """By `like=`, the one way in which NumPy asks a traced value to make an array of its kind."""
+    """An array like a traced value, made by `like=`, the only way in which NumPy asks one for it."""
     del args
     keywords.pop("like", None)
     keywords.pop("copy", None)

@@ -149,7 +149,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
-    """Second order inside; at the ends one-sided differences of the order that was asked for."""
+    """Second order inside; at the ends one-sided differences of the requested order."""
     length = np.shape(f)[axis]
     if length < edge_order + 1:
         raise ValueError(f"numpy.gradient with edge_order {edge_order} needs {edge_order + 1} elements, got {length}")

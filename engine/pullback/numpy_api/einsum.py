@@ -67,7 +67,7 @@ def _spelled(sublist: Sequence[Any]) -> str:
 
 
 def _explicit(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str], str]:
-    """One letter per axis, ellipses replaced by letters nobody uses, and the output written out."""
+    """One letter per axis, ellipses replaced by unused letters, and the output written out."""
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(shapes):
@@ -115,7 +115,7 @@ def _with_distinct_letters(array: Any, letters: str) -> Term:
 
 
 def _order(inputs: Sequence[str], output: str, lengths: dict[str, int], optimize: Any) -> list[tuple[int, ...]]:
-    """Which terms are multiplied next, by position; the product goes to the end."""
+    """The order of the products: positions of the terms to multiply in each step; their product goes to the end."""
     if len(inputs) <= 2:
         return [tuple(range(len(inputs)))]
     if isinstance(optimize, list | tuple) and optimize and optimize[0] == "einsum_path":
@@ -139,7 +139,7 @@ def _in_pairs(path: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _summed(term: Term, wanted: set[str]) -> Term:
-    """Axes that nobody else has are summed out first."""
+    """Sum over the axes of a term that neither another term nor the output has."""
     array, letters = term
     lone = tuple(place for place, letter in enumerate(letters) if letter not in wanted)
     if not lone:
@@ -198,7 +198,7 @@ def _finished(term: Term, output: str) -> Any:
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """The order depends on shapes alone: asked of NumPy for plain arrays of these shapes."""
+    """NumPy's path for plain arrays of these shapes: the order depends on shapes alone."""
     plain: Any = [_without_values(operand) for operand in operands]
     if einsum_call:
         raise TracingError("numpy.einsum_path(…, einsum_call=True) is NumPy's own; leave einsum_call out")

@@ -91,7 +91,7 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """What is replaced is a constant: no cotangent goes to it."""
+    """Replaced elements are constants: no cotangent goes to them."""
     del copy
     largest = np.finfo(x.dtype)
     x = e.where(logic.isnan(x), nan, x)
@@ -118,8 +118,8 @@ def sinc(x: Any) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    turned = arctan2(np.imag(z), np.real(z))
-    return turned * (180 / pi) if deg else turned
+    angles = arctan2(np.imag(z), np.real(z))
+    return angles * (180 / pi) if deg else angles
 
 
 @implements(np.isposinf)

@@ -152,7 +152,7 @@ def opposite_norm(norm: Any) -> str:
 
 
 def _lengths_and_places(a: Any, s: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How long each transform is and along which axis; a length of -1 means that of the array."""
+    """Length and axis of each transform; a length of -1 is that of the array."""
     shape = np.shape(a)
     if axes is None:
         axes = range(len(shape)) if s is None else range(len(shape) - len(s), len(shape))

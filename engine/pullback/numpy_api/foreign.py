@@ -17,7 +17,7 @@ OPERANDS: set[type] = {bool, int, float, complex, np.ndarray}
 
 
 def is_operand(value: Any) -> bool:
-    """True to compute with a value; otherwise its type does, or Python says that nobody can."""
+    """True to compute with a value; otherwise its type does, or Python raises TypeError."""
     return takes_type(type(value))
 
 

@@ -15,9 +15,9 @@ from pullback.numpy_api.call_sites import located
 
 
 class Contents:
-    """What an array holds now, after so many stores, and the trace it was made under.
+    """The current contents of an array, the number of stores into it, and the trace it was made under.
 
-    `order` is the memory layout that NumPy's function was asked for, "C" or "F"; None where it follows from the operands.
+    `order` is the memory layout that NumPy's function was given, "C" or "F"; None where it follows from the operands.
     """
 
     __slots__ = ("born", "order", "value", "version")
@@ -35,7 +35,7 @@ class Contents:
 
 
 class View:
-    """How an array was made of another one whose memory it shows.
+    """The origin of a view: the array whose memory it shows, and how the view is made of it.
 
     `show` makes it of a traced array; `show_layout`, where NumPy's function might make a copy, of an array without memory, or
     raises ValueError where it would.
@@ -138,7 +138,7 @@ def _is_wide(shape: Shape) -> bool:
 
 
 def _may_be_transposed(value: Any) -> bool:
-    """NumPy's array of this value may lie otherwise than in C order, because a transpose went into it."""
+    """True if NumPy's array of this value may not be in C order, because a transpose went into it."""
     while isinstance(value, Traced) and hasattr(value, "value"):
         value = current(value.value)
     if isinstance(value, Traced):

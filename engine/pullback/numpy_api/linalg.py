@@ -254,7 +254,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 
 def _cheapest_splits(shapes: list[tuple[int, ...]]) -> dict[tuple[int, int], int]:
-    """Where to split every run of a chain of matrices so that it costs the fewest multiplications."""
+    """The cheapest place to split each run of a chain of matrices, by number of multiplications."""
     count = len(shapes)
     cost = {(i, i): 0 for i in range(count)}
     split: dict[tuple[int, int], int] = {}

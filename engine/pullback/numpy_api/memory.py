@@ -75,13 +75,13 @@ def assign(array: Any, value: Any) -> None:
 def replace(array: Any, value: Any) -> None:
     """Let an array that has memory of its own hold another value."""
     memory = array.memory
-    here = innermost_trace()
+    current = innermost_trace()
     if memory is GIVEN:
         raise located(
             "a store into an argument: NumPy would change the caller's array; write to a copy, x = x.copy(), and return it"
         )
-    born = memory.born if isinstance(memory, Contents) else here if array.on_device else array.trace
-    if born is not here:
+    born = memory.born if isinstance(memory, Contents) else current if array.on_device else array.trace
+    if born is not current:
         raise located(
             "a store into an array from around the function that is traced here, which would see it only once; "
             "make the array in this function, y = y.copy(), or pass it and return the new one"
@@ -90,7 +90,7 @@ def replace(array: Any, value: Any) -> None:
         memory.value = single(value)
         memory.version += 1
     else:
-        array.memory = Contents(single(value), here, version_of(array) + 1)
+        array.memory = Contents(single(value), current, version_of(array) + 1)
 
 
 def _put(root: Any, layout: np.ndarray[Any, Any], value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What callers may write in many ways, in the one form that translations work with."""
+"""Normal forms of arguments that callers may write in many ways."""
 
 from typing import Any
 

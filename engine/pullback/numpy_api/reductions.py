@@ -349,7 +349,7 @@ def _divided(total: Any, count: Any) -> Any:
 
 
 def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:
-    """How many elements go into each result."""
+    """The number of elements that go into each result."""
     if where is not True:
         return sum_(broadcast_to(as_operand(where), np.shape(a)), axis, keepdims=keepdims)
     return number_of(np.shape(a)[place] for place in normalized_axes(axis, np.ndim(a)))

@@ -29,8 +29,8 @@ def unique(
     ar = ravel(ar) if axis is None else ar
     place = 0 if axis is None else normalized_axis(axis, np.ndim(ar))
     read = gathering.gather(ar, first, key=(*[slice(None)] * place, gathering.ARRAY))
-    asked = zip((return_index, return_inverse, return_counts), (first, inverse, counts), strict=True)
-    results = (read, *(result for wanted, result in asked if wanted))
+    requested = zip((return_index, return_inverse, return_counts), (first, inverse, counts), strict=True)
+    results = (read, *(result for wanted, result in requested if wanted))
     return results if len(results) > 1 else read
 
 

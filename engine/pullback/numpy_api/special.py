@@ -1,4 +1,4 @@
-"""Which primitive stands for which ufunc of scipy.special. SciPy is looked at once a ufunc that is not NumPy's arrives."""
+"""Primitives for ufuncs of scipy.special, which is inspected only when a ufunc arrives that is not NumPy's."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Which translation stands for which NumPy function: the table that the families beside this file fill.
+"""The table of translations of NumPy functions, which the families beside this file fill.
 
 A translation has NumPy's own signature, normalises what the caller may write in many ways (axes, shapes, keys), and calls
 primitives with the one form they take. What it does not honour it refuses; nothing is ignored in silence.
@@ -33,7 +33,7 @@ def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def refuse(function: str, **options: Any) -> None:
-    """Say which option of a NumPy function cannot be traced."""
+    """Raise an error for an option of a NumPy function that cannot be traced."""
     for name, value in options.items():
         if value is not None:
             raise TracingError(f"{function}(…, {name}=…) cannot be differentiated; leave {name} out")

@@ -44,7 +44,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 _RETURN_IT = "return the value from the function first"
 _NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
-_NO_WRITING = "its memory is not for anybody to see"
+_NO_WRITING = "its memory cannot be accessed"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
 _VIEWING = {
@@ -107,7 +107,7 @@ def _unknown_layout(array: Any) -> NoReturn:
 
 
 def _own(result: Any, operands: tuple[Any, ...]) -> Any:
-    """A result that shares memory with nobody: a traced value that is its operand gets a name of its own."""
+    """A result that shares no memory: a traced value that is its operand gets a name of its own."""
     if isinstance(result, tuple | list):
         return type(result)(_own(part, operands) for part in result) if type(result) in (tuple, list) else result
     if not isinstance(result, Traced):
@@ -188,7 +188,7 @@ class Tracer(Traced):
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
     @property  # type: ignore[misc]  # isinstance asks for it where type() does not tell
     def __class__(self) -> type:
-        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
+        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself uses `type`."""
         return class_of(self.shape, self.dtype)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -588,14 +588,14 @@ def writable(value: Any) -> Any:
     return WritableArray(value) if type(value) is np.ndarray and innermost_trace() is not None else value
 
 
-class _Nobody(Trace):
-    """Whose values are plain."""
+class _PlainTrace(Trace):
+    """The trace of plain values, which only evaluates."""
 
     def apply(self, primitive: Any, operands: Any, params: dict[str, Any]) -> Any:
         return primitive(*operands, **params)
 
 
-_NOBODY = _Nobody()
+_PLAIN_TRACE = _PlainTrace()
 
 
 class WritableArray(Tracer):
@@ -613,9 +613,9 @@ class WritableArray(Tracer):
 
     @property
     def trace(self) -> Any:  # type: ignore[override]
-        """That of what it holds."""
+        """The trace of the current contents."""
         now = self.current()
-        return now.trace if isinstance(now, Traced) else _NOBODY
+        return now.trace if isinstance(now, Traced) else _PLAIN_TRACE
 
     @property
     def shape(self) -> tuple[int, ...]:

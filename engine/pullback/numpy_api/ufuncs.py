@@ -1,4 +1,4 @@
-"""NumPy's ufuncs: which primitive stands for which, and what their keywords and methods become."""
+"""NumPy's ufuncs: the primitive of each, and the handling of their keywords and methods."""
 
 from collections.abc import Callable
 from typing import Any
@@ -125,7 +125,7 @@ ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: cumulative.cumsum, np.mu
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What `ufunc(…)` or `ufunc.method(…)` gives where an operand is traced."""
+    """Apply `ufunc(…)` or `ufunc.method(…)` to operands some of which are traced."""
     if method == "__call__":
         translation = UFUNCS.get(ufunc) or special_primitive(ufunc)
         if translation is not None:

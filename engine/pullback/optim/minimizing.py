@@ -24,7 +24,7 @@ class Minimum:
     value: float
     converged: bool
     message: str
-    """Why it stopped, in SciPy's words."""
+    """The reason why it stopped, in SciPy's words."""
     iterations: int
     evaluations: int
 

@@ -10,7 +10,7 @@ from pullback.trees import tree_map
 
 @dataclass(frozen=True)
 class SGD:
-    """Gradient descent, with momentum where it is asked for.
+    """Gradient descent, optionally with momentum.
 
         velocity = momentum * velocity + gradient
         params = params - learning_rate * velocity

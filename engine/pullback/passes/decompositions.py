@@ -1,4 +1,4 @@
-"""Decompositions of one matrix are one, and vectors that nobody reads are not computed.
+"""Decompositions of one matrix are one, and vectors that are not read are not computed.
 
     w = eigvalsh a                 w, v = eigh a           where v is read, as by the gradient of w
     s = svdvals a                  u, s, vh = svd a
@@ -6,8 +6,8 @@
     x = least_squares a b          x = vh^T (u^T b by s, where s is large)
     r = matrix_rank a              r = how many of s are large
 
-Equal nodes become one afterwards, so what is asked of one matrix, forward and backward, shares its decomposition. When that is
-done, those whose vectors nobody reads give values alone.
+Equal nodes become one afterwards, so uses of one matrix, forward and backward, share its decomposition. When that is
+done, those whose vectors are not read give values alone.
 
 Programs that become machine code are written so throughout, and quotients that may be refused in rules that they have (`one_unless`).
 The interpreter, for which `pinv` and its like are one call of NumPy, shares eigenvalues and singular values.
@@ -51,12 +51,12 @@ def share_decompositions(graph: Graph, *, native: bool) -> Graph:
 
 
 # --- what is read of a decomposition ----------------------------------------------------------------------------------------
-#: Which result is the values, and what gives these alone.
+#: By decomposition, the number of the result with the values, and the primitive that computes these alone.
 _VALUES: dict[Primitive, tuple[int, Primitive]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
 
 
 def drop_vectors(graph: Graph) -> Graph:
-    """Ask for values alone where nobody reads the vectors, inside loops and branches too."""
+    """Compute values alone where the vectors are not read, inside loops and branches too."""
     if not any(node.primitive in _VALUES or node.bodies() for node in graph.nodes):
         return graph
     read = {atom for node in graph.nodes for atom in node.inputs}

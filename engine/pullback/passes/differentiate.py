@@ -1,4 +1,4 @@
-"""From the graph of a function to the graph of its value and gradients.
+"""Differentiation of the graph of a function: the graph of its value and gradients.
 
 The forward graph is run on a tape whose values a recorder traces: the tape's one sweep back, which serves the eager
 tier too, writes the backward program behind the forward one. Every node keeps the user's line it comes from; a backward
@@ -60,7 +60,7 @@ def with_pullback(graph: Graph, wrt: Sequence[int], values_count: int | None = N
     types = [*(var.type for var in graph.inputs), *seed_types, *(capture.var.type for capture in graph.captures)]
     recorded, mask = record(joint, types)
     inputs, captured = recorded.inputs[: count + values_count], recorded.inputs[count + values_count :]
-    # What the forward graph captured came in as further inputs; they are captures again, of the same arrays.
+    # The captures of the forward graph came in as further inputs; they become captures again, of the same arrays.
     captures = tuple(Capture(var, capture.value) for var, capture in zip(captured, graph.captures, strict=True))
     return with_guards_of(Graph(inputs, captures + recorded.captures, recorded.nodes, recorded.outputs), graph), mask
 

@@ -1,4 +1,4 @@
-"""Which elements of an array basic keys select, and how those of two keys lie to each other."""
+"""Basic keys: the elements that a key selects, and how the selections of two keys overlap."""
 
 from functools import lru_cache
 from typing import Any

@@ -1,6 +1,6 @@
 """Copies where NumPy would make them itself: a reshape that is no view, a rule that reads its operand as one line.
 
-A plan that keeps its memory gives such a copy a buffer. Values that the plan makes and, as nobody knows better, its
+A plan that keeps its memory gives such a copy a buffer. Values that the plan makes and, as their layout is unknown, its
 inputs are taken to be contiguous.
 """
 
@@ -44,7 +44,7 @@ def copy_for_layouts(graph: Graph) -> Graph:
 
 
 def places_of(graph: Graph) -> dict[Atom, PlaceArray]:
-    """How values lie: those that nodes make and inputs in C order, views of them as NumPy makes them, without copies."""
+    """Layouts of values without copies: inputs and results of nodes in C order, views as NumPy makes them."""
     layouts: dict[Atom, PlaceArray] = {}
     for atom in (*graph.inputs, *(capture.var for capture in graph.captures)):
         layouts[atom] = places(atom.type.shape)

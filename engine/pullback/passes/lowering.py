@@ -1,9 +1,9 @@
-"""From fused rules to the primitives they stand for, where every array has to be one of the plan's.
+"""Lowering of fused rules to the primitives they stand for, where every array has to be one of the plan's.
 
-A rule that NumPy evaluates in several steps allocates on the way. Written out as those steps, each with memory of the
-plan's, it allocates nothing; liveness puts them into one buffer where the rule would have done so by hand. The values are
-the same to the last bit: they are the same NumPy calls in the same order. A rule that cannot be written out (it asks for
-values, or runs what is not NumPy) stays as it is, and the summary lists it among those that allocate.
+A rule that NumPy evaluates in several steps allocates intermediate arrays. Written out as those steps, each with memory
+of the plan's, it allocates nothing; liveness puts them into one buffer where the rule would have done so by hand. The
+values are the same to the last bit: they are the same NumPy calls in the same order. A rule that cannot be written out
+(it asks for values, or runs what is not NumPy) stays as it is, and the summary lists it among those that allocate.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_gua
 from pullback.traces.recorder import GraphTracer, Recorder
 
 Form = Callable[..., Any] | None
-"""What computes in other primitives what a rule computes; None where there is no such thing."""
+"""The function that computes a rule in other primitives; None for a rule that has no such form."""
 
 
 class _Lowering(Recorder):
-    """A recorder that writes out the rules it meets."""
+    """A recorder that writes out rules as primitives."""
 
     def __init__(self, form_of: Callable[[Primitive], Form]) -> None:
         super().__init__()

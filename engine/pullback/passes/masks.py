@@ -5,7 +5,7 @@ s = max_spread v x y                  u = where m v 0
 z = where m s 0                       z = max_spread u x y
 
 This is what relu before max_pool leaves in reverse. Exact: elements that take part in a maximum have its value (or are
-nan where it is nan), so a comparison says of them what it says of the maximum; the others are 0 in both.
+nan where it is nan), so a comparison of them gives what it gives of the maximum; the others are 0 in both.
 """
 
 from collections import Counter

@@ -79,7 +79,7 @@ class _Sum:
 
     @classmethod
     def of(cls, node: Node, makers: dict[Var, Node]) -> "_Sum":
-        """The tree of an addition; what is between is read by nobody else."""
+        """The tree of an addition; what is between has no other reader."""
         found = cls(node, makers)
         waiting = list(reversed(node.inputs))
         while waiting:

@@ -7,7 +7,7 @@
 The rule's derivative is written from its result, so nothing between is kept and `act(w @ x + b)` lives in one array, as in
 `pb.nn.dense_bias_act`; of ufuncs whose derivative is in terms of the result, like tanh, liveness finds that without help.
 The rule evaluates in another way: the value is the same to rounding, and finite where the pattern overflows. A pattern
-counts only where nobody else reads what is between, and where nothing in the graph is overwritten.
+counts only where what is between has no other reader, and where nothing in the graph is overwritten.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ def find_patterns(graph: Graph) -> Graph:
     makers: dict[Var, Node] = {}
 
     def made_by(primitive: Primitive, atom: Atom) -> Node | None:
-        """The node that makes an atom for nobody else."""
+        """The node that makes an atom which has no other reader."""
         node = makers.get(atom) if isinstance(atom, Var) and uses[atom] == 1 else None
         return node if node is not None and node.primitive is primitive else None
 

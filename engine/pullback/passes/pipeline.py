@@ -117,7 +117,7 @@ class LoopCompiler:
 
 
 def _has_no_writes(graph: Graph) -> bool:
-    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
+    # If memory is overwritten, two names for one value, or reads of one value at two times, may differ.
     return not any(node.primitive.effect.writes for node in graph.nodes)
 
 
@@ -203,7 +203,7 @@ def simplify_bodies(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(node.with_bodies(simplified) for node in graph.nodes))
 
 
-#: What is worth doing to every graph, bodies of loops and branches included.
+#: Passes for every graph, bodies of loops and branches included.
 EVERYWHERE = (
     Group((Pass("algebra", simplify_algebra), Pass("common subexpressions", merge_common)), _has_no_writes),
     Pass("dead code", drop_dead),
@@ -266,8 +266,8 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
 
 
 # --- native programs -----------------------------------------------------------------------------------------------------
-#: Of a graph that becomes one or several native programs.
+#: Passes for a graph that becomes one or several native programs.
 NATIVE = (Pass("powers", share_powers),)
 
-#: Of one that is a native program as a whole.
+#: Passes for a graph that is a native program as a whole.
 WHOLLY_NATIVE = (Pass("sums of products", sum_factors), Pass("scalar hoisting", hoist_scalars))

@@ -48,7 +48,7 @@ from pullback.rules.shapes import astype, broadcast_to, reshape, transpose
 from pullback.simplification.common_subexpressions import merge_common
 from pullback.simplification.dead_code import drop_dead
 
-#: How much larger than the result the sum of the magnitudes of its terms may be.
+#: The largest sum of the magnitudes of the terms of a result, relative to the result.
 CANCELLING: Final = 64.0
 
 #: Sums that have an accumulator in registers each, at most; there are 16 registers, or 32.
@@ -57,7 +57,7 @@ MOST_SUMS: Final = 12
 #: Fewer terms are summed as they are written: handing over ten sums and looking at the result takes as long as 300 terms.
 FEWEST_ELEMENTS: Final = 512
 
-#: What is written again for the branch, beside elementwise nodes: conversions, and views, which cost nothing.
+#: Primitives repeated in the branch, beside elementwise nodes: conversions, and views, which cost nothing.
 _REPEATED: Final = frozenset({astype, broadcast_to, reshape, transpose})
 
 #: Fewer products than this are not worth a branch, nor are fewer than a quarter of all operations.

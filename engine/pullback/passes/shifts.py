@@ -83,7 +83,7 @@ def _with_held(graph: Graph, held: dict[Node, Var]) -> Graph:
 # --- the proof ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """How a value depends on a shift: if it grows by d, by `times` d, or by the factor e^(`times` d)."""
+    """The effect of a shift by d on a value: it grows by `times` d, or by the factor e^(`times` d)."""
 
     times: float
     is_scaled: bool

@@ -20,7 +20,7 @@ from pullback.passes.loops.form import applied
 from pullback.rules.indexing import index
 from pullback.simplification.dead_code import drop_dead
 
-#: How deep below a slice elementwise nodes are looked for.
+#: The depth below a slice down to which elementwise nodes are found.
 _ROUNDS = 4
 
 
@@ -91,7 +91,7 @@ def _of_operands(maker: Node, node: Node) -> list[Node]:
 
 
 def _key_of_operand(own: Shape, shape: Shape, keys: Sequence[slice]) -> tuple[slice, ...]:
-    """What a slice of the result reads of an operand that is broadcast to it."""
+    """The key of an operand for a slice of the result that the operand is broadcast to."""
     missing = len(shape) - len(own)
     return tuple(
         slice(None) if size == 1 != whole else key

@@ -1,4 +1,4 @@
-"""The order of stores and of what reads the array before them: a plan stores where the array lies if nobody reads it behind.
+"""The order of stores and of the reads before them: a plan stores in the array's memory if no later node reads it.
 
     b = set_at a v {key=0}            d = add (index a {key=1}) w     what reads the old array comes before the store
     d = add (index a {key=1}) w  ->   b = set_at a v {key=0}
@@ -83,7 +83,7 @@ class _Order:
                 self._readings.setdefault(self._root(atom), []).append(_Reading(node, atom))
 
     def now(self, atom: Atom, reader: Node | None = None) -> Atom:
-        """What a reader reads instead of a value."""
+        """The value that a reader reads: the copy that was made for it, if there is one."""
         return self._copies[atom] if (reader, atom) in self._copied_for else atom
 
     def put(self, node: Node) -> None:
@@ -100,7 +100,7 @@ class _Order:
         self.nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
 
     def _put_readers(self, store: Node, array: Var) -> None:
-        """Let nobody read the array behind the store, if that is possible at all."""
+        """Move the readers of the array before the store, or copy what they read if that is smaller than the array."""
         moved: list[Sequence[Node]] = []
         parts: dict[Atom, list[_Reading]] = {}
         for reading in self._readings.get(array, ()):

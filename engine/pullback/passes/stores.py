@@ -30,7 +30,7 @@ from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, add_at, selected_shape, set_at
 from pullback.simplification.dead_code import drop_dead
 
-#: Of an axis, the part that stores have to fill at least for the array to be joined instead of stored into.
+#: The part of an axis that stores have to fill at least for the array to be joined instead of stored into.
 _FILLED = 0.5
 
 _Stored: TypeAlias = tuple[tuple[Place, ...], Node]
@@ -113,7 +113,7 @@ def _read(node: Node, makers: dict[Var, Node], rows: "_Rows") -> Sequence[Node |
 
 
 def _part_of(value: Atom, shape: Shape, key: tuple[Any, ...], node: Node) -> Sequence[Node | Atom]:
-    """What a key reads of a value that was broadcast to a shape when it was stored."""
+    """The nodes that read a key from a value that was broadcast to a shape when it was stored."""
     made: list[Node | Atom] = []
     if value.type.shape != shape:
         made.append(applied(broadcast_to, [value], node.source, shape=shape))
@@ -150,7 +150,7 @@ class _Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What is asked of a graph to join the stores of a row."""
+    """Facts about a graph that are needed to join the stores of a row."""
 
     readers: Mapping[Atom, Sequence[Node | None]]
     """By value the nodes that read it; None stands for the caller."""
@@ -171,7 +171,7 @@ class _Rows:
         return cls(readers, frozenset(kind for kind, count in kinds.items() if count >= FEWEST_STEPS))
 
     def pieces(self, store: Node) -> Iterator[tuple[tuple[Place, ...], Atom]]:
-        """What a store of a row joined, each piece with where it is."""
+        """The pieces that a store of a row joined, each with its place."""
         row = self.joined.get(store.outputs[0])
         if row is not None:
             for taken, value in row.pieces:
@@ -184,7 +184,7 @@ def _kind(places: Sequence[Place], node: Node) -> _Kind:
 
 
 def _row(node: Node, makers: dict[Var, Node], rows: _Rows) -> list[Node] | None:
-    """The stores that end here as one, where they fill an axis of what they store into and nobody sees only some of them.
+    """The stores that end here as one, where they fill an axis of the array and are only read together.
 
     In a loop it is enough that they fill most of it: what is left is taken from the array before.
     """
@@ -231,7 +231,7 @@ def _stored_along(node: Node, along: int, makers: dict[Var, Node], rows: _Rows) 
 
 
 def _stored_places(node: Node) -> tuple[Place, ...] | None:
-    """What a store replaces, if that is ranges of single steps by values of the same dtype."""
+    """The places that a store replaces, if they are ranges in steps of one, by values of the array's dtype."""
     if node.primitive is not set_at or len(node.inputs) != 2:
         return None
     value, array = node.inputs[1].type, node.outputs[0].type
@@ -242,7 +242,7 @@ def _stored_places(node: Node) -> tuple[Place, ...] | None:
 
 
 def _is_seen_whole(before: Node, following: Node, makers: dict[Var, Node], rows: _Rows) -> bool:
-    """Whether what a store makes is read by the store that follows it, and else only where something else is read instead."""
+    """True if a store's result is read by the next store alone, and by reads that can be taken from elsewhere."""
     array = before.outputs[0]
     for reader in rows.readers[array]:
         if reader is None or (reader.primitive is not index and reader.outputs != following.outputs):

@@ -6,9 +6,9 @@
           s = t                               if |a| (sum |b|) + |g| (sum |f|) is finite
               the sum as it is written        else
 
-The gradient by an offset in front of a product (means, biases of inputs) is such a sum: as it is written, the whole product
-is computed first. Sums go through what is linear and read by nobody else: sums and differences with a product in them, products
-with what is the same along the axes, transposes, and rows and columns of matrix products.
+The gradient by an offset in front of a product (means, biases of inputs) is such a sum: as it is written, the whole
+product is computed first. Sums go through what is linear and has no other reader: sums and differences with a product
+in them, products with what is the same along the axes, transposes, and rows and columns of matrix products.
 
 The result is other roundings of the same terms. With u the unit of rounding, b that of a blocked sum in units of it, k the
 length of the contracted axis, and M the magnitudes |a| (sum |b|) + …, the error is at most
@@ -72,7 +72,7 @@ class _Sums:
         self._uses.update(guard.atom for guard in graph.guards)
 
     def rewritten(self, node: Node) -> list[Node]:
-        """What gives the result of a sum of a product, if a node is one."""
+        """The nodes that replace a sum of a product; none if the node is no such sum."""
         if node.primitive is not sum_ or not isinstance(node.inputs[0], Var):
             return []
         axes, result = frozenset(dict(node.params)["axes"]), node.outputs[0]
@@ -109,7 +109,7 @@ class _Terms:
     passed: list[Node] = field(default_factory=list)
     """The nodes that the sum goes through."""
     products: int = 0
-    """How many of these are matrix products."""
+    """The number of matrix products among these."""
 
     def apply(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
         """The result of a new node."""
@@ -138,7 +138,7 @@ class _Terms:
         )
 
     def _through(self, node: Node, axes: _Axes, depth: int) -> _Total | None:
-        """The sum of the result of a node that nobody else reads, by those of its operands; None where that is not to be."""
+        """The sum of the result of a node with one reader, by sums of its operands; None where that is not possible."""
         if any(atom.type.dtype != node.outputs[0].type.dtype and not atom.type.weak for atom in node.inputs):
             return None
         if node.primitive is matmul:

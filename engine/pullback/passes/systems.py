@@ -74,7 +74,7 @@ class _Walk:
             self.source = node.source
             results = self.written(node) if node.primitive in _FACTORED and self.is_known(node) else None
             if results is None:
-                node = self.turned_inside(node) if node.primitive is scan else node
+                node = self.transposed_inside(node) if node.primitive is scan else node
                 self.nodes.append(node.with_bodies(lambda body: factor_systems(body, native=self.native)))
             else:
                 self.replaced.update(zip(old.outputs, results, strict=True))
@@ -116,7 +116,7 @@ class _Walk:
             return (sign, logarithm)
         return (self.add(elementwise.mul, sign, self.add(exp, logarithm)),)
 
-    def turned_inside(self, node: Node) -> Node:
+    def transposed_inside(self, node: Node) -> Node:
         """A loop that is given the matrices of its systems, not their transposes: these are taken in the body.
 
         The body is seen by itself, and the transpose before a loop back is of a matrix that the loop forward factored.
@@ -139,7 +139,7 @@ class _Walk:
 
     # --- what the program shows of a matrix -----------------------------------------------------------------------------
     def seen_through(self, atom: Atom) -> tuple[Atom, bool]:
-        """What a matrix is the transpose of, and whether it is."""
+        """The matrix behind transposes, and True if an odd number of them was passed."""
         transposed = False
         while isinstance(atom, Var) and (maker := self.makers.get(atom)) is not None and _is_transposed(maker):
             atom, transposed = maker.inputs[0], not transposed

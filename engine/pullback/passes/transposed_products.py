@@ -1,10 +1,10 @@
-"""Transposes of products: the factors change places instead, and the product is written as it is wanted.
+"""Transposes of products: the factors change places instead, and the product is written in the order it is needed in.
 
 c = matmul a b             ->    d = matmul (transpose b) (transpose a)
 d = transpose c
 
 Every element is the sum of the same products. Transposes of factors are views, which products read as they lie; a transpose of
-a result has to be copied where somebody wants it in order.
+a result has to be copied where it is needed in order.
 """
 
 from collections import Counter

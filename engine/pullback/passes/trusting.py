@@ -1,4 +1,4 @@
-"""Results that are looked at: one found in another way is taken if it can be trusted, else it is computed as written.
+"""Checked results: one computed in another way is taken if it can be trusted, else it is computed as written.
 
     t = …;  ok = …    ->    s = t                  if ok
                             the nodes as written   else
@@ -14,7 +14,7 @@ from pullback.ir.graph import Atom, Graph, Node, Var
 
 
 def taken_or_written(node: Node, written: Sequence[Node], trusted: Atom, value: Atom) -> Node:
-    """What gives the result of a node: a value, if that is trusted, else the node behind the nodes that it was written with."""
+    """The node that gives the value if it is trusted, else computes the result by the nodes as they were written."""
     leaves = read_by([*written, node])
     branches = (_as_written(node, written, leaves, value), _as_given(leaves, value))
     return Node(switch, (trusted, value, *leaves), (("branches", branches),), node.outputs, node.source)

@@ -5,7 +5,7 @@
     k = matmul e ...
     n = restore a d
 
-Where a program puts back everything that it overwrote, nobody can tell whether it wrote there at all: what it computed can
+Where a program puts back everything that it overwrote, its writes cannot be observed: what it computed can
 have memory of the plan's. Nothing is copied then and nothing restored, the caller's arrays are only read, and the passes
 may simplify what would otherwise be left alone. A program that leaves something overwritten keeps its writes.
 """

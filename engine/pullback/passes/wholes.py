@@ -28,7 +28,7 @@ def reshape_wholes(graph: Graph) -> Graph:
 
 
 def _rewritten(node: Node) -> list[Node]:
-    """What stands for a store, if it is one of an array of the same dtype to all places of another."""
+    """The nodes that replace a store to all places of an array; none for a store of other places, or another dtype."""
     if node.primitive not in (scatter, add_at) or len(node.inputs) != (1 if node.primitive is scatter else 2):
         return []
     result, stored = node.outputs[0].type, node.inputs[-1].type

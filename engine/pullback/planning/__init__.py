@@ -1,1 +1,1 @@
-"""From a graph to a schedule: how long every value lives, and which memory it lives in."""
+"""Planning: from a graph to a schedule, by the lifetimes of values and the memory they live in."""

@@ -63,7 +63,7 @@ class Placed:
 
 
 def lifetimes(schedule: Schedule) -> dict[int, tuple[int, int]]:
-    """For each buffer the first step that writes to it, and the last that needs what is in it."""
+    """For each buffer, the first step that writes to it and the last that reads it."""
     liveness = analyse(schedule.graph)
     spans: dict[int, tuple[int, int]] = {}
 

@@ -1,4 +1,4 @@
-"""Which memory every value is computed into.
+"""Assignment of memory to values.
 
 A *buffer* is one array of a plan. A value goes, in this order of preference,
 
@@ -29,7 +29,7 @@ from pullback.rules.storing import STORES
 
 
 class Placement(Enum):
-    """How a step gets the memory of a result."""
+    """Kinds of memory that the result of a step can get."""
 
     NUMBER = "number"  # no array at all
     VIEW = "view"  # the memory of the first operand
@@ -45,7 +45,7 @@ WRITTEN = frozenset({Placement.KEPT, Placement.REUSED, Placement.IN_PLACE})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one result goes."""
+    """The memory of one result."""
 
     placement: Placement
     buffer: int | None
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node with its memory: a place for each result, and buffers to scribble in meanwhile."""
+    """A node with its memory: a place for each result, and scratch buffers."""
 
     node: Node
     places: tuple[Place, ...]
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def placement(self) -> Placement:
-        """How the first result, mostly the only one, gets its memory."""
+        """The placement of the first result, which is mostly the only one."""
         return self.places[0].placement
 
     @property
@@ -104,7 +104,7 @@ class _Memory:
     buffers: list[ArrayType] = field(default_factory=list)
     free: dict[ArrayType, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     holders: Counter[int] = field(default_factory=Counter)
-    """How many values live in a buffer: two while a result is computed in place."""
+    """The number of values in each buffer: two while a result is computed in place."""
     kept: set[int] = field(default_factory=set)
 
     def new(self, type_: ArrayType, *, kept: bool) -> int:
@@ -213,7 +213,7 @@ def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()
 
 
 def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
-    """Whether each output must be copied: it is the caller's own memory, stretched, a view of a number, or returned twice."""
+    """For each output, True if it must be copied: it is the caller's, stretched, a view of a number, or a duplicate."""
     stretched: set[Var] = set()
     for node in graph.nodes:
         if node.primitive is broadcast_to or (
@@ -246,7 +246,7 @@ def _output_buffer(atom: Atom, memory: _Memory, *, is_copied: bool) -> int | Non
 
 
 def transient(schedule: Schedule) -> list[str]:
-    """The rules that make arrays on the way although the plan keeps its memory: they have no form that writes into one.
+    """The rules that make intermediate arrays although the plan keeps its memory: none of them can write into one.
 
     Also NumPy itself buffers what it has to cast, in memory that is not an array's.
     """
@@ -264,7 +264,7 @@ def _makes_arrays(node: Node) -> bool:
 
 
 def flops_of(node: Node) -> int:
-    """Of a loop those of its steps, of a while loop one step, of branches the longest."""
+    """Operations of a node, with all steps of a loop, one step of a while loop, and the longest of its branches."""
     inside = [sum(map(flops_of, body.nodes)) for _, body in node.bodies()]
     own = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
     steps: int = dict(node.params).get("length", 1)

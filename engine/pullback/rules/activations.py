@@ -93,12 +93,12 @@ def _softshrink(x: Any, lam: Any) -> Any:
 
 
 def _slope_below(v: Any, x: Any, a: Any, y: Any) -> Any:
-    """From the output where its sign is that of x, which a negative slope breaks."""
+    """The map of a slope below zero; it reads the output if that has the sign of x, which a negative slope breaks."""
     return np.where((y if _is_number(a) and a >= 0 else x) > 0, v, a * v)
 
 
 def _above_threshold(v: Any, x: Any, theta: Any, y: Any) -> Any:
-    """From the output where it is zero on one side only; below a negative threshold zeros mean two things."""
+    """The map of a threshold; it reads the output if zeros mean one thing there, which a negative threshold breaks."""
     return np.where(y > 0, v, 0) if _is_number(theta) and theta >= 0 else np.where(x > theta, v, 0)
 
 
@@ -144,7 +144,7 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 def _elu_map(v: Any, x: Any, a: Any, y: Any) -> Any:
-    """From the output where its sign is that of x: with a = 0 the output is 0 on one side, with a < 0 positive on both."""
+    """The map of elu; it reads the output if a > 0: with a = 0 it is 0 on one side, with a < 0 positive on both."""
     if _is_number(a) and a > 0:
         return np.where(y >= 0, v, v * (y + a))
     return np.where(x >= 0, v, v * (a * np.exp(np.minimum(x, 0))))

@@ -6,9 +6,9 @@ that is added to it where it stands, an activation written over it.
 Reference: `act(product(operands) + b)` in primitives; every test runs on both. Saved for the pullback: the operands and
 the output, nothing else, so it is for activations whose derivative can be written from the output; `pullback.nn`
 composes the others and keeps the one array they need beside it. Overwritten: the product, which is the rule's own
-temporary; in a pullback that is called once also the output, by the cotangent of the product, where the tape proves that
-nobody else holds it (`pullback.core.ownership`). Orders and modes: any; push and pull are written in differentiable
-operations.
+temporary; in a pullback that is called once also the output, by the cotangent of the product, where the tape proves
+that nothing else refers to it (`pullback.core.ownership`). Orders and modes: any; push and pull are written in
+differentiable operations.
 """
 
 from abc import abstractmethod
@@ -33,7 +33,7 @@ class ActivatedLayer(Primitive):
 
     overwrites_result = True
     factors = 2
-    """How many operands come before the bias."""
+    """The number of operands before the bias."""
 
     @abstractmethod
     def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
@@ -95,7 +95,7 @@ class ActivatedLayer(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: Params
     ) -> Sequence[Any]:
-        """Through the activation from the output, then through the product and the bias."""
+        """Pull back through the activation, from the output, then through the product and the bias."""
         act, constants, rest = _split(params)
         z_bar = y_bar if act is identity else in_pieces(act.maps[0])(y_bar, None, *constants, y)
         return self._pull_activated(needed, z_bar, operands, rest)
@@ -165,7 +165,7 @@ def _activate(act: Scalar, constants: tuple[float, ...], z: np.ndarray[Any, Any]
 def activating(
     act: Scalar, constants: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Callable[[np.ndarray[Any, Any]], Any] | None:
-    """What writes an activation over arrays of a dtype and gives them back; None where its result is of another."""
+    """A function that writes an activation over an array and returns it; None if the result is of another dtype."""
     if act is identity:
         return lambda z: z
     numbers = (ArrayType((), np.dtype(float), weak=True) for _ in constants)

@@ -50,9 +50,9 @@ def _push_adjugate(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> 
 
 def _pull_adjugate(needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any]) -> tuple[Any]:
     inverse = inv(operands[0])
-    turned = transposed(y)
+    y_t = transposed(y)
     along = np.sum(v * inverse, axis=(-2, -1), keepdims=True)
-    return (along * turned - np.matmul(np.matmul(turned, v), transposed(inverse)),)
+    return (along * y_t - np.matmul(np.matmul(y_t, v), transposed(inverse)),)
 
 
 def _slogdet_type(a: ArrayType) -> tuple[ArrayType, ...]:

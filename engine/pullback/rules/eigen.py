@@ -41,10 +41,10 @@ from pullback.rules.systems import solve
 
 
 # --- the phase of a vector ------------------------------------------------------------------------------------------
-def _phase_free(x: Any, turning: Any) -> Any:
-    if np.iscomplexobj(turning) and turning.size:
-        turns = np.max(np.abs(np.imag(np.diagonal(turning, axis1=-2, axis2=-1))))
-        if turns > 1e3 * np.sqrt(np.finfo(turning.dtype).eps) * np.max(np.abs(turning)):
+def _phase_free(x: Any, by_phase: Any) -> Any:
+    if np.iscomplexobj(by_phase) and by_phase.size:
+        largest = np.max(np.abs(np.imag(np.diagonal(by_phase, axis1=-2, axis2=-1))))
+        if largest > 1e3 * np.sqrt(np.finfo(by_phase.dtype).eps) * np.max(np.abs(by_phase)):
             raise DifferentiationError(
                 "the function depends on the phase of complex eigenvectors or singular vectors, which is arbitrary; "
                 "make it independent of the phase (np.abs(v), v @ v.conj().T with v from one call, …)"
@@ -55,15 +55,15 @@ def _phase_free(x: Any, turning: Any) -> Any:
 _phase_free_rule = MatrixFunction(
     "phase_free",
     _phase_free,
-    lambda x, turning: (x,),
+    lambda x, by_phase: (x,),
     lambda tangents, y, operands: np.zeros(np.shape(y), y.dtype) if tangents[0] is None else off_diagonal(tangents[0]),
     lambda needed, v, y, operands: (off_diagonal(v), None),
 )
 
 
-def phase_free(x: Any, turning: Any) -> Any:
-    """The matrix x without its diagonal, if the diagonal of `turning`, the derivative by the phase of every vector, is real."""
-    return _phase_free_rule(x, turning) if is_complex(turning) else off_diagonal(x)
+def phase_free(x: Any, by_phase: Any) -> Any:
+    """The matrix x without its diagonal, if that of `by_phase`, the derivative by the phases of vectors, is real."""
+    return _phase_free_rule(x, by_phase) if is_complex(by_phase) else off_diagonal(x)
 
 
 # --- Hermitian matrices ---------------------------------------------------------------------------------------------
@@ -76,13 +76,13 @@ def _eigh_type(a: ArrayType, *, lower: bool) -> tuple[ArrayType, ...]:
     return (ArrayType(a.shape[:-1], real_dtype(v.dtype)), v)
 
 
-def _turned(da: Any, v: Any) -> Any:
+def _in_eigenbasis(da: Any, v: Any) -> Any:
     return np.matmul(np.matmul(adjoint(v), hermitian_part(da)), v)
 
 
 def _push_eigh(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:
     w, v = y
-    p = _turned(tangents[0], v)
+    p = _in_eigenbasis(tangents[0], v)
     return (real(diagonal(p)), np.matmul(v, quotient(off_diagonal(p), gaps(w))))
 
 
@@ -99,7 +99,7 @@ def _pull_eigh(needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[An
 
 
 def _push_eigvalsh(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, lower: bool) -> Any:
-    return real(diagonal(_turned(tangents[0], eigh(*operands, lower=lower)[1])))
+    return real(diagonal(_in_eigenbasis(tangents[0], eigh(*operands, lower=lower)[1])))
 
 
 def _pull_eigvalsh(needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any], *, lower: bool) -> tuple[Any]:

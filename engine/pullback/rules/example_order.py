@@ -2,7 +2,7 @@
 
 To NumPy that is one order of strides among others: what such an array means, and what may be done with it, is the same.
 Rules that slide windows over small images gain by it, since they work in runs of a row of all examples and not of one
-image, and turn nothing round on the way. The layer rules make their results so; what comes after them follows.
+image, and transpose nothing in between. The layer rules make their results so; what comes after them follows.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def following(
     scratch: Callable[..., Sequence[ArrayType]],
     operand: int = 0,
 ) -> Callable[..., Any]:
-    """What evaluates a rule from what writes it (`core.writing.by_writing`), its result in the order of an operand."""
+    """As `core.writing.by_writing`, with the result in the memory order of an operand."""
 
     def evaluate(*operands: Any, **params: Any) -> Any:
         types = [type_of(value) for value in operands]

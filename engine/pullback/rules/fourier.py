@@ -28,7 +28,7 @@ def lines(n: int) -> int:
 
 
 def _multiplicities(n: int, axis: int, ndim: int, dtype: np.dtype[Any]) -> Any:
-    """How many lines of the full spectrum each line of the half spectrum stands for, along one axis."""
+    """The number of lines of the full spectrum that each line of the half spectrum stands for, along one axis."""
     counts = np.full(lines(n), 2, dtype)
     counts[0] = 1
     if n % 2 == 0:

@@ -40,7 +40,7 @@ def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtyp
 
 
 def places_of(key: Any) -> list[int]:
-    """Where the key has arrays or numbers, which NumPy takes together."""
+    """Positions in a key of its arrays and numbers, which NumPy takes together."""
     return [place for place, part in enumerate(key) if isinstance(part, str | int)]
 
 
@@ -109,7 +109,7 @@ def _flat_scratch(*positions: ArrayType) -> tuple[ArrayType, ...]:
 
 
 def _check_bounds(positions: Any, axis: int, size: int, low: Any, high: Any) -> None:
-    """As NumPy does where it makes the result itself."""
+    """Raise IndexError for a position out of bounds, as NumPy does where it makes the result itself."""
     if positions.size:
         np.minimum.reduce(positions, axis=None, out=low)
         np.maximum.reduce(positions, axis=None, out=high)
@@ -217,12 +217,12 @@ def _put_along_batch(
 
 @lru_cache(maxsize=512)
 def _steps(size: int, step: int, axes_behind: int) -> Any:
-    """Where the elements of one axis lie in an array that is one line."""
+    """Offsets of the elements along one axis in a flattened array."""
     return (np.arange(size) * step).reshape(-1, *[1] * axes_behind)
 
 
 def _in_line(positions: Any, axis: int, x: Any, scratch: Sequence[Any]) -> Any:
-    """Where the elements that positions along an axis name lie in the memory of x."""
+    """Offsets in the memory of x of the elements that positions along an axis select."""
     line, low, high = scratch
     np.copyto(line, positions)
     _check_bounds(line, axis, x.shape[axis], low, high)

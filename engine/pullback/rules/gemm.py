@@ -2,7 +2,7 @@
 
 N is the matrix itself, T its transpose, C its conjugate transpose. As in BLAS, where beta is 0 the old contents of c are
 not read: they may be NaN. Where one BLAS call does it all (numbers of one precision, matrices it can take as they lie), it
-makes no array; elsewhere NumPy makes one for the product. Saved, overwritten and restored: c, as `rules.inplace` says.
+makes no array; elsewhere NumPy makes one for the product. Saved, overwritten and restored: c, as in `rules.inplace`.
 Derivatives are in op(a), op(b), alpha, beta and in what c held. Orders and modes: first order reverse, any order forward.
 """
 
@@ -25,8 +25,8 @@ def op(matrix: Any, flag: str) -> Any:
     """The matrix, its transpose or its conjugate transpose."""
     if flag == "N":
         return matrix
-    turned = np.swapaxes(matrix, -1, -2)
-    return np.conj(turned) if flag == "C" and turned.dtype.kind == "c" else turned
+    swapped = np.swapaxes(matrix, -1, -2)
+    return np.conj(swapped) if flag == "C" and swapped.dtype.kind == "c" else swapped
 
 
 def _times(number: Any, value: Any) -> Any:
@@ -150,7 +150,7 @@ tested_in("rules/test_gemm.py", "gemm_into")
 
 
 def _as_factor(type_: ArrayType) -> Any:
-    """What NumPy's promotion wants of a number: its Python type if it is weak."""
+    """A factor as NumPy's promotion takes it: its dtype, or a Python number if it is weak."""
     return {"f": 0.0, "c": 0j}.get(type_.dtype.kind, 0) if type_.weak else type_.dtype
 
 
@@ -182,13 +182,13 @@ def _blas_gemm(prefix: str) -> Any:
     return getattr(blas, f"{prefix}gemm")
 
 
-def _stored(matrix: Any, flag: str, *, turned: bool) -> tuple[Any, int | None]:
+def _stored(matrix: Any, flag: str, *, transposes: bool) -> tuple[Any, int | None]:
     """A matrix as BLAS takes it, in columns, and BLAS's code for what to do with it; None where there is none.
 
-    Wanted is op(matrix), or its transpose if the product is computed turned; a matrix that lies in rows is its
+    Wanted is op(matrix), or its transpose if BLAS computes the transpose of c; a matrix that lies in rows is its
     transpose lying in columns.
     """
-    transposed = (flag != "N") != turned
+    transposed = (flag != "N") != transposes
     if not matrix.flags.f_contiguous:
         matrix, transposed = matrix.T, not transposed
     if flag == "C" and matrix.dtype.kind == "c":
@@ -197,13 +197,13 @@ def _stored(matrix: Any, flag: str, *, turned: bool) -> tuple[Any, int | None]:
 
 
 def _by_blas(c: Any, a: Any, b: Any, alpha: Any, beta: Any, trans_a: str, trans_b: str) -> Any:
-    """One BLAS call into c; None if BLAS has no code for what is wanted (a conjugate without a transpose)."""
-    turned = not c.flags.f_contiguous  # then c.T <- alpha op(b).T @ op(a).T + beta c.T
-    left, right = _stored(a, trans_a, turned=turned), _stored(b, trans_b, turned=turned)
+    """One BLAS call into c; None if BLAS has no code for the operation (a conjugate without a transpose)."""
+    transposes = not c.flags.f_contiguous  # then c.T <- alpha op(b).T @ op(a).T + beta c.T
+    left, right = _stored(a, trans_a, transposes=transposes), _stored(b, trans_b, transposes=transposes)
     if left[1] is None or right[1] is None:
         return None
     target = c
-    if turned:
+    if transposes:
         left, right, target = right, left, c.T
     gemm = _blas_gemm(_BLAS_PREFIXES[c.dtype.char])
     gemm(alpha, left[0], right[0], beta, target, left[1], right[1], 1)

@@ -1,8 +1,9 @@
 """Operations that overwrite an array, and undo it.
 
-The operands of such a rule are `(target, *others, kept)`. `kept` is what the target held before, bit for bit: an array of
-its own, a value of a graph, or a frame in the stack of a run. The pullback puts it back, also if nobody wants the
-cotangent of the result. Nothing else among the operands shares memory with the target: `pullback.inplace` sees to that.
+The operands of such a rule are `(target, *others, kept)`. `kept` is what the target held before, bit for bit: an array
+of its own, a value of a graph, or a frame in the stack of a run. The pullback puts it back, also if there is no use for
+the cotangent of the result. Nothing else among the operands shares memory with the target: `pullback.inplace` sees to
+that.
 
     rule              does                                      the pullback reads               then
     matmul_into       c <- a @ b                                a, b                             restores first
@@ -73,7 +74,7 @@ class Overwriting(Writing):
         return (target,)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """Overwrite the target; what does not fit is said in one sentence, and nothing has been written then."""
+        """Overwrite the target; operands that do not fit raise an error before anything is written."""
         target, *others, _ = operands
         if not issubclass(type(target), np.ndarray):
             raise TypeError(f"{self.shown(params)} writes into an array, not into a {type(target).__name__}")
@@ -95,7 +96,7 @@ class Overwriting(Writing):
         saved = kept.array if isinstance(kept, Frame) else kept
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
-        if isinstance(y_bar, Traced) and y_bar.has_value:  # whoever follows it may read our operands later
+        if isinstance(y_bar, Traced) and y_bar.has_value:  # a trace that follows it may read our operands later
             y, saved = np.array(y), np.array(saved)
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:
@@ -227,7 +228,7 @@ class _Restore(Writing):
         return (None, None)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """None: values written back are constant."""
+        """No tangent: values written back are constant."""
         del tangents, y, operands, params
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

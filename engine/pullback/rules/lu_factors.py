@@ -38,13 +38,13 @@ def _factor(a: Any) -> tuple[Any, Any, Any]:
 def _factor_one(a: Any) -> tuple[Any, Any, Any]:
     from scipy.linalg import lapack  # noqa: PLC0415 (SciPy is loaded when it is first needed)
 
-    turned, swaps, _ = (lapack.sgetrf if a.dtype == np.float32 else lapack.dgetrf)(a)
+    factors_t, swaps, _ = (lapack.sgetrf if a.dtype == np.float32 else lapack.dgetrf)(a)
     rows, parity = list(range(len(a))), 1
     for row, other in enumerate(swaps.tolist()):
         if row != other:
             rows[row], rows[other] = rows[other], rows[row]
             parity = -parity
-    return turned.T, np.array(rows, ORDER_DTYPE), a.dtype.type(parity)
+    return factors_t.T, np.array(rows, ORDER_DTYPE), a.dtype.type(parity)
 
 
 def _factor_types(a: ArrayType) -> tuple[ArrayType, ...]:

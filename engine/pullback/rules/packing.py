@@ -1,7 +1,7 @@
 """tiles: neighbouring arrays as the one array they already are.
 
 The views of a block lie one after the other in memory; `tiles` gives that memory and copies nothing. Whether arrays lie
-so is seen from their data pointers, so whoever has arrays at hand decides (`pullback.packing`); all others concatenate.
+so is seen from their data pointers, so code that has the arrays decides (`pullback.packing`); all others concatenate.
 Linear: in reverse every operand gets its slice of the one cotangent.
 """
 

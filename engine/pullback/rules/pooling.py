@@ -149,7 +149,7 @@ def _write_max(y: Any, x: Any, window: Shape, stride: Shape, pad: Pads, scratch:
 
 
 class _Maxima:
-    """Which elements of windows are their maxima, and how many share one. A nan is a maximum.
+    """The elements of windows that are their maxima, and the number of ties. A nan is a maximum.
 
     They are marked in one array for each element of a window if there are so many, else in one for all of them by turns.
     """
@@ -201,7 +201,7 @@ class _Maxima:
 
 
 def _choosing_scratch(v: ArrayType, x: ArrayType, y: ArrayType, **params: Any) -> list[ArrayType]:
-    """What `_Maxima` works in; shares of windows, those chosen; x and the other one with padding."""
+    """Types of the scratch arrays: those of `_Maxima`, shares of windows, chosen shares, padded copies."""
     truth = np.dtype(bool)
     length = prod(params["window"])
     marks = length if length <= MARKS_KEPT else 1
@@ -327,7 +327,7 @@ class _Choosing(Primitive):
         return (ArrayType(types[self._result].shape, types[0].dtype),)
 
     def writes_over(self, *types: ArrayType, **params: Any) -> bool:
-        """Where every element is in one window, spreading is done with it when its share is written over it."""
+        """True if every element is in one window: each share is read for the last time when it is written over."""
         return self.into is _write_spread_max and _tiles(types[1].shape[2:], **params)
 
     def pull(

@@ -75,25 +75,25 @@ def _pull_pinv(
     needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], *, rtol: float | None, hermitian: bool
 ) -> tuple[Any]:
     (a,) = operands
-    turned = transposed(y_bar)  # v^H for the gradient v, whose conjugate y_bar is
-    outer = np.matmul(np.matmul(turned, y), adjoint(y))
-    inner = np.matmul(np.matmul(adjoint(y), y), turned)
+    y_bar_t = transposed(y_bar)  # v^H for the gradient v, whose conjugate y_bar is
+    outer = np.matmul(np.matmul(y_bar_t, y), adjoint(y))
+    inner = np.matmul(np.matmul(adjoint(y), y), y_bar_t)
     a_bar = (
         outer
         - np.matmul(a, np.matmul(y, outer))
         + inner
         - np.matmul(np.matmul(inner, y), a)
-        - np.matmul(np.matmul(adjoint(y), adjoint(turned)), adjoint(y))
+        - np.matmul(np.matmul(adjoint(y), adjoint(y_bar_t)), adjoint(y))
     )
     if _drops(a, rtol):
         u, w, z, v_h = _between_kept_and_dropped(a, rtol)
-        c_bar = np.matmul(np.matmul(adjoint(u), turned), adjoint(v_h))
+        c_bar = np.matmul(np.matmul(adjoint(u), y_bar_t), adjoint(v_h))
         a_bar = a_bar + np.matmul(np.matmul(u, w * c_bar + z * adjoint(c_bar)), v_h)
     return (conjugate(hermitian_part(a_bar) if hermitian else a_bar),)
 
 
 def cutoff_of(a: Any, b: Any, rcond: float | None) -> float:
-    """Up to which part of the largest singular value others count as zero in `least_squares`: as LAPACK's gelsd has it."""
+    """The part of the largest singular value up to which others are zero in `least_squares`, as in LAPACK's gelsd."""
     eps = float(np.finfo(matrix_dtype("lstsq", type_of(a), type_of(b))).eps)
     if rcond is None:
         return eps * max(type_of(a).shape)

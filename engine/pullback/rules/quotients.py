@@ -1,7 +1,7 @@
 """Division where a derivative may not exist: by a norm, by singular values, by the gaps between eigenvalues.
 
-`quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, which is what nobody asked about, and otherwise
-refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
+`quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, as for a derivative that is not needed, and
+otherwise refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
 `direction(x, d)` is x / d, and zero where d is, whatever x is: the slope of a norm d, where it is zero or too small for the
 squares of x. Its own derivative is refused there.
 `inverse(d)` is 1 / d, and zero where d is; there its derivative is refused. `spread(x)` is the root of a variance: the

@@ -78,7 +78,7 @@ class _Extremum(Primitive):
         return (ArrayType(reduced_shape(type_.shape, axes, keepdims=params["keepdims"]), type_.dtype),)
 
     def _losers(self, y: Any, x: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-        """Which elements are not the extremum, and how many are, per result. Next to NaN none loses, and NaN of them share."""
+        """A mask of elements that are not the extremum, and the number of those that are; NaN where the extremum is."""
         axes = params["axes"]
         kept = _kept(y, np.shape(x), axes, keepdims=params["keepdims"])
         losers = self._beaten(x, kept)

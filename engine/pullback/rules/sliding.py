@@ -33,7 +33,7 @@ class Sliding:
 
     @property
     def out(self) -> Shape:
-        """How many places the window has along each axis."""
+        """The number of places of the window along each axis."""
         return _out(self)
 
     def check(self, name: str) -> None:
@@ -69,7 +69,7 @@ class Sliding:
         )
 
     def elements(self) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
-        """For every element of the window: its place, and the key of what it meets in a padded array."""
+        """For every element of the window, its place and the key of what it reads in a padded array."""
         return _elements(self)
 
 
@@ -85,7 +85,7 @@ def _out(sliding: Sliding) -> Shape:
 
 @lru_cache(maxsize=64)
 def _elements(sliding: Sliding) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
-    """Kept, since a rule walks through them once for each block of examples."""
+    """The elements of `Sliding.elements`, cached: a rule walks through them once for each block of examples."""
     found = []
     for place in product(*map(range, sliding.kernel)):
         starts = [offset * dilation for offset, dilation in zip(place, sliding.dilation, strict=True)]

@@ -3,9 +3,10 @@
     set_at(x, v, key=(0, slice(1, 3)))       x with x[0, 1:3] = v
     add_at(x, v, positions, key=(ARRAY,))    x with numpy.add.at(x, positions, v)
 
-`x` itself is not changed. A plan, and a tape that holds the only reference, write into the memory of x where nobody reads it
-afterwards (`overwrite`), so that a store costs what is stored. Keys are those of `pullback.rules.indexing`, or have ARRAY for each
-array of positions, as in `pullback.rules.gathering`; `v` is broadcast to what the key selects and cast to the dtype of x.
+`x` itself is not changed. A plan, and a tape that holds the only reference, write into the memory of x where it is not
+read afterwards (`overwrite`), so that a store costs what is stored. Keys are those of `pullback.rules.indexing`, or
+have ARRAY for each array of positions, as in `pullback.rules.gathering`; `v` is broadcast to what the key selects and
+cast to the dtype of x.
 
 Where positions repeat, the last value stored at an element stays, as in NumPy, and the others have a gradient of zero.
 """
@@ -26,7 +27,7 @@ from pullback.rules.indexing import behind_batch_key, index, scatter
 
 
 def read_at(x: Any, positions: Sequence[Any], key: Any) -> Any:
-    """What a store by this key writes to, read."""
+    """The elements that a store by this key overwrites."""
     return gather(x, *positions, key=key) if positions else index(x, key=key)
 
 
@@ -39,7 +40,7 @@ _over = _Over()
 
 @contextmanager
 def writing_over(array: Any) -> Iterator[None]:
-    """Let a store into this very array, which nobody else holds, write there."""
+    """Let a store into this very array, to which nothing else refers, write there."""
     _over.array = array
     try:
         yield
@@ -48,7 +49,7 @@ def writing_over(array: Any) -> Iterator[None]:
 
 
 class Store(Primitive):
-    """What writing by a key has in common, whether elements are replaced or added to."""
+    """A store by a key; its elements are replaced or added to."""
 
     reads_types = True
 
@@ -127,7 +128,7 @@ def _number(v: Any) -> Any:
 
 
 class _SetAt(Store):
-    """`unique` says that the key selects no element twice."""
+    """A store that replaces elements; `unique`: the key selects no element twice."""
 
     def overwrite(self, x: Any, v: Any, *positions: Any, **params: Any) -> None:
         x[filled(params["key"], positions) if positions else params["key"]] = v
@@ -135,7 +136,7 @@ class _SetAt(Store):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """What was overwritten leads nowhere, and what was stored gets the cotangents of where it lies."""
+        """The cotangent of x is zero where elements were replaced; that of the stored value is read from there."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
         x_bar = self(y_bar, y_bar.dtype.type(0), *positions, **{**params, "unique": True}) if needed[0] else None
@@ -170,7 +171,7 @@ def _cotangent_of_stored(y_bar: Any, v: Any, positions: Sequence[Any], params: d
 
 
 def _stays(shape: Shape, selected: Shape, positions: Sequence[Any], key: Any) -> Any:
-    """Which of the values that are stored by positions are still there when all are."""
+    """A mask of the values, stored by positions, that no later one of them overwrites."""
     order = np.arange(np.prod(selected, dtype=np.intp)).reshape(selected)
     last = set_at(np.zeros(shape, np.intp), order, *positions, key=key, unique=True)
     return read_at(last, positions, key) == order

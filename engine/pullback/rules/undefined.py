@@ -1,4 +1,4 @@
-"""Derivatives that a rule does not have: refused by name when somebody asks for one, never taken as zero."""
+"""Derivatives that a rule does not have: refused by name when one is needed, never taken as zero."""
 
 from dataclasses import dataclass
 from typing import Any, NoReturn

@@ -7,9 +7,9 @@ in the cache. Bytes beside the result, for K elements in a window, C channels, T
     K products of shifted inputs        (C + O) * T * N   and the output is read and written K times
     windows in pieces (this file)       COLUMN_BYTES      every window element is written once, into the cache
 
-Examples are the last axis on the way, so that windows are copied and added in runs of a row of all examples of a block.
+Examples are the last axis in between, so that windows are copied and added in runs of a row of all examples of a block.
 In rows of one example a run is as short as an image is small, and costs more than its numbers. Where input and output lie
-so themselves (`pullback.rules.example_order`), nothing is turned, and a block is a row of all examples.
+so themselves (`pullback.rules.example_order`), nothing is transposed, and a block is a row of all examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,15 +38,15 @@ LONG_RUN = 64
 SHORTEST_RUN = 16
 
 Finish = Callable[[np.ndarray[Any, Any]], object]
-"""What is done to a product (groups, outputs of a group, places) while it is in the cache, in place."""
+"""A function of a product (groups, outputs of a group, places) in the cache, which it changes in place."""
 
 
 class WindowProducts:
     """One convolution seen as products of matrices, block by block of examples and band by band of output rows.
 
-    It works in the arrays it is given by name, of the shapes it says: `columns`, the windows of a band; `padded`, a block
-    of examples in this order and with their padding; `turned`, the outputs of a band in this order; `folds`, windows that
-    are added up along some axes only.
+    It works in arrays that are passed by name, of the types of `spares`: `columns`, the windows of a band; `padded`, a
+    block of examples in this order and with their padding; `transposed`, the outputs of a band in this order; `folds`,
+    windows that are added up along some axes only.
 
     `lined`: for outputs that lie with their examples side by side, where that can be done in these arrays.
     """
@@ -89,12 +89,12 @@ class WindowProducts:
             if folds:
                 beside += sum(map(prod, self.fold_shapes(rows, 1)))
             count = COLUMN_BYTES // (self._row_bytes * max(1, rows) + beside * self.dtype.itemsize)
-            self.count = max(1, min(examples, count // 4 * 4 or count))  # runs of fours are turned faster
+            self.count = max(1, min(examples, count // 4 * 4 or count))  # runs of fours are transposed faster
             self.band = min(rows, max(1, COLUMN_BYTES // self._row_bytes))
         self._blocks: dict[int, _Block] = {}
 
     def _examples_in_a_row(self) -> int:
-        """How many examples a block has whose bands are single rows; 0 where too few would fit, with what is copied of them."""
+        """The number of examples of a block whose bands are single rows; 0 if too few fit beside their copies."""
         each = self._row_bytes
         if self._is_copied:
             each = max(each, self.channels * prod(self.sliding.padded) * self.dtype.itemsize)
@@ -103,13 +103,13 @@ class WindowProducts:
         return count if count >= LONG_RUN or count == self.examples >= SHORTEST_RUN else 0
 
     def spares(self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any]) -> dict[str, ArrayType]:
-        """What is needed between x and y, which need not be turned where a block is one example, or lie as they should."""
+        """Types of the buffers between x and y; `padded` and `transposed` only where examples have to be copied."""
         spare = {"columns": ArrayType((self.groups, self.depth, self.band * self.row * self.count), self.dtype)}
         if self._is_copied if self.lined else self.count > 1 or any(map(any, self.sliding.pad)):
             spare["padded"] = ArrayType((self.channels, *self.sliding.padded, self.count), x_dtype)
-        is_turned = self.count != self.examples if self.lined else self.count > 1
-        if is_turned or y_dtype != self.dtype:
-            spare["turned"] = ArrayType((self.outputs, self.band * self.row, self.count), self.dtype)
+        is_transposed = self.count != self.examples if self.lined else self.count > 1
+        if is_transposed or y_dtype != self.dtype:
+            spare["transposed"] = ArrayType((self.outputs, self.band * self.row, self.count), self.dtype)
         if self.folds:
             for number, shape in enumerate(self.fold_shapes(self.band, self.count)):
                 spare[f"fold {number}"] = ArrayType(shape, self.dtype)
@@ -132,7 +132,7 @@ class WindowProducts:
         return self.sliding.out[axis] if axis else rows
 
     def met(self, axis: int, rows: int) -> int:
-        """How much of the padded input they see along an axis."""
+        """The extent of the padded input along an axis that a band of so many rows meets."""
         if axis:
             return self.sliding.padded[axis]
         return (rows - 1) * self.sliding.stride[0] + (self.sliding.kernel[0] - 1) * self.sliding.dilation[0] + 1
@@ -165,7 +165,7 @@ class WindowProducts:
         return examples_last(y.reshape(len(y), self.groups, self.outputs // self.groups, prod(self.sliding.out)))
 
     def in_line(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """An output as it is to lie to be seen as places."""
+        """An output in the layout that `places` can view."""
         return y if self.lined else np.ascontiguousarray(y)
 
     def matrices(self, w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -179,15 +179,15 @@ class WindowProducts:
         matrices, y_places = self.matrices(w), self.places(y)
         for examples, band in self.windows_read(x):
             places = y_places[..., band.places, examples]
-            product = _in_one(places) if band.turned is None else band.turned
+            product = _in_one(places) if band.transposed is None else band.transposed
             _multiply(matrices, band.columns, product)
             if finish is not None:
                 finish(product)
-            if band.turned is not None:
-                np.copyto(places, band.turned_examples, casting="same_kind")
+            if band.transposed is not None:
+                np.copyto(places, band.transposed_examples, casting="same_kind")
 
     def spread(self, x: np.ndarray[Any, Any], w: Any, y: Any) -> None:
-        """Write to x what the outputs y give back to the windows they were computed from."""
+        """Write to x the transpose of `correlate`: products of the weights with y, added up over the windows."""
         transposed = np.swapaxes(self.matrices(w), 1, 2)
         x_last, y_places = examples_last(x), self.places(self.in_line(y))
         with rows_in_place():
@@ -210,18 +210,18 @@ class WindowProducts:
         if total is not None:
             total.fill(0)
         for examples, band in self.windows_read(x):
-            turned = band.outputs_of(y_places[..., band.places, examples])
+            transposed = band.outputs_of(y_places[..., band.places, examples])
             if total is None:
-                np.matmul(turned, np.swapaxes(band.columns, 1, 2), out=product)
+                np.matmul(transposed, np.swapaxes(band.columns, 1, 2), out=product)
                 np.add(sums, product, out=sums)
             else:
-                np.matmul(band.columns, np.swapaxes(turned, 1, 2), out=product)
+                np.matmul(band.columns, np.swapaxes(transposed, 1, 2), out=product)
                 np.add(total, product, out=total)
         if total is not None:
             np.add(sums, np.swapaxes(total, 1, 2), out=sums)
 
     def weighing_spares(self) -> dict[str, ArrayType]:
-        """What `weigh` needs beside the windows."""
+        """Types of the buffers that `weigh` needs beside the windows."""
         outputs = self.outputs // self.groups
         if outputs >= self.depth:
             return {"product": ArrayType((self.groups, outputs, self.depth), self.dtype)}
@@ -241,7 +241,7 @@ def _multiply(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], out: np.ndarray[
 
 
 def _in_one(places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Outputs (groups, outputs of a group, places, examples) as one matrix a group, a view: see where there is no `turned`."""
+    """Outputs (groups, outputs of a group, places, examples) as one matrix a group: a view, if `transposed` is None."""
     return places.reshape(*places.shape[:2], places.shape[2] * places.shape[3])
 
 
@@ -257,25 +257,25 @@ class _Band:
     places: slice
     """Along all axes of the outputs, in one."""
     key: tuple[Any, ...]
-    """Of the windows of these rows among all windows (channels, kernel…, out…)."""
+    """Key of the windows of these rows in all windows (channels, kernel…, out…)."""
     columns: np.ndarray[Any, Any]
     """(groups, depth, places of all examples)."""
     elements: np.ndarray[Any, Any]
     """The same as (channels, kernel…, out…, examples)."""
     windows: Any
-    """What is copied there, of the padded examples."""
-    turned: Any
+    """The view of the padded examples that is copied there."""
+    transposed: Any
     """(groups, outputs of a group, places of all examples), and the same with the examples apart; None where y is used."""
-    turned_examples: Any
+    transposed_examples: Any
     folding: tuple[tuple[Any, Sequence[Any], Sequence[Any]], ...]
     """Steps of adding windows up: the array added to (None: the padded examples), keys of it, keys of what is added."""
 
     def outputs_of(self, places: np.ndarray[Any, Any]) -> Any:
         """Outputs as one matrix a group, copied where their examples are not the last axis already."""
-        if self.turned is None:
+        if self.transposed is None:
             return _in_one(places)
-        np.copyto(self.turned_examples, places)
-        return self.turned
+        np.copyto(self.transposed_examples, places)
+        return self.transposed
 
     def fold(self, wide: np.ndarray[Any, Any]) -> None:
         """Add the windows to where they were taken from, axis by axis.
@@ -301,7 +301,7 @@ class _Block:
     wide: Any
     """(channels, padded…, examples); None where nothing lies between x and its windows."""
     interior: Any
-    """Of it what is not padding."""
+    """The view of it without the padding."""
     bands: tuple[_Band, ...]
 
     @staticmethod
@@ -326,14 +326,14 @@ def _band(products: WindowProducts, windows: Any, rows: slice, count: int) -> _B
     columns = _front(spare["columns"], (products.groups, products.depth, height * products.row * count))
     elements = columns.reshape(products.channels, *sliding.kernel, height, *sliding.out[1:], count)
     key = (*[slice(None)] * (1 + len(sliding.kernel)), rows, ...)
-    turned = examples_apart = None
-    if "turned" in spare:
+    transposed = examples_apart = None
+    if "transposed" in spare:
         outputs = products.outputs // products.groups
-        turned = _front(spare["turned"], (products.groups, outputs, height * products.row * count))
-        examples_apart = turned.reshape(products.groups, outputs, height * products.row, count)
+        transposed = _front(spare["transposed"], (products.groups, outputs, height * products.row * count))
+        examples_apart = transposed.reshape(products.groups, outputs, height * products.row, count)
     folding = _folding(products, rows, count) if products.folds else ()
     own = None if windows is None else windows[key]
-    return _Band(rows, places, key, columns, elements, own, turned, examples_apart, folding)
+    return _Band(rows, places, key, columns, elements, own, transposed, examples_apart, folding)
 
 
 def _folding(products: WindowProducts, rows: slice, count: int) -> tuple[Any, ...]:

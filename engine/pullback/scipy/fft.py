@@ -59,7 +59,7 @@ def _refuse_plan(plan: dict[str, Any]) -> None:
 
 def _named(name: str, transformed: Callable[..., Any]) -> Callable[..., Any]:
     transformed.__name__ = transformed.__qualname__ = name
-    transformed.__doc__ = f"What scipy.fft.{name} gives, for a value that may be traced."
+    transformed.__doc__ = f"`scipy.fft.{name}`, for a value that may be traced."
     return _in_scipy(transformed)
 
 

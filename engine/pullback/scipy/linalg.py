@@ -134,7 +134,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @_in_scipy
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Cholesky factor for `cho_solve`; the triangle that nobody reads is zero."""
+    """Cholesky factor for `cho_solve`; the triangle that is not read is zero."""
     return cholesky(a, lower=lower), lower
 
 

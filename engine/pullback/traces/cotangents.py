@@ -1,12 +1,12 @@
 """Cotangents: a small algebra.
 
-    none      no cotangent: the value leads nowhere that was asked for      (Python's None)
-    lazy      what a rule can still compute, should somebody want it        (Lazy)
+    none      no cotangent: no requested output depends on the value        (Python's None)
+    lazy      what a rule can still compute, if it is needed                (Lazy)
     scattered a value at a key of an otherwise zero array                   (Scattered)
     dense     an array
 
-Reading one element of a large array makes a scattered cotangent in constant time; it becomes dense when somebody has to
-see it, and further ones are added into that one buffer, so n reads cost O(n) together. A dense sum made here is *owned*
+Reading one element of a large array makes a scattered cotangent in constant time; it becomes dense when all of it is
+read, and further ones are added into that one buffer, so n reads cost O(n) together. A dense sum made here is *owned*
 by the one accumulator that holds it, so adding into it in place is legal; a cotangent handed in by a rule is not (`add`
 gives the same array to both operands) and is never written to. Under an outer trace nothing is done in place.
 """
@@ -24,7 +24,7 @@ from pullback.rules.storing import add_at
 
 
 class Lazy:
-    """A cotangent that is computed when it is first wanted, once, and never if nobody wants it.
+    """A cotangent that is computed once, when it is first needed, or never.
 
     Rules whose cotangents share work give several lazy ones that share a memo. Sums of lazy cotangents are not lazy:
     they would nest as deep as the sum is long.
@@ -67,7 +67,7 @@ class Accumulator:
 
     @property
     def is_owned(self) -> bool:
-        """True if nobody else holds the sum."""
+        """True if there is no other reference to the sum."""
         return self._owned
 
     def add(self, cotangent: Any, *, owned: bool = False) -> None:
@@ -107,7 +107,7 @@ class Accumulator:
 
 
 def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
-    """A dense sum with a scattered part; in its own memory where it is owned and nobody traces."""
+    """A dense sum with a scattered part; in its own memory where it is owned and not traced."""
     traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
     if not owned or not issubclass(type(total), np.ndarray) or traced:
         return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)

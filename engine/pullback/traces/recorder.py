@@ -38,7 +38,7 @@ class GraphTracer(Tracer):
         self.memory = None
 
     def may_be_transposed(self) -> bool:
-        """NumPy's array may lie otherwise than in C order."""
+        """True if NumPy's array may not be in C order."""
         recorder = cast("Recorder", self.trace)
         return self.variable in transposed_values(recorder.nodes, recorder.captures)
 
@@ -85,7 +85,7 @@ class GraphTracer(Tracer):
             raise TypeError(f"only integers can be indices, not a traced value of dtype {self.dtype}")
         return int(self)
 
-    # What a function catches itself must not lead it another way than values would: every refusal is remembered.
+    # Every refusal is remembered: a function that catches it must not take a path that values would not lead it to.
     def __array_ufunc__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
             return super().__array_ufunc__(*args, **keywords)
@@ -123,7 +123,7 @@ class GraphTracer(Tracer):
 class NumberTracer(GraphTracer):
     """A number around the function that is an input of the graph, or what is computed from such numbers alone.
 
-    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
+    Without tracing it would be a number with a text. Code that reads the text is noted; the number is a constant then.
     """
 
     __slots__ = ()
@@ -142,14 +142,14 @@ class NumberTracer(GraphTracer):
 
 
 class Watch:
-    """What `sys.setprofile` is given to watch a function while it is recorded.
+    """The function that `sys.setprofile` gets, to watch a function while it is recorded.
 
-    It is not told of what the recorder does itself, which are nine of ten calls.
+    Calls of the recorder itself, nine of ten, are hidden from it.
     """
 
 
 class _Handling:
-    """How floating-point errors and warnings are handled where recording begins."""
+    """The handling of floating-point errors and warnings where recording begins."""
 
     def __init__(self) -> None:
         self.errors: dict[str, str] = dict(np.geterr())  # type: ignore[arg-type]  # modes are texts
@@ -169,7 +169,7 @@ class Recorder(Trace):
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
         self.numbers_matter = False
-        """True if the function asked for the text of a number that is an input."""
+        """True if the function read the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -181,7 +181,7 @@ class Recorder(Trace):
         self.handling: _Handling = outer.handling if isinstance(outer, Recorder) else _Handling()
 
     def new_var(self, type_: ArrayType) -> Var:
-        """A value nobody has defined yet."""
+        """A value that no node defines yet."""
         self._count += 1
         return Var(self._count - 1, type_)
 
@@ -217,7 +217,7 @@ class Recorder(Trace):
         return tracers[0] if primitive.results == 1 else tracers
 
     def _follow_error_handling(self) -> None:
-        """What a function ignores is ignored; what it raises or calls a plan does not."""
+        """Ignore the errors that the function ignores; refuse modes that a plan cannot follow, such as "raise"."""
         before = self.handling.errors
         for kind, mode in np.geterr().items():
             if mode == before[kind]:
@@ -261,13 +261,13 @@ class Recorder(Trace):
 
     def _capture(self, array: np.ndarray[Any, Any]) -> Capture:
         """The array as it is now: the function may write to it before it uses it again."""
-        met = self._captured.setdefault(id(array), [])
-        if met and _has_same_contents(met[-1][1].value, array):
-            return met[-1][1]
+        captured = self._captured.setdefault(id(array), [])
+        if captured and _has_same_contents(captured[-1][1].value, array):
+            return captured[-1][1]
         if array.dtype.kind not in "biufc":
             raise TracingError(f"an array of dtype {array.dtype} cannot be part of a compiled function")
         capture = Capture(self.new_var(type_of(array)), self.kept(array))
-        met.append((array, capture))  # the array too: its id must not become another's
+        captured.append((array, capture))  # the array too: its id must not become another's
         self.captures.append(capture)
         return capture
 
@@ -399,7 +399,7 @@ def evaluate_graph(
     *,
     writes_to: Trace,
 ) -> list[Any]:
-    """Run a graph by calling its primitives under a trace; `before` is told of each node.
+    """Run a graph by calling its primitives under a trace; `before` is called with each node.
 
     Writes to memory are shown to the trace whatever they read, because it has to undo them.
     """

@@ -10,7 +10,7 @@ from pullback.traces.tape import Record, Tape
 
 
 class SourceKeepingTape(Tape):
-    """A tape that tells the recorder below which line of the user's is being run or differentiated."""
+    """A tape that gives the recorder the line of the user's code that is run or differentiated."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ class ForwardTrace(Trace):
 
     def __init__(self) -> None:
         self._overwritten: dict[int, np.ndarray[Any, Any]] = {}
-        self._unread: list[Any] = []  # what in-place rules returned that nobody has read yet
+        self._unread: list[Any] = []  # results of in-place rules that were not read yet
         self._current: list[Any] = []  # the values made since then, which may be read although they live there
 
     def value_of(self, value: Any) -> Any:
@@ -75,7 +75,7 @@ class ForwardTrace(Trace):
         self._unread = [result for result in self._unread if not any(result is value for value in values)]
 
     def refuse_unread(self) -> None:
-        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        """Refuse to differentiate if the result of pb.inplace is unused: reads of the array itself are not traced."""
         if self._unread:
             raise OverwrittenError(UNREAD)
 

@@ -4,7 +4,7 @@ This is the one implementation of reverse mode. Run on plain arrays it is the `u
 recorder traces it writes the backward program into a graph (see `pullback.passes.differentiate`).
 
 Only values that depend on a requested input are traced, so a primitive whose operands are all constant is simply
-evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
+evaluated and leaves nothing behind, and a rule computes only the cotangents of traced operands.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -143,7 +143,7 @@ class Tape(Trace):
         y: Any,
         traced: Sequence[TapeTracer],
     ) -> tuple[list[Any], Any]:
-        """What a record holds of an application whose derivative reads types alone, so that stores find nobody holding an array.
+        """Replace values that a derivative does not read, so that a store later finds no other reference to its array.
 
         What is read of an array that was stored into is copied: the next store is then done where the array lies.
         """
@@ -158,7 +158,7 @@ class Tape(Trace):
 
     @property
     def run(self) -> Run:
-        """Where the rules on this tape keep what their pullbacks will need."""
+        """The memory in which rules on this tape save values for their pullbacks."""
         if self._run is None:
             self._run = Run()
         return self._run
@@ -199,7 +199,7 @@ class Tape(Trace):
                     )
 
     def _refuse_unread(self, outputs: Sequence[Any]) -> None:
-        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        """Refuse to differentiate if the result of pb.inplace is unused: reads of the array itself are not traced."""
         read = self._returned | {place for record in self.records for place in record.places if place is not None}
         read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.trace is self)
         for record in self.records:
@@ -293,7 +293,7 @@ class Tape(Trace):
         for counts in counters.active:
             counts.pulled[primitive.name] += 1
             counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
-        # What a lazy cotangent reads may be restored before it is consumed.
+        # The arrays that a lazy cotangent reads may be restored before it is consumed.
         return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 
     def undo(self) -> None:
@@ -325,7 +325,7 @@ def _accumulate(sums: list[Accumulator | None], place: int, cotangent: Any, *, o
 
 
 def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) -> Any:
-    """The finished cotangent of a result, dense, or the tuple of several; None where nobody wants any."""
+    """The complete cotangent of a result, dense, or the tuple of several; None where none is needed."""
     if record.primitive.results == 1:
         return _take_one(sums, record.result_places[0], kept)
     cotangents = tuple([_take_one(sums, place, kept) for place in record.result_places])
@@ -333,7 +333,7 @@ def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) 
 
 
 def _take_one(sums: list[Accumulator | None], place: int, kept: Container[int]) -> Any:
-    """The finished cotangent of a place, dense; its memory is let go unless it was asked for."""
+    """The complete cotangent of a place, dense; its memory is freed unless the caller wants it."""
     accumulator = sums[place]
     if accumulator is None:
         return None

@@ -1,1 +1,1 @@
-"""From a function to its derivatives, batches and linear maps."""
+"""Transformations of a function to its derivatives, batches and linear maps."""

@@ -1,4 +1,4 @@
-"""By which arguments a transformation differentiates: positions, names, or a tuple of either."""
+"""Selection of the arguments to differentiate by: positions, names, or a tuple of either."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Selection:
 
     @cached_property
     def places(self) -> tuple[int | str, ...]:
-        """Where the arguments to differentiate by are: positions, and names of those given by keyword only."""
+        """The arguments to differentiate by: positions, and names of those that are given by keyword only."""
         if not self._wanted:
             raise DifferentiationError("wrt=() asks for no gradient; name at least one argument")
         return tuple(self._place(argument) for argument in self._wanted)
@@ -109,7 +109,7 @@ class Selection:
         return self.function(*arguments, **by_keyword)
 
     def result(self, parts: tuple[Any, ...]) -> Any:
-        """One thing per chosen argument: a tuple if a tuple was asked for."""
+        """The result for each chosen argument: a tuple if `wrt` is one."""
         return parts if isinstance(self.wrt, tuple) else parts[0]
 
 
@@ -122,7 +122,7 @@ def differentiable_leaves(argument: Any, function: Callable[..., Any]) -> tuple[
 
 
 def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) -> Any:
-    """The leaf, if it can have a gradient. An error says where it stands in a tree."""
+    """The leaf, if it can have a gradient. Errors give its path in the tree."""
     if isinstance(leaf, Traced) and not leaf.on_device:
         return leaf
     name = name_of(function)
@@ -130,7 +130,7 @@ def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) ->
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}{_place(leaf, tree)}; {_CONSTANT}"
         )
-    # NumPy loads numpy.ma, 25 ms, when it is named, which is where somebody has made an array of it.
+    # NumPy loads numpy.ma, 25 ms, when it is named: by code that makes an array of it.
     if (
         type(leaf) is not np.ndarray
         and isinstance(leaf, np.ndarray)

@@ -138,7 +138,7 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 
 def _examples(result: Any, trace: BatchTrace, out_axes: int) -> Any:
-    """The examples of a result along the axis that was asked for; what they share is repeated."""
+    """The examples of a result along the requested axis; what they share is repeated."""
     if isinstance(result, BatchTracer) and result.trace is trace:
         return np.moveaxis(result.examples, 0, out_axes) if out_axes else result.examples
     if not isinstance(result, Traced) and not is_array_like(result):

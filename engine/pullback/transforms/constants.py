@@ -90,7 +90,7 @@ def cut(tree: Any) -> Any:
 
 
 def uncut(tree: Any) -> Any:
-    """Undo `cut`: of a cut container the container itself; else a mark that says which part of one is variable.
+    """Undo `cut`: of a cut container the container itself; else a mark for a variable part of one.
 
     >>> pb.uncut(pb.cut({"w": 2.0}))
     {'w': 2.0}
@@ -144,7 +144,7 @@ def _gradient(node: Cut, parts: tuple[Any, ...]) -> Any:
 
 
 def _constants(node: Cut) -> Any:
-    """What tells one cut container from another: the identities of what is constant in it."""
+    """The identities of the constants in a cut container, which tell it from others."""
     found: list[int] = []
     _marked(node)[1](lambda _: None, lambda constant: found.append(id(constant)))
     return tuple(found)

@@ -26,7 +26,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as one rule over arrays that broadcast: its derivative keeps no array but the operands.
 
     The function computes with operators and NumPy's ufuncs, one element at a time. Its derivative carries one partial
-    per argument that is asked for. In the `unfused` tier, while a plan is recorded (which fuses by itself), and where
+    per requested argument. In the `unfused` tier, while a plan is recorded (which fuses by itself), and where
     the function takes a traced value from around it, it simply runs.
 
     >>> poly = pb.elementwise(lambda x, a, b, c: a + x * (b + x * c))

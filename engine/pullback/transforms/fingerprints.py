@@ -7,7 +7,7 @@ sees what updates an array as a whole and may miss a write to single elements of
 every element instead.
 
 Watched are arguments and arrays that the function took from around it, as far as a rule will read them; the engine's own
-temporaries nobody else can reach.
+temporaries that nothing else refers to.
 """
 
 import inspect
@@ -62,7 +62,7 @@ def fingerprint(array: np.ndarray[Any, Any], *, every_element: bool) -> bytes | 
 
 
 def samples(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Which elements in the order of memory a fingerprint is made of: how many but for the last of all, and the step."""
+    """The sample of a fingerprint, in the order of memory: the number of elements without the last, and the step."""
     size = math.prod(shape)
     if size <= SAMPLES:
         return size - 1, 1
@@ -126,7 +126,7 @@ def saved_arrays(records: Sequence[Record]) -> list[np.ndarray[Any, Any]]:
     candidates: list[Any] = []
     for record in records:
         primitive = record.primitive
-        if not primitive.aliases_operand:  # else it may be what somebody else made
+        if not primitive.aliases_operand:  # else it may be the memory of another array
             made.update(map(id, record.y)) if type(record.y) is tuple else made.add(id(record.y))
         if not reads_nothing(primitive):
             reads = operands_read(primitive, tuple([place is not None for place in record.places]))

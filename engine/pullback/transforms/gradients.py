@@ -16,7 +16,7 @@ from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves,
 
 
 class Gradient:
-    """A function that computes the gradient of another, and its value if asked."""
+    """A function that computes the gradient of another, and optionally its value."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Gradient:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Their positions."""
+        """The positions of these arguments."""
         return self.selection.positions
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -75,7 +75,7 @@ class Gradient:
         return self.result(value, parts, plain_tree(aux, tape) if self.has_aux else None)
 
     def result(self, value: Any, parts: tuple[Any, ...], aux: Any = None) -> Any:
-        """What the caller asked for: one gradient or a tuple of them, with the value or without, aux beside the value."""
+        """The result in the caller's form: one gradient or a tuple of them, with or without the value and aux."""
         gradient = self.selection.result(parts)
         if self.with_value:
             return ((value, aux) if self.has_aux else value), gradient

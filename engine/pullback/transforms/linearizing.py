@@ -52,7 +52,7 @@ class Linearization:
             gradients = self.tape.sweep(list(zip(self.outputs, y_bars, strict=True)), self.inputs, once=once)
         except BaseException:
             if self.tape.sweeps_once:
-                self.tape.undo()  # the rest of it: nobody can call this pullback again
+                self.tape.undo()  # the rest of it: this pullback cannot be called again
             raise
         return [like(gradient, leaf) for gradient, leaf in zip(gradients, self.leaves, strict=True)]
 
@@ -80,25 +80,25 @@ def vjp(
     >>> print(y, a_bar, b_bar)
     [3. 6.] [3. 3.] 3.0
     """
-    there = carried(function, args, {})
+    on_device = carried(function, args, {})
     result: tuple[Any, Callable[[Any], tuple[Any, ...]]] = (
         _vjp(function, args, once=once, has_aux=has_aux)
-        if there is None
-        else _vjp_there(function, there, once=once, has_aux=has_aux)
+        if on_device is None
+        else _vjp_on_device(function, on_device, once=once, has_aux=has_aux)
     )
     return result
 
 
-def _vjp_there(function: Callable[..., Any], there: Carried, *, once: bool, has_aux: bool) -> Any:
+def _vjp_on_device(function: Callable[..., Any], on_device: Carried, *, once: bool, has_aux: bool) -> Any:
     """`vjp` of arrays on a device: the pullback takes and gives arrays of the kind that went in."""
-    value, pullback, *aux = _vjp(function, there.args, once=once, has_aux=has_aux)
+    value, pullback, *aux = _vjp(function, on_device.args, once=once, has_aux=has_aux)
 
     def pulled(y_bar: Any) -> tuple[Any, ...]:
-        there.check(function)
-        cotangents: tuple[Any, ...] = there.back(pullback(there.there(y_bar)))
+        on_device.check(function)
+        cotangents: tuple[Any, ...] = on_device.back(pullback(on_device.there(y_bar)))
         return cotangents
 
-    return (there.back(value, copied=True), pulled, *(there.back(part, copied=True) for part in aux))
+    return (on_device.back(value, copied=True), pulled, *(on_device.back(part, copied=True) for part in aux))
 
 
 def _vjp(function: Callable[..., Any], args: tuple[Any, ...], *, once: bool, has_aux: bool) -> Any:
@@ -132,15 +132,15 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> print(push(np.array([1.0, 0.0])), push(np.array([0.0, 1.0])))
     [2. 0.] [0. 4.]
     """
-    there = carried(function, primals, {})
-    if there is not None:
-        value, push_there = _linearize(function, there.args)
+    on_device = carried(function, primals, {})
+    if on_device is not None:
+        value, push_there = _linearize(function, on_device.args)
 
         def pushed(*tangents: Any) -> Any:
-            there.check(function)
-            return there.back(push_there(*there.there(tangents)))
+            on_device.check(function)
+            return on_device.back(push_there(*on_device.there(tangents)))
 
-        return there.back(value, copied=True), pushed
+        return on_device.back(value, copied=True), pushed
     return _linearize(function, primals)
 
 
@@ -183,10 +183,12 @@ def jvp(
             raise DifferentiationError(
                 f"jvp takes the arguments and their tangents as tuples, not as {type(sequence).__name__}: jvp(f, (x,), (dx,))"
             )
-    there = carried(function, tuple(primals), {})
-    if there is None:
+    on_device = carried(function, tuple(primals), {})
+    if on_device is None:
         return _jvp(function, primals, tangents, has_aux=has_aux)
-    results: tuple[Any, ...] = there.back(_jvp(function, there.args, there.there(tuple(tangents)), has_aux=has_aux))
+    results: tuple[Any, ...] = on_device.back(
+        _jvp(function, on_device.args, on_device.there(tuple(tangents)), has_aux=has_aux)
+    )
     return results
 
 

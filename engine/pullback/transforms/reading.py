@@ -1,4 +1,4 @@
-"""Which operands a derivative reads the values of, found out from the rule instead of declared beside it.
+"""Operands whose values a derivative reads, found out from the rule instead of declared beside it.
 
 Linear    none: a transpose looks at shapes
 Bilinear  the other one of each that is needed

@@ -69,6 +69,8 @@ class Job:
     """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
     device: str | None = None
     """Where to measure; None where the service does not say: where the agent does."""
+    repository: str | None = None
+    """Where the commit is fetched from; None where the service does not say: the agent's own clone."""
 
     @property
     def suite_as_asked(self) -> str:
@@ -77,7 +79,7 @@ class Job:
 
     @property
     def sha(self) -> str:
-        """The commit whose engine is measured."""
+        """The commit that is measured."""
         return str(self.commit["sha"])
 
 
@@ -154,6 +156,7 @@ class ServiceClient:
                 timeout_s=job.timeout_s,
                 reference=_of_report(job.reference) if job.reference is not None else None,
                 device=job.requires.get("device"),
+                repository=job.repository,
             ),
             Lease(
                 job_id=str(job.id), attempt=claim.attempt, token=str(claim.lease_token), heartbeat_s=claim.heartbeat_s

@@ -4,7 +4,7 @@ import fcntl
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,6 @@ import stamina
 import structlog
 
 from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
-from pullback_runners.agent.engines import EngineSource, engine_source
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
 from pullback_runners.agent.jobfolder import JobFolder
@@ -24,11 +23,12 @@ from pullback_runners.agent.leftovers import settle
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.owntoken import keep_own_token, read_own_token
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
+from pullback_runners.agent.repositories import Repositories
 from pullback_runners.agent.room import GIB, lack_of_room
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.upload import UploadLoop
-from pullback_runners.machine import cpu_to_pin, describe_machine
+from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
 
 _log = structlog.get_logger()
@@ -42,8 +42,9 @@ class AgentOptions:
     """What an agent is told at its start."""
 
     server: str
-    repository: Path
     data: Path
+    repository: Path | None = None
+    allowed: Sequence[str] = ()
     name: str | None = None
     token: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class _Agent:
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
         self._uploads = UploadLoop(client, self._spool)
-        self._engines: EngineSource = engine_source(options.repository)
+        self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
         # Hardware decides what an agent can measure; a job names what it needs.
         self._labels = {**options.labels, "device": options.device}
 
@@ -108,7 +109,8 @@ class _Agent:
                 return
 
     def _enroll(self) -> Enrolment:
-        machine = describe_machine()
+        machine = describe_machine(beside=self._options.data)
+        os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
         name = self._options.name or str(machine["name"])
         kept = read_own_token(self._options.data)
         if kept is not None:
@@ -187,18 +189,17 @@ class _Agent:
             self._deliver(delivery, folder, wait_s=_DELIVERY_WAIT_S)
 
     def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
-        engine = self._engines.extract(claim.job.sha, folder.source)
         compared = claim.job.reference
-        reference = None if compared is None else self._engines.extract(str(compared["sha"]), folder.reference)
+        shas = [claim.job.sha, *([] if compared is None else [str(compared["sha"])])]
+        repository = self._repositories.with_commits(claim.job.repository, shas)
         with JobLog(self._client, claim.lease, folder.log):
             report = measure(
                 claim,
-                engine,
+                repository,
                 folder,
                 key,
-                reference=reference,
+                cache=self._options.data / "cache",
                 device=claim.job.device or self._options.device,
-                exact=self._engines.is_exact,
                 cpus=self._cpus,
                 tell=heartbeat.report,
                 cancelled=lambda: heartbeat.answer == "cancel",

@@ -3,8 +3,7 @@
 attempt.json    the lease, the report's idempotency key and the folder's own format
 measuring.json  process mark of the measuring process, written right after its start
 order.json      what the measuring process is asked to do
-source/         the engine of the commit
-reference/      the engine of the commit it is compared with, in such jobs
+current/        the files at HEAD, for a commit that is older than the project's pullback.toml
 log.txt         what the measuring process and its workers printed
 report.json     the finished report (appears whole or not at all)
 failure.json    instead of it: why there is none
@@ -27,8 +26,7 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.source = path / "source"
-        self.reference = path / "reference"
+        self.current = path / "current"
         self.log = path / "log.txt"
         self.order = path / "order.json"
         self.report = path / "report.json"

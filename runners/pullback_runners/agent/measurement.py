@@ -15,6 +15,7 @@ from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
@@ -34,25 +35,25 @@ _PASSED_ON = (
     "PYTHONPATH",
     "VIRTUAL_ENV",
     "NO_COLOR",
+    HOST_VARIABLE,
 )
 
 
 def measure(
     claim: Claim,
-    engine: Path,
+    repository: Path,
     folder: JobFolder,
     key: str,
     *,
-    reference: Path | None = None,
+    cache: Path,
     device: str = "cpu",
-    exact: bool,
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
     cancelled: Callable[[], bool],
 ) -> Mapping[str, Any]:
-    """Measure a job and return its report; JobFailedError says why there is none.
+    """Build and measure a job and return its report; JobFailedError says why there is none.
 
-    `reference` is the engine to compare with, in jobs that compare. `exact` says that the engine is the commit's own, bit for bit; otherwise the report calls its commit dirty.
+    `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs.
     Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -60,11 +61,9 @@ def measure(
         "suite": job.suite,
         "cases": list(job.cases),
         "device": device,
-        "engine": str(engine),
-        "reference": None
-        if reference is None
-        else {"engine": str(reference), "commit": {**(job.reference or {}), "dirty": not exact}},
-        "commit": {**job.commit, "dirty": not exact},
+        "repository": str(repository),
+        "commit": {**job.commit, "dirty": False},
+        "reference": None if job.reference is None else {**job.reference, "dirty": False},
         "project": job.project,
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,
@@ -81,7 +80,7 @@ def measure(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)},
             pass_fds=[write_end],
             start_new_session=True,
         )
@@ -132,7 +131,7 @@ def _follow(
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:
     if folder.failure.exists():
         failure = json.loads(folder.failure.read_bytes())
-        raise JobFailedError("workload", str(failure["message"]))
+        raise JobFailedError(failure["kind"], str(failure["message"]))
     if folder.report.exists() and folder.report.stat().st_size > LARGEST_REPORT_BYTES:
         raise JobFailedError(
             "workload", f"the report is larger than {LARGEST_REPORT_BYTES >> 20} MiB; measure fewer cases"

@@ -1,25 +1,30 @@
-"""The measuring process: runs one order and leaves a report, or the reason why there is none.
+"""The measuring process: builds and measures one order and leaves a report, or the reason why there is none.
 
 `python -P -m pullback_runners.agent.measuring FOLDER PROGRESS_FD PARENT_PID`
 
 A process of its own so that the agent can end it, with everything it started, at any moment. It never sees the agent's
-token or the network address of the service: what is measured is other people's code.
+token or the network address of the service: what is built and measured is other people's code.
 """
 
 import json
+import logging
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.lifeline import die_with_parent
 from pullback_runners.agent.spool import write_synced
 from pullback_runners.progress import Progress
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_runners.projects.subjects import BuiltCommit
 
 
 def main(folder: str, progress_fd: str, parent_pid: str) -> int:
@@ -38,62 +43,97 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
     try:
         # Imported here, so that an import that fails becomes a failure with a reason instead of a silent death.
-        from pullback_runners.errors import UsageError  # noqa: PLC0415
+        from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
 
         try:
-            report = _run(order, tell) if order["reference"] is None else _compare(job, order, tell)
+            report = _measure(job, order, tell)
+        except BuildError as error:
+            return _give_up(job, "build", str(error))
         except UsageError as error:
-            return _give_up(job, str(error))
+            return _give_up(job, "workload", str(error))
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it
         traceback.print_exc()
-        return _give_up(job, f"{type(error).__name__}: {error}")
+        return _give_up(job, "workload", f"{type(error).__name__}: {error}")
     write_synced(job.report, json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode())
     return 0
 
 
-def _run(order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
+def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
+    """Build what was ordered, by the file of the commit that is judged, and measure it."""
+    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
+    from pullback_runners.projects.definitions import project_of_commit  # noqa: PLC0415
+    from pullback_runners.projects.subjects import build_subject  # noqa: PLC0415
+
+    logging.basicConfig(stream=sys.stdout, format="%(message)s")
+    logging.getLogger("pullback_runners.projects").setLevel(logging.INFO)
+    repository, commit, compared = Path(order["repository"]), order["commit"], order["reference"]
+    tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
+    try:
+        project, files = project_of_commit(repository, commit["sha"], job.current)
+    except UsageError as error:
+        raise BuildError(str(error)) from error
+    built = build_subject(project, repository, commit)
+    workloads = project.workload_files(files or built.files)
+    if compared is None:
+        return _run(order, project, built, workloads, tell)
+    reference = built if compared["sha"] == commit["sha"] else build_subject(project, repository, compared)
+    return _compare(order, project, reference, built, workloads, tell)
+
+
+def _run(
+    order: Mapping[str, Any],
+    project: "ProjectFile",
+    built: "BuiltCommit",
+    workloads: Sequence[Path],
+    tell: Callable[[Progress], None],
+) -> dict[str, Any]:
+    from pullback_runners.report import Belonging  # noqa: PLC0415
     from pullback_runners.runs import run_suite  # noqa: PLC0415
 
     return run_suite(
         order["suite"],
         order["cases"],
         device=order["device"],
-        engine_dir=Path(order["engine"]),
-        commit=order["commit"],
-        project=order["project"],
+        variants=project.measure.variants,
+        subject=built.subject,
+        baseline=project.measure.baseline,
+        owner=Belonging(order["project"], order["commit"], project.measure.workloads),
         job=order["job"],
+        workload_files=workloads,
         on_progress=tell,
     )
 
 
-def _compare(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
-    """Two engines taking turns, each with object code of its own. A commit against itself has nothing to say of the commit."""
+def _compare(
+    order: Mapping[str, Any],
+    project: "ProjectFile",
+    reference: "BuiltCommit",
+    built: "BuiltCommit",
+    workloads: Sequence[Path],
+    tell: Callable[[Progress], None],
+) -> dict[str, Any]:
+    """Two commits taking turns. A commit against itself has nothing to say of the commit."""
     from pullback_runners.comparing import compare_commits  # noqa: PLC0415
-    from pullback_runners.measurement.subject import engine_subject  # noqa: PLC0415
-    from pullback_runners.projects.environments import OWN  # noqa: PLC0415
-    from pullback_runners.projects.subjects import BuiltCommit  # noqa: PLC0415
 
-    def built(side: Mapping[str, Any], objects: str) -> BuiltCommit:
-        engine = Path(side["engine"])
-        return BuiltCommit(side["commit"], engine_subject(engine, job.path / objects), OWN, engine.parent)
-
-    compared = order["reference"]
     report = compare_commits(
-        built(compared, "reference-objects"),
-        built(order, "objects"),
+        reference,
+        built,
         order["suite"],
         order["cases"],
+        variants=project.measure.variants,
         project=order["project"],
         job=order["job"],
+        workload_files=workloads,
         on_progress=tell,
     )
-    if compared["commit"]["sha"] == order["commit"]["sha"]:
+    if reference.commit["sha"] == built.commit["sha"]:
         report["cases"] = []
     return report
 
 
-def _give_up(job: JobFolder, message: str) -> int:
-    write_synced(job.failure, json.dumps({"message": message}).encode())
+def _give_up(job: JobFolder, kind: str, message: str) -> int:
+    print(message, flush=True)  # noqa: T201 - the log of the job
+    write_synced(job.failure, json.dumps({"kind": kind, "message": message}).encode())
     return 1
 
 

@@ -6,38 +6,67 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 import psutil
 
-_SAME_START_S = 1.5  # psutil derives the start from the boot time, which the kernel rounds to a second
+_SAME_START_S = 1.5  # by the wall clock, which psutil takes from a boot time that the kernel rounds to a second
 
 
 @dataclass(frozen=True)
 class ProcessMark:
-    """A process id and when that process started (seconds since the epoch)."""
+    """A process id and when that process started: in ticks since the boot that `boot` names.
+
+    The wall clock can be set while a process runs, which must not make it another one. Where a system does not tell ticks,
+    and in files of earlier releases, `boot` is empty and `started` is in seconds since the epoch.
+    """
 
     pid: int
     started: float
+    boot: str = ""
 
     @classmethod
     def of(cls, pid: int) -> Self:
         """Mark a running process; psutil.NoSuchProcess when there is none."""
-        return cls(pid, psutil.Process(pid).create_time())
+        boot = _boot_id()
+        return cls(pid, _start_ticks(pid), boot) if boot else cls(pid, psutil.Process(pid).create_time())
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read a mark back from a file."""
-        return cls(int(value["pid"]), float(value["started"]))
+        return cls(int(value["pid"]), float(value["started"]), str(value.get("boot", "")))
 
     def process(self) -> psutil.Process | None:
         """Return the process if it still is the one marked and not yet a zombie, else None."""
         try:
             found = psutil.Process(self.pid)
-            same = abs(found.create_time() - self.started) < _SAME_START_S
+            if self.boot:
+                same = self.boot == _boot_id() and self.started == _start_ticks(self.pid)
+            else:
+                same = abs(found.create_time() - self.started) < _SAME_START_S
             return found if same and found.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
+
+
+@cache
+def _boot_id() -> str:
+    """The id that Linux draws at each boot; empty elsewhere."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _start_ticks(pid: int) -> int:
+    """When a process started, in ticks since boot: field 22 of its `stat`, see proc_pid_stat(5)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        raise psutil.NoSuchProcess(pid) from error
+    return int(stat.rpartition(")")[2].split()[19])  # behind the name, which may hold anything
 
 
 def end_politely(mark: ProcessMark, *, grace_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the machine is: facts for people, and a fingerprint of the hardware alone for telling machines apart."""
+"""What the machine is: facts for people, its host, and a fingerprint of the hardware alone, which is its class."""
 
 import hashlib
 import importlib.metadata
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from pullback_runners.machine.host import host_id
 from pullback_runners.machine.nvidia import ask_driver
 
 GIB = 2**30
@@ -22,10 +23,10 @@ PEERS = ("autograd", "jax", "jaxlib", "numba", "torch")
 """Distributions of the peers. Their adapters are not asked: those import our engine, and a worker chooses which one that is."""
 
 
-def describe_machine(name: str | None = None) -> dict[str, Any]:
-    """Return the machine as a report writes it: fingerprint, name and facts.
+def describe_machine(name: str | None = None, *, beside: Path | None = None) -> dict[str, Any]:
+    """Return the machine as a report writes it: host, fingerprint, name and facts; `beside` as in `host_id`.
 
-    The fingerprint is made of what only another machine changes. A kernel, a Python or a NumPy may be updated, and
+    The fingerprint is the class: it is made of what only another kind of machine changes. A kernel, a Python or a NumPy may be updated, and
     frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
     """
     gpu, driver = gpu_facts(ask_driver("gpu=name,memory.total,driver_version"))
@@ -51,7 +52,12 @@ def describe_machine(name: str | None = None) -> dict[str, Any]:
         **_versions(PEERS),
         "driver": driver,
     }
-    return {"fingerprint": fingerprint(hardware), "name": name or socket.gethostname(), "facts": facts}
+    return {
+        "host": host_id(beside),
+        "fingerprint": fingerprint(hardware),
+        "name": name or socket.gethostname(),
+        "facts": facts,
+    }
 
 
 def gpu_facts(listed: list[list[str]] | None) -> tuple[str | None, str | None]:

@@ -22,6 +22,10 @@ class Subject:
     """Folder with our packages alone, for an interpreter that does not have them."""
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Environment variables of its processes."""
+    digest: str | None = field(default=None, compare=False)
+    """Of the files that make two commits differ; None where they are no commit's."""
+    code: str | None = field(default=None, compare=False)
+    """Of what was installed of them, compiled parts included; None where nothing was."""
 
     @property
     def has_engine(self) -> bool:

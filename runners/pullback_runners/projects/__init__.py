@@ -7,6 +7,7 @@
 | detection     | what a repository shows of how it is built                           |
 | drafts        | the files that `pullback init` writes, as text                       |
 | beginning     | a workload that is tried before it is left there                     |
+| definitions   | the `pullback.toml` that a commit is measured by                    |
 | repositories  | git, asked without running anything of a repository                 |
 | kept          | folders that are made once and kept for the next time               |
 | checkouts     | the files of a commit, in a folder of their own                     |

@@ -1,7 +1,9 @@
 """Environments: a Python with what the requirements of a commit name, made once for all commits that name the same."""
 
 import hashlib
+import logging
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,9 @@ from typing import Any
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import FILE, Build
 from pullback_runners.projects.kept import kept_folder
+
+_log = logging.getLogger(__name__)
+"""Commands of builds with all they print, which the log of a job shows."""
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
@@ -60,6 +65,7 @@ def make_environment(build: Build, files: Path, cache_root: Path) -> Environment
 
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
     """Run a command of a build; where it fails BuildError says which it was and ends with the last lines of its output."""
+    _log.info("$ %s", command if isinstance(command, str) else shlex.join(command))
     try:
         done = subprocess.run(  # noqa: S603 - commands of the project's own file
             command,
@@ -74,6 +80,7 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         )
     except subprocess.TimeoutExpired as error:
         raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
+    _log.info("%s", done.stdout.decode(errors="replace").rstrip())
     if done.returncode != 0:
         written = done.stdout.decode(errors="replace")
         log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])

@@ -1,5 +1,6 @@
 """Git repositories, asked without running anything of theirs."""
 
+import os
 import subprocess
 from pathlib import Path
 from typing import IO
@@ -8,7 +9,11 @@ _TIMEOUT_S = 120
 
 
 def git(
-    repository: Path, *arguments: str, stdin: int | IO[bytes] = subprocess.DEVNULL, stdout: int = subprocess.PIPE
+    repository: Path,
+    *arguments: str,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
+    timeout_s: float = _TIMEOUT_S,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git on a repository that may belong to another user, with nothing of that repository executed."""
     settings = (f"safe.directory={repository.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
@@ -19,7 +24,9 @@ def git(
         stdin=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        timeout=_TIMEOUT_S,
+        timeout=timeout_s,
+        # Nobody is there to answer when a remote asks for a password.
+        env={"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **os.environ, "GIT_TERMINAL_PROMPT": "0"},
     )
 
 

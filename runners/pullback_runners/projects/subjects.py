@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -14,7 +14,8 @@ from typing import Any
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.checkouts import copy_files, write_commit
-from pullback_runners.projects.configuration import Build, ProjectFile
+from pullback_runners.projects.configuration import Build, ProjectFile, find_project
+from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
 from pullback_runners.projects.outside import changed, seen
@@ -71,7 +72,8 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
-        return _built(project, commit, folder)
+        digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
+        return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
 
@@ -81,7 +83,7 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
     try:
         copy_files(project.top, folder / _FILES)
         _build(project, folder)
-        return _built(project, commit, folder)
+        return _built(project, commit, folder, _digest_in_place(project))
     except BuildError as error:
         raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
 
@@ -95,11 +97,23 @@ def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
     if not build.commands and build.install == "path":
         environment = make_environment(build, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
-        return _subject(project, paths, environment, None)
+        return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
     commit = describe_commit(project.top)
     if commit is None or commit["dirty"]:
         return build_files(project, commit or {}, folder).subject
     return build_subject(project, project.top, commit).subject
+
+
+def engine_digest(package: Path) -> str | None:
+    """Of an engine that is measured where it is: of the commit if it lies in a checkout of it, else of its files."""
+    project = find_project(package)
+    if project is None or not project.is_engine:
+        return folder_digest(package)
+    return _digest_in_place(project)
+
+
+def _digest_in_place(project: ProjectFile) -> str | None:
+    return checkout_digest(project.top, files_of(project.build, project.top))
 
 
 def paths_of(build: Build, files: Path) -> tuple[str, ...]:
@@ -139,7 +153,7 @@ def _packages_of(python: Path) -> str:
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
 
 
-def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
+def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | None) -> BuiltCommit:
     files = folder / _FILES
     environment = make_environment(project.build, files, cache_folder() / "environments")
     if project.build.install == "wheel":
@@ -151,7 +165,8 @@ def _built(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
     subject = _subject(project, paths, environment, folder / _OBJECTS)
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
-    return BuiltCommit(commit, subject, environment, files, outside)
+    code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
+    return BuiltCommit(commit, replace(subject, digest=digest, code=code), environment, files, outside)
 
 
 def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:

@@ -46,6 +46,10 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text("stopped early: what was finished is above", style="yellow")
     if harness["quality"] == "contaminated":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
+    if harness.get("equal_code"):
+        yield Text(
+            "equal code: the commit changed nothing that is measured, so that nothing is claimed", style="yellow"
+        )
     if any(row.get("margin_is_provisional") for row in rows):
         yield Text(
             "less than 2 % is not claimed: too few groups to know how far twins are apart; --suite standard takes more"

@@ -5,14 +5,21 @@ from typing import Any
 
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.statistics import interquartile_mean
-from pullback_runners.report.document import counts_document, program_hash, ratio_document, seconds, time_metric
+from pullback_runners.report.document import (
+    counts_document,
+    digests,
+    program_hash,
+    ratio_document,
+    seconds,
+    time_metric,
+)
 from pullback_runners.variants import kind_of
-from pullback_runners.workloads import Case
+from pullback_runners.workloads import Case, Offer
 
 _NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
 
 
-def compared_case(case: Case, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """A case of the report: what the candidate measured. Without a baseline in its groups it has no ratios to one."""
     measured = [each.examinations[CANDIDATE].gradient for each in comparisons if CANDIDATE in each.examinations]
     errors = [check["max_rel_error"] for check in measured]
@@ -24,12 +31,12 @@ def compared_case(case: Case, comparisons: Sequence[Comparison]) -> dict[str, An
             "oracle": "closed form",
         },
         "error": None,
-        "variants": [_variant(each) for each in comparisons],
+        "variants": [_variant(each, offer) for each in comparisons],
         "paired": [],
     }
 
 
-def _variant(comparison: Comparison) -> dict[str, Any]:
+def _variant(comparison: Comparison, offer: Offer) -> dict[str, Any]:
     variant = comparison.candidate.variant
     name = {"variant": variant, "kind": kind_of(variant)}
     failure = comparison.failure()
@@ -44,6 +51,7 @@ def _variant(comparison: Comparison) -> dict[str, Any]:
         "gradient": examination.gradient,
         "program_hash": program_hash(examination.plan),
         "plan": examination.plan,
+        "digests": digests(offer, variant, comparison.candidate.subject, examination.plan),
     }
 
 

@@ -20,7 +20,7 @@ from pullback_runners.measurement.statistics import (
 )
 from pullback_runners.measurement.subject import INSTALLED, Subject
 from pullback_runners.variants import kind_of
-from pullback_runners.workloads import UNFUSED, Case
+from pullback_runners.workloads import UNFUSED, Case, Offer
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -42,6 +42,7 @@ class CaseResult:
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     failures: dict[str, VariantError] = field(default_factory=dict)
+    offer: Offer | None = None
     absent: dict[str, VariantError] = field(default_factory=dict)
     """Variants of the suite that do not exist here: no failures, but to be told of."""
 
@@ -196,6 +197,22 @@ def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
         "gradient": examination.gradient,
         "program_hash": program_hash(plan),
         "plan": plan,
+        "digests": digests(result.offer, variant, result.subject, plan),
+    }
+
+
+def digests(
+    offer: Offer | None, variant: str, subject: Subject, plan: Mapping[str, Any] | None
+) -> dict[str, str | None]:
+    """Of what was measured: the workload's text, the subject's files, and the code that was made of them.
+
+    An engine's peers run nothing of it, and a plan's program is what LLVM was given.
+    """
+    runs_subject = not (subject.has_engine and kind_of(variant) == "peer")
+    return {
+        "workload": None if offer is None else offer.digest(variant),
+        "subject": subject.digest if runs_subject else None,
+        "code": (plan or {}).get("program") or (subject.code if runs_subject else None),
     }
 
 

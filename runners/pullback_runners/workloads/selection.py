@@ -1,13 +1,14 @@
 """Which cases a run measures: a suite, narrowed by names and globs."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads.case import CPU, Case
+from pullback_runners.workloads.digest import ANY, digests_of
 from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file, suggestion
 
 _MOST_NAMED = 6
@@ -47,6 +48,12 @@ class Offer:
     has_numpy: bool
     variants: tuple[str, ...]
     baseline: str | None
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of the text behind each variant (`digest.py`)."""
+
+    def digest(self, variant: str) -> str | None:
+        """Of the text behind a variant, where it can be read."""
+        return self.digests.get(variant, self.digests.get(ANY))
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,9 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     cases = [case for case in known if case.name in chosen]
     wanted = {case.workload for case in cases}
     offers = {
-        each.name: Offer(each.sentence, each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline)
+        each.name: Offer(
+            each.sentence, each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline, digests_of(each)
+        )
         for each in known_workloads()
         if each.name in wanted
     }

@@ -101,6 +101,7 @@ ENDPOINTS: Mapping[str, Need] = {
     "GET /boards/{board_id}": READ,
     "GET /jobs/{job_id}": READ,
     "GET /reports/{report_id}": READ,
+    "GET /projects": READ,
     "GET /projects/{project:path}": READ,
     "GET /projects/{project:path}/commits/{sha}": READ,
     "GET /projects/{project:path}/commits/{sha}/cases/{case:path}": READ,

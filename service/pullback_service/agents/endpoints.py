@@ -34,9 +34,10 @@ from pullback_service.jobs.bell import Seat
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.machines.queries import ensure_machine
+from pullback_service.machines.keeping import ToldMachine, ensure_machine
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.projects.models import Project
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
@@ -56,7 +57,8 @@ async def enroll_agent(
     With an enrolment code instead of a token the answer holds the agent's own token, this once.
     """
     machine = enrolment.machine
-    machine_id = await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
+    told = ToldMachine(machine.fingerprint, machine.host, machine.name, machine.facts)
+    machine_id = await ensure_machine(session, told)
     agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
     code_id = enrolment_code_of(request)
     shown = None
@@ -145,10 +147,12 @@ async def _claim_once(
         stored = await job_by_id(session, lease.job_id)
         reference = await reference_of(session, stored.job)
         parents = await parents_of(session, [stored.commit.id, *([] if reference is None else [reference.id])])
+        project = await session.get_one(Project, stored.job.project_id)
         return Claim(
             job=ClaimedJob(
                 id=stored.job.id,
                 project=stored.project,
+                repository=project.repository,
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
                 suite=stored.job.suite,
                 kind=stored.job.kind,

@@ -15,6 +15,8 @@ class Agent(Base):
     id: Mapped[RowId]
     machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
     name: Mapped[str]
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="SET NULL"))
+    """The one project that it was enrolled for; null where it serves all of them."""
     labels: Mapped[Json] = mapped_column(server_default="{}")
     enrolled_at: Mapped[StampedNow]
     last_seen_at: Mapped[StampedNow]

@@ -7,21 +7,21 @@ from typing import Any, LiteralString, NamedTuple
 
 import orjson
 from sqlalchemy import Select, and_, func, select
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.access.caller import caller_of
 from pullback_service.agents.models import Agent
 from pullback_service.agents.schemas import SpoolStatement
-from pullback_service.errors import NotFoundError
+from pullback_service.database import seeing_all_projects
+from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.labels import UNSAID_SQL
 from pullback_service.jobs.models import CLAIMABLE, DUE, Attempt
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
+from pullback_service.machines.keeping import SEEN_AGAIN_AFTER_S
 from pullback_service.machines.models import Machine
-from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
 
 # An agent asks for work every half minute and says every few seconds that it is at work.
 SILENT_AFTER_S = 300
@@ -55,18 +55,48 @@ def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
 
 
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
-    """The agent of this name on this machine, made or brought up to date. Index: uq_agent_machine_id_name."""
-    statement = insert(Agent).values(machine_id=machine_id, name=name, labels=dict(labels))
-    return AgentId(
-        (
-            await session.scalars(
-                statement.on_conflict_do_update(
-                    constraint="uq_agent_machine_id_name",
-                    set_={"labels": statement.excluded.labels, "last_seen_at": func.now()},
-                ).returning(Agent.id)
-            )
-        ).one()
-    )
+    """The agent of this name on this machine, made or brought up to date; it serves the projects of the caller.
+
+    A caller limited to a project takes no agent over that serves others, unless that has lost its own token. An agent that comes with its own token from an equal machine is that agent, moved: its computer has become known as a
+    machine of its own. Index: uq_agent_machine_id_name, pk_agent.
+    """
+    caller = caller_of(session)
+    limited_to = None if caller is None or caller.projects is None else next(iter(caller.projects), None)
+    own = None if caller is None else caller.agent_id
+    if own is not None:
+        await statements.run(session, _MOVE, {"agent": own, "machine": machine_id, "name": name})
+    values = {
+        "machine": machine_id,
+        "name": name,
+        "project": limited_to,
+        "labels": orjson.dumps(labels).decode(),
+        "own": own,
+    }
+    async with seeing_all_projects(session):  # tokens of other projects as well
+        found = await statements.row(session, _ENROLL, values)
+    if found is None:
+        raise ForbiddenError(
+            f"Agent {name!r} of this machine serves other projects: enrol under another name (`pullback agent --name`)."
+        )
+    return AgentId(found[0])
+
+
+_ENROLL: LiteralString = """
+INSERT INTO agent (machine_id, name, project_id, labels)
+VALUES (%(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb)
+    ON CONFLICT (machine_id, name) DO UPDATE
+   SET labels = excluded.labels, project_id = excluded.project_id, last_seen_at = now()
+ WHERE excluded.project_id IS NULL OR agent.project_id = excluded.project_id OR agent.id = %(own)s::bigint
+       OR (SELECT bool_and(revoked_at IS NOT NULL OR expires_at <= now()) FROM token WHERE agent_id = agent.id)
+RETURNING id
+"""
+_MOVE: LiteralString = """
+UPDATE agent SET machine_id = %(machine)s
+  FROM machine own, machine other
+ WHERE agent.id = %(agent)s AND agent.name = %(name)s AND own.id = agent.machine_id AND other.id = %(machine)s
+   AND other.fingerprint = own.fingerprint
+   AND NOT EXISTS (SELECT FROM agent there WHERE there.machine_id = %(machine)s AND there.name = %(name)s)
+"""
 
 
 # Agents ask often and rarely have news: their row is written when they have, or were not written for a while.
@@ -74,6 +104,7 @@ _NOTE: LiteralString = """
 UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
        spool_waiting = coalesce(%(waiting)s::bigint, spool_waiting), spool_bytes = coalesce(%(bytes)s::bigint, spool_bytes)
  WHERE id = %(agent)s
+   AND (%(projects)s::bigint[] IS NULL OR project_id = ANY (%(projects)s::bigint[]))
    AND (last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s)
         OR refuses IS DISTINCT FROM %(refuses)s::text
         OR spool_waiting IS DISTINCT FROM coalesce(%(waiting)s::bigint, spool_waiting)
@@ -90,7 +121,7 @@ SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
                      AND (j.trust = 'trusted' OR m.accepts = 'untrusted'))
   FROM agent a
   JOIN machine m ON m.id = a.machine_id
- WHERE a.id = %(agent)s
+ WHERE a.id = %(agent)s AND (%(projects)s::bigint[] IS NULL OR a.project_id = ANY (%(projects)s::bigint[]))
 """  # noqa: S608 - our own words
 
 
@@ -115,7 +146,7 @@ async def look_for_work(
     Index: pk_agent, pk_machine, uq_attempt_machine_active, ix_job_queue.
     """
     offered = None if labels is None else orjson.dumps(labels).decode()
-    values = {**_note_values(agent_id, told), "labels": offered, "kinds": list(kinds)}
+    values = {**_note_values(session, agent_id, told), "labels": offered, "kinds": list(kinds)}
     found = await statements.row(session, _LOOK, values)
     if found is None:
         raise _unknown(agent_id)
@@ -128,11 +159,15 @@ async def look_for_work(
 
 async def note_at_work(session: AsyncSession, agent_id: AgentId, told: Told) -> None:
     """Write down now and then that an agent is at work, and what it has not delivered. Index: pk_agent."""
-    await statements.run(session, _NOTE, _note_values(agent_id, told))
+    await statements.run(session, _NOTE, _note_values(session, agent_id, told))
 
 
-def _note_values(agent_id: AgentId, told: Told) -> dict[str, Any]:
+def _note_values(session: AsyncSession, agent_id: AgentId, told: Told) -> dict[str, Any]:
+    """An agent's own token speaks for it, and others of one project for the agents of that project."""
+    caller = caller_of(session)
+    projects = None if caller is None or caller.agent_id is not None else caller.projects
     return {
+        "projects": None if projects is None else list(projects),
         "agent": agent_id,
         "waiting": told.waiting,
         "bytes": told.bytes,

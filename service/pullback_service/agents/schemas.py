@@ -66,6 +66,9 @@ class ClaimedJob(BaseModel):
 
     id: int
     project: str
+    repository: str | None = Field(
+        None, description="Where the commit is fetched from; null: from the clone that the agent was given."
+    )
     commit: CommitSummary
     suite: str
     kind: str

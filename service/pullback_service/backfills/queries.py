@@ -3,6 +3,9 @@
 A commit needs no job when there was one for the same thing, whatever became of it (a commit that does not build is a
 result, what was cancelled was not wanted, what was lost is somebody's to retry), or when somebody uploaded results of the
 suite. So asking again makes nothing twice, and `limit` bounds what is under way and not what one request makes.
+
+Commits newer than the newest one that needs no job are fresh: somebody waits for them. They come before all of the history, at
+a higher priority, and are not kept out by what is under way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +26,14 @@ from pullback_service.jobs.bell import ring
 from pullback_service.jobs.labels import DEVICE, column_with_device, with_device
 from pullback_service.jobs.models import Job
 from pullback_service.jobs.queries import UNFINISHED, take_turns
+from pullback_service.jobs.schemas import HIGHEST_PRIORITY
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
 from pullback_service.series.models import Case, Point, Series
 
 KIND = "run"
+FRESH_BEFORE_BACKFILL = 100
+"""By how much the priority of fresh commits is above that of their backfill: with the usual one, that of jobs somebody asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,13 @@ async def backfill(session: AsyncSession, project_id: ProjectId, wanted: WantedB
     known = await _known(session, project_id, wanted, [commit.id for commit in commits])
     under_way = await _under_way(session, project_id, wanted)
     choose = newest_first if wanted.order == "newest" else widest_gap_first
-    places = choose(len(commits), {place for place, commit in enumerate(commits) if commit.id in known})
-    chosen = [commits[place] for place in islice(places, max(wanted.limit - under_way, 0))]
-    missing = len(commits) - sum(commit.id in known for commit in commits)
-    made = {} if dry_run else await _queue(session, project_id, wanted, chosen)
+    done = {place for place, commit in enumerate(commits) if commit.id in known}
+    fresh = range(len(commits) - 1, max(done, default=len(commits)), -1)[: wanted.limit]
+    history = choose(len(commits), done.union(fresh))
+    places = [*fresh, *islice(history, max(wanted.limit - under_way - len(fresh), 0))]
+    chosen = [commits[place] for place in places]
+    missing = len(commits) - len(done)
+    made = {} if dry_run else await _queue(session, project_id, wanted, chosen, fresh=len(fresh))
     return Backfill(
         looked_at=len(commits),
         missing=missing,
@@ -103,11 +112,14 @@ async def backfill(session: AsyncSession, project_id: ProjectId, wanted: WantedB
     )
 
 
-async def projects_with_policy(session: AsyncSession) -> Sequence[tuple[ProjectId, str, dict[str, Any]]]:
-    """Projects that are filled without anybody asking."""
-    rows = await session.execute(
+async def projects_with_policy(
+    session: AsyncSession, project_id: ProjectId | None = None
+) -> Sequence[tuple[ProjectId, str, dict[str, Any]]]:
+    """Projects that are filled without anybody asking: all of them, or the one, if it is."""
+    filled = (
         select(Project.id, Project.name, Project.backfill).where(Project.backfill.is_not(None)).order_by(Project.id)
     )
+    rows = await session.execute(filled if project_id is None else filled.where(Project.id == project_id))
     return [(ProjectId(row.id), row.name, row.backfill) for row in rows]
 
 
@@ -184,9 +196,9 @@ async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: Wante
 
 
 async def _queue(
-    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, chosen: Sequence[MissingCommit]
+    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, chosen: Sequence[MissingCommit], *, fresh: int
 ) -> dict[int, int]:
-    """Jobs by their commits; a commit that somebody else asked for meanwhile is left out."""
+    """Jobs by their commits, of which the first so many are `fresh`; one that somebody else asked for meanwhile is left out."""
     for commit_id in sorted(commit.id for commit in chosen):  # one order for everybody
         await take_turns(session, commit_id, KIND, wanted.suite)
     taken = await _known(session, project_id, wanted, [commit.id for commit in chosen])
@@ -197,13 +209,15 @@ async def _queue(
             commit_id=commit.id,
             suite=wanted.suite,
             kind=KIND,
-            priority=wanted.priority,
+            priority=min(wanted.priority + FRESH_BEFORE_BACKFILL, HIGHEST_PRIORITY)
+            if place < fresh
+            else wanted.priority,
             requires=dict(wanted.requires),
             timeout_s=wanted.timeout_s,
             origin="backfill",
             asked_by=name_of_caller(session),
         )
-        for commit in chosen
+        for place, commit in enumerate(chosen)
         if commit.id not in taken
     ]
     for job in jobs:

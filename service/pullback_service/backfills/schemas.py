@@ -28,7 +28,9 @@ class BackfillPolicy(BaseModel):
     )
     order: Literal["newest", "bisect"] = "newest"
     limit: Annotated[int, Field(strict=True, ge=1, le=MOST_JOBS), AS_WHOLE] = Field(
-        20, description="Most jobs of this backfill that wait or run at once: asking again only tops them up."
+        20,
+        description="Most jobs of this backfill that wait or run at once: asking again only tops them up. "
+        "Commits newer than all that were measured or asked for come besides, with a priority higher by 100.",
     )
     depth: Annotated[int, Field(strict=True, ge=1, le=DEEPEST), AS_WHOLE] = Field(
         500, description="How many commits of the branch to look at, from the newest one backwards."

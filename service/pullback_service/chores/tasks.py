@@ -12,10 +12,12 @@ from pullback_service.chores.queries import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
 from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
+from pullback_service.steps import projecting as judging
 
 # A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
 # done by another one, which changes nothing.
@@ -34,11 +36,12 @@ def register(app: App) -> None:
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
         (free_stalled_chores, EVERY_15_S),
-        (read_mirrors, EVERY_MINUTE),
+        (read_mirrors, EVERY_15_S),
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
         (apply_retention, EVERY_HOUR),
         (project_readings, EVERY_MINUTE),
+        (judge_steps, EVERY_MINUTE),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
@@ -68,7 +71,7 @@ async def sweep_reports(context: JobContext, timestamp: int) -> None:  # noqa: A
 
 
 async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
-    """Learn the branches of projects that have a mirror."""
+    """Learn the branches of projects that have a mirror; what is new there is queued at once where they are filled."""
     database = _database(context)
     async with database.reading() as session:
         known = await mirrors.list_mirrors(session)
@@ -85,18 +88,23 @@ async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: AR
             continue
         if moved:
             logger.info("branches_learnt", project=mirror.project, branches=moved)
+            await _top_up(database, mirror.project_id)
 
 
 async def backfill_branches(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Top up the backfills of projects that are filled without anybody asking."""
-    database = _database(context)
+    await _top_up(_database(context))
+
+
+async def _top_up(database: Database, project_id: ProjectId | None = None) -> None:
+    """Top up the backfill of one project, or of all."""
     async with database.reading() as session:
-        projects = await backfills.projects_with_policy(session)
-    for project_id, name, policy in projects:
+        projects = await backfills.projects_with_policy(session, project_id)
+    for found_id, name, policy in projects:
         try:
             wanted = backfills.wanted_of(BackfillPolicy.model_validate(policy))
             async with database.writing.begin() as session:
-                found = await backfills.backfill(session, project_id, wanted, dry_run=False)
+                found = await backfills.backfill(session, found_id, wanted, dry_run=False)
         except (NotFoundError, ValidationError) as error:  # one project's policy keeps no other from being filled
             logger.warning("backfill_impossible", project=name, reason=str(error).splitlines()[0])
             continue
@@ -127,6 +135,15 @@ async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa
         done = so_far
     if done:
         logger.info("commits_projected", commits=done)
+
+
+async def judge_steps(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Judge commits that the present version of the rule did not, and steps that are stale; each batch is a transaction."""
+    done = 0
+    async for so_far in judging.judge_everything(_database(context)):
+        done = so_far
+    if done:
+        logger.info("steps_judged", judged=done)
 
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

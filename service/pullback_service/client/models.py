@@ -295,6 +295,8 @@ class ClaimedJob(Answer):
 
     id: int
     project: str
+    repository: str | None = None
+    """Where the commit is fetched from; null: from the clone that the agent was given."""
     commit: CommitSummary
     suite: str
     kind: str
@@ -397,6 +399,20 @@ class Spread(Answer):
     high: float
 
 
+class MeasuredSummary(Answer):
+    """Of what a number was measured; null is what its reports do not tell.
+
+    Where two differ in text or harness, so do levels.
+    """
+
+    workload: str | None
+    """Digest of the workload's text."""
+    subject: str | None
+    """Digest of the files that make two commits differ."""
+    harness: str | None
+    """Release of the harness."""
+
+
 class ComparedSide(Answer):
     """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
 
@@ -409,6 +425,7 @@ class ComparedSide(Answer):
     quality: str
     dirty: bool
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID]
 
 
@@ -459,6 +476,8 @@ class ComparedSeries(Answer):
     provisional: bool
     same_program: bool | None
     """Whether both ran the same program; then time differs by the machine."""
+    equal_code: bool
+    """Both commits have the same files of what is measured: nothing is claimed."""
     reference: ComparedSide | None
     candidate: ComparedSide | None
 
@@ -518,7 +537,10 @@ class Enrolled(Answer):
 class MachineStatement(Statement):
     """A machine as an agent describes it."""
 
+    host: str | None = None
+    """What the computer is told from its equals by."""
     fingerprint: str
+    """The class: equal computers share it."""
     name: str
     facts: dict[str, JsonValue] | None = None
 
@@ -817,7 +839,10 @@ class MachineSummary(Answer):
 
     id: int
     name: str
+    host: str | None
+    """The computer itself; null where none was told."""
     fingerprint: str
+    """The class: equal computers share it."""
     facts: dict[str, Any]
     first_seen_at: datetime
     last_seen_at: datetime
@@ -990,6 +1015,8 @@ class ProjectSummary(Answer):
     """Days for which uploaded files are kept; null: for ever."""
     backfill: BackfillPolicy | None
     """Commits that are measured without anybody asking."""
+    repository: str | None = None
+    """Where agents fetch commits from; null: each from its own clone."""
 
 
 class PageOfProjectSummary(Answer):
@@ -1090,6 +1117,7 @@ class PointSummary(Answer):
     dirty: bool
     method: str | None
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID]
     """Reports behind the point, oldest first."""
     raw: list[RawPointSummary] | None = None
@@ -1184,14 +1212,16 @@ class PointPreview(Answer):
 class ProjectChange(Statement):
     """What is to be different about a project; what is left out stays.
 
-    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on,
-    and what was rolled up or dropped does not come back.
+    `null` keeps values and files for ever, ends a backfill, and leaves agents to their own clones. A shorter time holds
+    from the worker's next round on, and what was rolled up or dropped does not come back.
     """
 
     public_read: bool | None = None
     raw_days: int | None = None
     body_days: int | None = None
     backfill: BackfillPolicy | None = None
+    repository: str | None = None
+    """Public https or ssh address without a password. Agents build it where their operators allow it."""
 
 
 class ProjectRequest(Statement):

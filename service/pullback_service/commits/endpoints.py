@@ -22,6 +22,7 @@ from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
+from pullback_service.steps.projecting import keep_steps
 
 router = APIRouter(prefix=API, tags=["commits"])
 
@@ -80,6 +81,7 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
         ],
     )
     await branches.follow_log(session, project_id, told.branch, told.commits[0].sha)
+    await keep_steps(session, project_id)
     found = next(
         branch for branch in await branches.list_branches(session, project_id) if branch.branch.name == told.branch
     )

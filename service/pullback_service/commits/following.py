@@ -51,7 +51,7 @@ _BY_MACHINE: Final[LiteralString] = _WALK.replace(
 )
 _OF_SERIES: Final[LiteralString] = _WALK.replace(
     "{counts}",
-    "SELECT FROM point WHERE point.commit_id = parent.id AND point.series_id = ANY (%(series)s::bigint[])",
+    "SELECT FROM reading WHERE reading.commit_id = parent.id AND reading.series_id = ANY (%(series)s::bigint[])",
 )
 
 
@@ -70,7 +70,7 @@ async def followed_in(
 ) -> Mapping[int, Reached]:
     """The nearest ancestor of each commit at which any of some series was measured, or how far the way there is known.
 
-    Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, ix_point_commit_id_series_id.
+    Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading.
     """
     return await _walked(session, _OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
 

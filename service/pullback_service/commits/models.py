@@ -1,6 +1,6 @@
 """Tables `commit`, `commit_parent`, `branch` and `branch_commit`."""
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, SmallInteger, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
@@ -12,7 +12,8 @@ class Commit(Base):
     `ordered_at` places it in history: when it was authored (or, until somebody says so, first heard of), but always
     after its first parent, whatever its author's clock said. `fork` is the repository it came from, where that is not
     the project's own: until a log puts such a commit on a branch, its code is a stranger's. `projected`: everything
-    measured there is in `reading`; a release that writes none leaves commits without.
+    measured there is in `reading`; a release that writes none leaves commits without. `judged_by`: the version of the rule by
+    which every reading there has its `step`; 0 where not all have one, -1 where what follows them has to be judged again as well.
     """
 
     __tablename__ = "commit"
@@ -20,6 +21,7 @@ class Commit(Base):
         UniqueConstraint("project_id", "sha"),
         Index("ix_commit_history", "project_id", "ordered_at", "id"),
         Index("ix_commit_unprojected", "id", postgresql_where=text("NOT projected")),
+        Index("ix_commit_judged_by", "judged_by", "id"),
         CheckConstraint("sha ~ '^([0-9a-f]{40}|[0-9a-f]{64})$'", name="sha"),
     )
 
@@ -34,6 +36,7 @@ class Commit(Base):
     created_at: Mapped[StampedNow]
     fork: Mapped[str | None]
     projected: Mapped[bool] = mapped_column(server_default=false())
+    judged_by: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
 
 
 class CommitParent(Base):

@@ -16,6 +16,8 @@ from pullback_service.commits.models import Branch, BranchCommit, Commit, Commit
 from pullback_service.commits.placing import lock_graph, settle
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
+from pullback_service.steps.rule import RULE
+from pullback_service.steps.touching import note_graph_change
 
 MOST_ANCESTORS = 200_000
 LAST_POSITION = 2**31 - 1
@@ -40,9 +42,9 @@ SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = 
 """
 _MAKE_COMMITS: LiteralString = """
   WITH made AS (
-       INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at, projected)
+       INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at, projected, judged_by)
        SELECT %(project)s, sha, branch, author, title, authored_at,
-              coalesce(least(authored_at, now() + interval '1 day'), now()), true
+              coalesce(least(authored_at, now() + interval '1 day'), now()), true, %(rule)s
          FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
                      %(authored_at)s::timestamptz[])
               WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
@@ -216,7 +218,7 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
     edges = [(commit.sha, *edge) for commit in in_order for edge in enumerate(commit.parents)]
-    values = _told_values(project_id, in_order) | _columns(edges)
+    values = _told_values(project_id, in_order) | _columns(edges) | {"rule": RULE}
     ids = dict(await statements.rows(session, _MAKE_COMMITS, values))
     new = set(ids)
     by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
@@ -233,12 +235,21 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
                 completed.add(row.id)
                 await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
     of_known = [(ids[child], *edge) for child, *edge in edges if child not in new]
+    told_parents: set[int] = set()
     if of_known:
-        completed |= {id_ for (id_,) in await statements.rows(session, _MAKE_EDGES, _columns(of_known))}
+        told_parents = {id_ for (id_,) in await statements.rows(session, _MAKE_EDGES, _columns(of_known))}
+        completed |= told_parents
     moved = await settle(session, project_id, ids, new=new)
     if moved:
         await branches.place_again(session, project_id, moved)
+    told_of = {ids[sha] for sha in new} | told_parents
+    if told_of or moved:
+        note_graph_change(session, told=told_of, moved=await _ids_of(session, project_id, moved))
     return Learnt(len(new), len(completed))
+
+
+async def _ids_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> Collection[int]:
+    return [placed.id for placed in (await _places(session, project_id, shas)).values()] if shas else ()
 
 
 def _columns(edges: Sequence[tuple[object, ...]]) -> dict[str, object]:
@@ -277,9 +288,13 @@ async def ensure_commits(session: AsyncSession, project_id: ProjectId, shas: Ite
     wanted = sorted(set(shas))  # one order for everybody, so that two uploads never wait for each other
     if not wanted:
         return {}
-    await session.execute(
-        insert(Commit).values([{"project_id": project_id, "sha": sha} for sha in wanted]).on_conflict_do_nothing()
+    made = await session.scalars(
+        insert(Commit)
+        .values([{"project_id": project_id, "sha": sha, "projected": True, "judged_by": RULE} for sha in wanted])
+        .on_conflict_do_nothing()
+        .returning(Commit.id)
     )
+    note_graph_change(session, told=made.all())  # somebody may have told of them as parents
     rows = await session.execute(
         select(Commit.sha, Commit.id).where(Commit.project_id == project_id, Commit.sha.in_(wanted))
     )

@@ -84,5 +84,7 @@ async def _across(session: AsyncSession, project_id: ProjectId, asked: Asked) ->
 async def _machine(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> MachineId:
     found = await machines_called(session, project_id, name)
     if len(found) > 1:
-        refuse(where, f"{len(found)} machines are called {name!r}: give the fingerprint of the one that is meant.")
+        refuse(
+            where, f"{len(found)} machines are called {name!r}: give the host or the class of the one that is meant."
+        )
     return found[0]

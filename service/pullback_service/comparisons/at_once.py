@@ -1,6 +1,6 @@
 """What `judging.judge` says of all usual series at once: arrays in, outcomes out.
 
-Usual is a series whose readings are of one method, whose counts nobody doubts, of which no upload states how the commits
+Usual is a series whose readings are of one method and one level, whose counts nobody doubts, of which no upload states how the commits
 compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.3 ms
 instead of 10. Both say the same of every usual series, and `urgencies` what `urgency` says
 (tests/service/comparisons/test_at_once.py); whatever is not usual is judged one by one.
@@ -64,6 +64,7 @@ class ReadingColumns(NamedTuple):
     baseline: Ids
     method: Ids
     program: Ids
+    measured: Ids
     dirty: Flags
     consistent: Flags
 
@@ -79,7 +80,7 @@ class ReadingColumns(NamedTuple):
         return type(self)(*padded)
 
 
-_TYPES = (*(np.float64,) * 4, np.int64, *(np.float64,) * 2, *(np.int64,) * 3, *(np.bool_,) * 2)
+_TYPES = (*(np.float64,) * 4, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
 
 
 class Judged(NamedTuple):
@@ -99,11 +100,13 @@ def judge_usual(
     exact: Flags,
     counted_together: Flags,
     bigger_is_better: Flags,
+    equal_code: Flags,
     values_compare: bool = True,
 ) -> Judged:
     """What may be said of usual series. Readings where a commit has none are not looked at.
 
-    `counted_together` are metrics whose counts compare within one upload only. Values do not compare between two machines.
+    `counted_together` are metrics whose counts compare within one upload only. Of `equal_code` no difference is the commit's.
+    Values do not compare between two machines.
     """
     both = has_reference & has_candidate
     outcome = np.full(len(both), CODE_OF["not_comparable"], np.int8)
@@ -113,6 +116,7 @@ def judge_usual(
     outcome[counted] = CODE_OF["equal"]
     outcome[counted & (candidate.value > reference.value)] = CODE_OF["more"]
     outcome[counted & (candidate.value < reference.value)] = CODE_OF["less"]
+    outcome[counted & equal_code & (candidate.value != reference.value)] = CODE_OF["ambiguous"]
     evidence[counted] = EVIDENCE_CODE_OF["exact"]
     outcome[noisy] = CODE_OF["ambiguous"]
     evidence[noisy] = EVIDENCE_CODE_OF["values"]
@@ -133,6 +137,7 @@ def judge_usual(
     likely = (
         compared & (np.abs(change) > np.fmax(scatter, width)) & ~same_program & ~(reference.dirty | candidate.dirty)
     )
+    likely &= ~equal_code
     likely &= values_compare | paired
     slower = (change > 0) != bigger_is_better
     outcome[likely & slower] = CODE_OF["likely_slower"]

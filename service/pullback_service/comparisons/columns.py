@@ -18,6 +18,8 @@ from pullback_service.comparisons.at_once import Ids, ReadingColumns
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.errors import InvalidInputError
 from pullback_service.machines.models import Machine
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import read_measured
 from pullback_service.series.models import Case, Series
 
 MOST_COMPARED_READINGS = 100_000
@@ -34,7 +36,8 @@ SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])
            array_agg(coalesce(low, 'NaN')), array_agg(coalesce(high, 'NaN')), array_agg(coalesce(process_count, 0)),
            array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
            array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
-           array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(dirty), array_agg(consistent)
+           array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),
+           array_agg(dirty), array_agg(consistent)
       FROM (
         SELECT *
           FROM reading
@@ -65,9 +68,10 @@ class CommitReadings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNumbers:
-    """The readings of both commits, by commit, and whether there is anything else to know."""
+    """The readings of both commits, by commit, of what they were measured, and whether there is anything else to know."""
 
     of: Mapping[int, CommitReadings]
+    measured: Mapping[int, Measured]
     has_failures: bool
     has_statements: bool
 
@@ -83,7 +87,7 @@ async def read_numbers(
     The rule of what callers see is not applied here: the commits were found where it is. `where` are conditions on
     `series`, `case` and `machine`; what they choose is found first, for joining it to the readings takes as long again.
 
-    Index: pk_reading, ix_failure_commit_id, ix_comparison_candidate.
+    Index: pk_reading, pk_measured, ix_failure_commit_id, ix_comparison_candidate.
     """
     chosen = await _chosen_series(session, where) if where else None
     found = await statements.rows(
@@ -104,8 +108,11 @@ async def read_numbers(
             f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
             "workload=."
         )
+    readings = {row[2]: CommitReadings.of(*row[3:]) for row in found if row[2] is not None}
+    ids = {each for of_commit in readings.values() for each in np.unique(of_commit.columns.measured).tolist()}
     return MeasuredNumbers(
-        {row[2]: CommitReadings.of(*row[3:]) for row in found if row[2] is not None},
+        readings,
+        await read_measured(session, ids - {0}),
         has_failures,
         has_statements,
     )

@@ -13,6 +13,8 @@ from pullback_service.comparisons.judging import Stated
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.machines.software import Software
+from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
@@ -62,12 +64,19 @@ class Across:
 class Grounds:
     """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants.
 
-    `software` is that under the reports of the two commits, as far as it is not the same.
+    `software` is that under the reports of the two commits, as far as it is not the same. `measured` says by id what
+    readings were measured of.
     """
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
     failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
     software: Software = field(default_factory=Software)
+    measured: Mapping[int, Measured] = field(default_factory=dict)
+
+    def measured_of(self, *readings: Reading | None) -> list[Measured]:
+        """What each of some readings was measured of."""
+        ids = [each.measured_id if each is not None else None for each in readings]
+        return [NOT_TOLD if each is None else self.measured.get(each, NOT_TOLD) for each in ids]
 
     def failures_of(
         self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None

@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
 from pullback_service.machines.software import doubt_of_change
+from pullback_service.measured.measured import EQUAL_CODE
 from pullback_service.readings.pooling import CLEAN, Spread
 from pullback_service.readings.reading import Reading
 
@@ -119,19 +120,22 @@ def judge(
     reference_failure: str | None = None,
     wrong_gradient: str | None = None,
     changed_software: str | None = None,
+    other_level: str | None = None,
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
     `counted_together` is the least ratio that is a difference of a metric whose counts compare within one upload only.
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
     says of either: whatever else was measured there, nothing is claimed of it. `changed_software` is what else differed
-    where each was counted by itself: it may be what made the counts differ.
+    where each was counted by itself: it may be what made the counts differ. `other_level` is why the two do not compare
+    where each was measured by itself.
     """
     made = [each for each in stated if each.outcome != "failed"]
     failed = len(made) < len(stated)
     if made:
         # Whoever measured both did so with one software; what each commit counted by itself then says nothing against it.
-        stored = (reference, candidate) if exact and changed_software is None else (None, None)
+        alone = exact and changed_software is None and other_level is None
+        stored = (reference, candidate) if alone else (None, None)
         least = 0.0 if exact else counted_together
         judgement = _of_stated(made, *stored, least=least, bigger_is_better=bigger_is_better)
     elif candidate is None and (failed or failure is not None):
@@ -140,9 +144,8 @@ def judge(
         where = "reference" if reference is None else "candidate"
         why = reference_failure if reference is None else None
         return Judgement("not_comparable", reason=f"Not measured at the {where}" + (f": {why}" if why else "."))
-    elif not alike(reference.method, candidate.method):
-        methods = " and ".join(repr(side.method) for side in (reference, candidate))
-        return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
+    elif (apart := _other_method(reference, candidate) or other_level) is not None:
+        return Judgement("not_comparable", reason=apart)
     else:
         if exact:
             judgement = _of_counts(reference, candidate)
@@ -159,6 +162,19 @@ def judge(
             outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
         )
     return judgement
+
+
+def of_equal_code(judgement: Judgement) -> Judgement:
+    """What may be said of two commits with the same files of what is measured: no difference is the commit's."""
+    if judgement.outcome in {"failed", "same", "equal", "not_comparable"}:
+        return judgement
+    return judgement._replace(outcome="ambiguous", reason=EQUAL_CODE)
+
+
+def _other_method(reference: Reading, candidate: Reading) -> str | None:
+    if alike(reference.method, candidate.method):
+        return None
+    return f"Measured by different methods, {reference.method!r} and {candidate.method!r}."
 
 
 def alike(one: str | None, other: str | None) -> bool:

@@ -1,5 +1,6 @@
 """The readings of two commits side by side, series by series. Pure: columns of each commit in, columns of both out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,13 +13,14 @@ from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.ids import MachineId
+from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
 
 
 class Pairs(NamedTuple):
     """Series that either commit has. A reading counts where its flag says that there is one.
 
-    `unusual` are those that are not judged by two readings alone: another method measured them than at the other commit, or
-    they are counted and a count is doubted.
+    `unusual` are those that are not judged by two readings alone: another method measured them than at the other commit, they
+    are of another level, or they are counted and a count is doubted. `equal_code` are those whose measured files are equal.
     """
 
     place: NDArray[np.intp]
@@ -29,6 +31,7 @@ class Pairs(NamedTuple):
     reference: ReadingColumns
     candidate: ReadingColumns
     unusual: Flags
+    equal_code: Flags
 
 
 class _End(NamedTuple):
@@ -47,18 +50,21 @@ def pair(
     described: DescribedSeries,
     reference: CommitReadings,
     candidate: CommitReadings,
+    measured: Mapping[int, Measured],
     across: Across | None = None,
 ) -> Pairs:
     """Both commits side by side; `across` two machines, what one has at the reference and the other at the candidate."""
     number, of_series = (len(described.id), np.arange(len(described.id))) if across is None else _by_key(described)
     older = _end(reference.series_id, described, of_series, number, None if across is None else across.reference)
     newer = _end(candidate.series_id, described, of_series, number, None if across is None else across.candidate)
-    measured = np.flatnonzero(older.has | newer.has)
-    older, newer = older.at(measured), newer.at(measured)
+    either = np.flatnonzero(older.has | newer.has)
+    older, newer = older.at(either), newer.at(either)
     place = np.where(newer.has, newer.place, older.place)
     exact = np.array([shape.exact for shape in described.shapes], bool)[described.shape[place]]
     one, other = reference.columns.at(older.reading), candidate.columns.at(newer.reading)
     doubted = (older.has & (one.dirty | ~one.consistent)) | (newer.has & (other.dirty | ~other.consistent))
+    other_levels, equal_code = _what_changed(one.measured, other.measured, measured)
+    both = older.has & newer.has
     return Pairs(
         place=place,
         reference_series_id=np.where(older.has, described.id[older.place], NO_SERIES),
@@ -66,8 +72,19 @@ def pair(
         has_candidate=newer.has,
         reference=one,
         candidate=other,
-        unusual=(older.has & newer.has & (one.method != other.method)) | (exact & doubted),
+        unusual=(both & ((one.method != other.method) | other_levels)) | (exact & doubted),
+        equal_code=both & equal_code if across is None else np.zeros(len(both), bool),
     )
+
+
+def _what_changed(one: Ids, other: Ids, measured: Mapping[int, Measured]) -> tuple[Flags, Flags]:
+    """Which were measured at another level, and which have equal code: thousands of series share a few ids."""
+    pairs, place = np.unique(np.stack([one, other]), axis=1, return_inverse=True)
+    told = [[measured.get(each, NOT_TOLD) for each in ids] for ids in pairs.tolist()]
+    levels = [other_level(*both) is not None for both in zip(*told, strict=True)]
+    equal = [is_equal_code(*both) for both in zip(*told, strict=True)]
+    place = place.reshape(-1)
+    return np.array(levels, bool)[place], np.array(equal, bool)[place]
 
 
 def _by_key(described: DescribedSeries) -> tuple[int, NDArray[np.intp]]:
@@ -110,6 +127,7 @@ def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: 
         exact=np.array([each.exact for each in described.shapes], bool)[shape],
         counted_together=np.array([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes], bool)[shape],
         bigger_is_better=np.array([each.direction == "bigger" for each in described.shapes], bool)[shape],
+        equal_code=pairs.equal_code,
         values_compare=across is None,
     )
     machine_id = described.machine_id[pairs.place]

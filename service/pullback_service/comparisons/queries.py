@@ -17,10 +17,11 @@ from pullback_service.commits.models import Commit
 from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
 from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
-from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge
+from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge, of_equal_code
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import Software, software_at, software_on
+from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
 from pullback_service.readings.queries import readings_at, reports_behind
 from pullback_service.readings.reading import Reading
 from pullback_service.reports.models import Comparison
@@ -88,6 +89,8 @@ class Compared:
     judgement: Judgement
     wrong_gradient: str | None = None
     """What a report says of either commit, whatever else was measured there."""
+    is_equal_code: bool = False
+    """Whether both commits have the same files of what is measured."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -101,6 +104,7 @@ class ShownSide:
 
     reading: Reading
     reports: tuple[str, ...]
+    measured: Measured = NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,7 @@ async def compare(
         where.append(Series.machine_id.in_([across.reference, across.candidate]))
     numbers = await read_numbers(session, reference.id, candidate.id, where)
     grounds = Grounds(
+        measured=numbers.measured,
         stated=await read_statements(session, reference.id, candidate.id, choice)
         if numbers.has_statements and across is None
         else {},
@@ -141,13 +146,13 @@ async def compare(
     )
     older, newer = numbers.of.get(reference.id, NOTHING), numbers.of.get(candidate.id, NOTHING)
     described = await describe_series(session, np.union1d(older.series_id, newer.series_id))
-    pairs = pair(described, older, newer, across)
+    pairs = pair(described, older, newer, numbers.measured, across)
     outcomes = lay_out(described, pairs, grounds, across)
     if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
         grounds = replace(grounds, software=await _software(session, [reference.id, candidate.id], across))
     judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
     unusual = _unusual(judged, pairs.unusual)
-    await _judge_one_by_one(session, judged, unusual)
+    await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
@@ -160,7 +165,9 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Nam
     rows = list(_rows(page))
     found = await _readings_of(session, judged, rows)
     reports = await reports_behind(session, found.values())
-    sides = {pair: ShownSide(reading, reports[pair]) for pair, reading in found.items()}
+    sides = {
+        pair: ShownSide(reading, reports[pair], *judged.grounds.measured_of(reading)) for pair, reading in found.items()
+    }
     return [
         Shown(
             _compared(judged, each, found),
@@ -270,6 +277,8 @@ def judged_series(
     wrong_gradient = next(
         (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
     )
+    measured = grounds.measured_of(reference, candidate)
+    equal_code = across is None and is_equal_code(*measured)
     judgement = judge(
         reference,
         candidate,
@@ -281,7 +290,10 @@ def judged_series(
         reference_failure=None if failed_before is None else failed_before.message,
         wrong_gradient=wrong_gradient,
         changed_software=_changed_software(grounds, shape.variant, reference, candidate),
+        other_level=other_level(*measured),
     )
+    if equal_code and wrong_gradient is None:
+        judgement = of_equal_code(judgement)
     if across is not None and judgement.evidence in UNPAIRED:
         outcome = "ambiguous" if judgement.evidence == "values" else judgement.outcome
         judgement = judgement._replace(outcome=outcome, reason=ON_TWO_MACHINES)
@@ -296,6 +308,7 @@ def judged_series(
         candidate=candidate,
         judgement=judgement,
         wrong_gradient=wrong_gradient,
+        is_equal_code=equal_code,
     )
 
 
@@ -327,15 +340,21 @@ def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
     return np.flatnonzero(unusual)
 
 
-async def _judge_one_by_one(session: AsyncSession, judged: Judged, unusual: NDArray[np.intp]) -> None:
+async def _judge_one_by_one(
+    session: AsyncSession, judged: Judged, unusual: NDArray[np.intp], equal_code: Collection[int]
+) -> None:
     """Judge the series at some places by the rule itself, and write down what it says."""
     if not len(unusual):
         return
     found = judged.outcomes
     rows = list(_rows(found[unusual]))
     stated = judged.grounds.stated
-    # What uploads state of a measurement decides without the readings, unless all of them failed.
-    needed = [each for each in rows if each.shape.exact or each.key not in stated or not stated[each.key].is_decisive]
+    # What uploads state of a measurement decides without the readings, unless all of them failed or the code is equal.
+    needed = [
+        each
+        for place, each in zip(unusual.tolist(), rows, strict=True)
+        if each.shape.exact or place in equal_code or each.key not in stated or not stated[each.key].is_decisive
+    ]
     readings = await _readings_of(session, judged, needed)
     judgements = [_compared(judged, each, readings).judgement for each in rows]
     found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]

@@ -11,6 +11,7 @@ from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
 from pullback_service.comparisons.queries import Shown
 from pullback_service.machines.models import Machine
+from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
 from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread
@@ -62,6 +63,7 @@ class ComparedSide(BaseModel):
     quality: str
     dirty: bool
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID]
 
 
@@ -100,6 +102,7 @@ class ComparedSeries(BaseModel):
     same_program: bool | None = Field(
         description="Whether both ran the same program; then time differs by the machine."
     )
+    equal_code: bool = Field(description="Both commits have the same files of what is measured: nothing is claimed.")
     reference: ComparedSide | None
     candidate: ComparedSide | None
 
@@ -125,7 +128,7 @@ def _kind(shown: Shown) -> str | None:
     return "unpaired" if evidence in UNPAIRED else evidence
 
 
-_side = plain(ComparedSide, **OF_READING, report_ids="reports")
+_side = plain(ComparedSide, **OF_READING, report_ids="reports", measured=lambda side: plain_measured(side.measured))
 plain_compared = plain(
     ComparedSeries,
     **{name: f"compared.{name}" for name in ("unit", "exact", "series_id")},
@@ -143,6 +146,7 @@ plain_compared = plain(
     kind=_kind,
     significance=_significance,
     same_program=_is_same_program,
+    equal_code="compared.is_equal_code",
     reference=lambda shown: None if shown.reference is None else _side(shown.reference),
     candidate=lambda shown: None if shown.candidate is None else _side(shown.candidate),
 )

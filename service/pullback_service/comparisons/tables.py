@@ -51,6 +51,7 @@ COMPARISONS: Table[ExportedComparison] = Table(
         Column("provisional", "flag", lambda each: each.row.provisional),
         Column("reason", "text", lambda each: each.row.reason),
         Column("same_program", "flag", lambda each: each.row.same_program),
+        Column("equal_code", "flag", lambda each: each.row.equal_code),
         Column("reference_value", "number", lambda each: each.row.reference.value if each.row.reference else None),
         Column("candidate_value", "number", lambda each: each.row.candidate.value if each.row.candidate else None),
         Column(

@@ -333,7 +333,7 @@ async def report_result(
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head
     refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
-    await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint)
+    await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint, head.machine.host)
     for_job = ForJob(JobId(job_id), number, late=not held.is_active)
     kept = await keep(session, Upload.of(prepared, idempotency_key, for_job))
     if kept.created:

@@ -144,22 +144,21 @@ async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -
     return HeldAttempt(job, attempt)
 
 
-async def refuse_another_machine(session: AsyncSession, attempt: Attempt, fingerprint: str) -> None:
+async def refuse_another_machine(session: AsyncSession, attempt: Attempt, fingerprint: str, host: str | None) -> None:
     """Raise where a result says that another machine measured it than the one that was given the attempt.
 
     Whom a job may be given to is a matter of trust, and series are kept by machine: a result must not choose its own.
     Index: pk_machine.
     """
-    name, own = (
-        await session.execute(select(Machine.name, Machine.fingerprint).where(Machine.id == attempt.machine_id))
-    ).one()
-    if fingerprint != own:
-        message = (
-            f"is {fingerprint!r}, but attempt {attempt.number} of job {attempt.job_id} was given to {name!r}, whose "
-            f"fingerprint is {own!r}: send what was measured there, or upload this as a report of no job"
-        )
-        path = "$.machine.fingerprint"
-        raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
+    machine = await session.get_one(Machine, attempt.machine_id)
+    for what, told, own in (("fingerprint", fingerprint, machine.fingerprint), ("host", host, machine.host)):
+        if told != own and None not in (told, own):
+            message = (
+                f"is {told!r}, but attempt {attempt.number} of job {attempt.job_id} was given to {machine.name!r}, whose "
+                f"{what} is {own!r}: send what was measured there, or upload this as a report of no job"
+            )
+            path = f"$.machine.{what}"
+            raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
 
 
 async def heartbeat(

@@ -23,6 +23,7 @@ from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import ensure_project, id_of
 from pullback_service.reports.models import Report
+from pullback_service.steps.projecting import keep_steps
 
 # A job in one of these makes another one for the same thing unnecessary.
 STANDING = ("queued", "leased", "running", "done")
@@ -90,6 +91,7 @@ async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -
     if wanted.fork is not None:
         await note_fork(session, commit.id, wanted.fork)
     reference = await ensure_commit(session, project_id, wanted.reference) if wanted.reference is not None else None
+    await keep_steps(session, project_id)
     commits = {commit.id} if reference is None else {commit.id, reference.id}
     job = Job(
         project_id=project_id,

@@ -20,11 +20,17 @@ JobKind: TypeAlias = Literal["run", "compare"]
 JobOrigin: TypeAlias = Literal["asked", "backfill", "idle"]
 TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
 
+HIGHEST_PRIORITY = 1000
 LONGEST_TIMEOUT_S = 7 * 24 * 3600
 
 Priority = Annotated[
     int,
-    Field(strict=True, ge=-1000, le=1000, description="Higher ones are given out first, among equals older ones."),
+    Field(
+        strict=True,
+        ge=-1000,
+        le=HIGHEST_PRIORITY,
+        description="Higher ones are given out first, among equals older ones.",
+    ),
     AS_WHOLE,
 ]
 Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]

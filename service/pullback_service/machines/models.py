@@ -7,7 +7,9 @@ from pullback_service.base import Base, Json, RowId, StampedNow
 
 
 class Machine(Base):
-    """A hardware fingerprint. Machines are shared by all projects.
+    """A computer with its hardware: `host` is drawn by the computer, `fingerprint` is the class that equal ones share.
+
+    Machines are shared by all projects. Nobody told the host of one that is null (`keeping.py`).
 
     `accepts` is the lowest trust a job may have to be run here: a machine is `trusted` with what only it can reach, its
     network and what other jobs left, until an administrator says that it is for code of strangers too.
@@ -15,12 +17,13 @@ class Machine(Base):
 
     __tablename__ = "machine"
     __table_args__ = (
-        UniqueConstraint("fingerprint"),
+        UniqueConstraint("fingerprint", "host", postgresql_nulls_not_distinct=True),
         CheckConstraint("accepts IN ('trusted', 'untrusted')", name="accepts"),
     )
 
     id: Mapped[RowId]
     fingerprint: Mapped[str]
+    host: Mapped[str | None]
     name: Mapped[str]
     facts: Mapped[Json] = mapped_column(server_default="{}")
     first_seen_at: Mapped[StampedNow]

@@ -1,12 +1,10 @@
-"""Finding and making machines, and what they measured of themselves."""
+"""Finding machines, and what they measured of themselves."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, true, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import caller_of
@@ -20,50 +18,6 @@ from pullback_service.reports.models import Comparison, Report
 from pullback_service.series.models import Case
 
 MOST_SELF_COMPARISONS = 5_000
-# A machine that is seen all the time need not be written all the time.
-SEEN_AGAIN_AFTER_S = 10
-
-
-async def ensure_machine(session: AsyncSession, fingerprint: str, name: str, facts: Mapping[str, Any]) -> MachineId:
-    """The machine with this fingerprint, made or brought up to date. Index: uq_machine_fingerprint."""
-    found = await session.scalar(select(Machine.id).where(Machine.fingerprint == fingerprint, ~is_news(name, facts)))
-    if found is not None:
-        return MachineId(found)
-    await session.execute(
-        insert(Machine).values(fingerprint=fingerprint, name=name, facts=dict(facts)).on_conflict_do_nothing()
-    )
-    await _note_change(session, fingerprint, name, facts)
-    # Facts that an upload does not tell stay as they were told before.
-    await session.execute(
-        update(Machine)
-        .where(Machine.fingerprint == fingerprint, is_news(name, facts))
-        .values(name=name, last_seen_at=func.now(), **({"facts": dict(facts)} if facts else {}))
-    )
-    statement = select(Machine.id).where(Machine.fingerprint == fingerprint)
-    return MachineId((await session.scalars(statement)).one())
-
-
-async def _note_change(session: AsyncSession, fingerprint: str, name: str, facts: Mapping[str, Any]) -> None:
-    """Keep what was told of a machine and is told differently now; the first telling is no change."""
-    known = (
-        await session.execute(
-            select(Machine.id, Machine.name, Machine.facts)
-            .where(Machine.fingerprint == fingerprint)
-            .with_for_update(key_share=True)
-        )
-    ).one()
-    before, after = {"name": known.name, **known.facts}, {"name": name, **(facts or known.facts)}
-    if not known.facts and known.name == name:
-        return
-    differing = [key for key in {**after, **before} if before.get(key) != after.get(key)]
-    if differing:
-        session.add(
-            FactsChange(
-                machine_id=known.id,
-                before={key: before[key] for key in differing if key in before},
-                after={key: after[key] for key in differing if key in after},
-            )
-        )
 
 
 async def changes_of(
@@ -76,13 +30,6 @@ async def changes_of(
     return (await session.scalars(statement.order_by(FactsChange.id.desc()).limit(limit))).all()
 
 
-def is_news(name: str, facts: Mapping[str, Any]) -> ColumnElement[bool]:
-    """Whether a machine must be written for what is told of it: it changed, or was not seen for a while."""
-    stale = Machine.last_seen_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SEEN_AGAIN_AFTER_S)
-    news = or_(stale, Machine.name != name)
-    return or_(news, Machine.facts != dict(facts)) if facts else news
-
-
 async def list_machines(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[Machine]:
     """Machines in the order in which they were first seen. Index: pk_machine."""
     statement = select(Machine).order_by(Machine.id).limit(limit)
@@ -92,8 +39,9 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
 
 
 def is_called(names: Collection[str]) -> ColumnElement[bool]:
-    """Whether a machine has one of these names, or fingerprints; a name as it was sent is as good as the one that is shown."""
-    return or_(Machine.name.in_({*names, *map(in_plain_sight, names)}), Machine.fingerprint.in_(names))
+    """Whether a machine has one of these names, hosts or classes; a name as it was sent is as good as the one that is shown."""
+    named = Machine.name.in_({*names, *map(in_plain_sight, names)})
+    return or_(named, Machine.host.in_(names), Machine.fingerprint.in_(names))
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[MachineId]) -> Mapping[MachineId, str]:
@@ -232,16 +180,16 @@ async def newest_self_comparisons(session: AsyncSession, machine_ids: Sequence[M
 
 
 async def machines_called(session: AsyncSession, project_id: ProjectId, name: str) -> Sequence[MachineId]:
-    """Machines of this name or fingerprint with reports of a project: a name may be that of several.
+    """Machines of this name, host or class with reports of a project: of a class there may be several.
 
-    Index: uq_machine_fingerprint, few rows; ix_report_project_received.
+    Index: uq_machine_fingerprint_host, few rows; ix_report_project_received.
     """
     reported = exists().where(Report.project_id == project_id, Report.machine_id == Machine.id)
     rows = await session.scalars(select(Machine.id).where(is_called([name]), reported).order_by(Machine.id))
     found = [MachineId(machine_id) for machine_id in rows]
     if not found:
         raise NotFoundError(
-            f"No machine {name!r} has reported to this project: give the name or the fingerprint of one that has.",
+            f"No machine {name!r} has reported to this project: give the name, the host or the class of one that has.",
             missing=Missing("machine", name),
         )
     return found

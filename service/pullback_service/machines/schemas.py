@@ -14,7 +14,8 @@ class MachineStatement(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    fingerprint: Name
+    host: Name | None = Field(None, description="What the computer is told from its equals by.")
+    fingerprint: Name = Field(description="The class: equal computers share it.")
     name: SentName
     facts: JsonObject = {}
 
@@ -26,7 +27,8 @@ class MachineSummary(BaseModel):
 
     id: int
     name: str
-    fingerprint: str
+    host: str | None = Field(description="The computer itself; null where none was told.")
+    fingerprint: str = Field(description="The class: equal computers share it.")
     facts: dict[str, Any]
     first_seen_at: datetime
     last_seen_at: datetime

@@ -9,6 +9,7 @@ MACHINES: Table[MachineSummary] = Table(
     [
         Column("machine_id", "integer", lambda row: row.id),
         Column("machine", "text", lambda row: row.name),
+        Column("machine_host", "text", lambda row: row.host),
         Column("machine_fingerprint", "text", lambda row: row.fingerprint),
         Column("accepts", "text", lambda row: row.accepts),
         Column("first_seen_at", "time", lambda row: row.first_seen_at),

@@ -13,7 +13,8 @@ class Project(Base):
     """Whose gradients are measured. The counts are brought up to date after each upload by the worker.
 
     Anybody may read one that is `public_read`. `mirror` is the folder of a clone on the workers' machine, whose
-    branches they read; only the command line sets it, since it names a place on that machine. `raw_days` and
+    branches they read; only the command line sets it, since it names a place on that machine. `repository` is where
+    agents fetch commits from. `raw_days` and
     `body_days` say how long process values and uploaded files are kept (None: for ever), `backfill` which commits are
     to be measured without anybody asking.
     """
@@ -35,6 +36,7 @@ class Project(Base):
     last_report_at: Mapped[Instant | None]
     public_read: Mapped[bool] = mapped_column(server_default="false")
     mirror: Mapped[str | None]
+    repository: Mapped[str | None]
     raw_days: Mapped[int | None]
     body_days: Mapped[int | None]
     backfill: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

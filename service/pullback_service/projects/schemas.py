@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.fields import AS_WHOLE, Flag
 from pullback_service.projects.naming import ProjectName
+from pullback_service.projects.repositories import RepositoryAddress
 
 Days = Annotated[int, Field(strict=True, ge=1, le=36_500), AS_WHOLE]
 
@@ -29,6 +30,7 @@ class ProjectSummary(BaseModel):
     )
     body_days: int | None = Field(description="Days for which uploaded files are kept; null: for ever.")
     backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
+    repository: str | None = Field(None, description="Where agents fetch commits from; null: each from its own clone.")
 
 
 class ProjectRequest(BaseModel):
@@ -43,7 +45,7 @@ class ProjectRequest(BaseModel):
 class ProjectChange(BaseModel):
     """What is to be different about a project; what is left out stays.
 
-    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on, and
+    `null` keeps values and files for ever, ends a backfill, and leaves agents to their own clones. A shorter time holds from the worker's next round on, and
     what was rolled up or dropped does not come back.
     """
 
@@ -53,3 +55,8 @@ class ProjectChange(BaseModel):
     raw_days: Days | None = None
     body_days: Days | None = None
     backfill: BackfillPolicy | None = None
+    repository: RepositoryAddress | None = Field(
+        None,
+        description="Public https or ssh address without a password. Agents build it where their operators allow it.",
+        examples=["https://git.example/group/project"],
+    )

@@ -15,6 +15,7 @@ PROJECTS: Table[ProjectSummary] = Table(
         Column("public_read", "flag", lambda row: row.public_read),
         Column("raw_days", "integer", lambda row: row.raw_days),
         Column("body_days", "integer", lambda row: row.body_days),
+        Column("repository", "text", lambda row: row.repository),
         Column("backfill", "text", lambda row: written(row.backfill.model_dump() if row.backfill else None)),
     ],
 )

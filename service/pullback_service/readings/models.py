@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Index
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant
@@ -51,3 +51,4 @@ class StoredReading(Base):
     consistent: Mapped[bool]
     method: Mapped[str | None]
     program_hash: Mapped[str | None]
+    measured_id: Mapped[int | None] = mapped_column(Integer)

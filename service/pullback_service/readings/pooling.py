@@ -5,22 +5,29 @@ measured counts for little beside what a quiet one did, and for all there is whe
 cannot be pooled from its interval alone, so the one with the most groups stands for all, the newest among equals. A count is
 what the newest report counted. For both, clean reports speak before busy ones.
 
+Reports of another workload text or another harness than the newest tells are of another level: they stay as points, and the
+reading is that of the newest.
+
 Points whose process values were rolled up have five numbers and a count. Alone such a point gives exactly what it gave
 before; pooled with others it stands for as many values, spread evenly between its quartiles, which is an approximation
 inside the range of what was measured.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from pullback_service.measured.measured import NOT_TOLD, Measured, other_level
 
 CLEAN = "clean"
 BUSY = "busy"
 LEAST_SCATTER = 1e-3
 """Of a report's processes, relative to their median: fewer than the usual five may agree by chance."""
 FEWEST_FOR_SCATTER = 3
+
+T = TypeVar("T")
 
 
 class MeasuredPoint(NamedTuple):
@@ -48,6 +55,7 @@ class MeasuredPoint(NamedTuple):
     dirty: bool = False
     method: str | None = None
     program_hash: str | None = None
+    measured_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +89,11 @@ class Pooled(NamedTuple):
     consistent: bool
     method: str | None
     program_hash: str | None
+    measured_id: int | None
 
 
 def pool(points: Sequence[MeasuredPoint]) -> Pooled:
-    """One reading of all points of a series at a commit, oldest first."""
+    """One reading of points of a series at a commit, oldest first, of one level."""
     said, spread = _speaker(points), _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
     return Pooled(
@@ -101,7 +110,14 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
         consistent=_is_consistent(points),
         method=said.method,
         program_hash=said.program_hash,
+        measured_id=next((point.measured_id for point in reversed(points) if point.measured_id is not None), None),
     )
+
+
+def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequence[T]:
+    """Those that compare with the newest one that tells its level."""
+    newest = next((known for point in reversed(points) if (known := level(point)) != NOT_TOLD), NOT_TOLD)
+    return [point for point in points if other_level(level(point), newest) is None]
 
 
 def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:

@@ -19,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, pool
+from pullback_service.measured.measured import Measured
+from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
@@ -32,7 +33,8 @@ COMMITS_AT_ONCE = 50
 POINT_COLUMNS: LiteralString = """
 point.series_id, point.commit_id, point.ordered_at, point.report_id, point.value, point.process_values, point.process_count,
 point.process_low, point.process_q25, point.process_q75, point.process_high, point.baseline, point.log_ratio, point.low,
-point.high, point.n, point.outcome, point.quality, report.dirty, point.method, point.program_hash
+point.high, point.n, point.outcome, point.quality, report.dirty, point.method, point.program_hash,
+point.measured_id, measured.workload, measured.harness
 """
 _LOCK: LiteralString = """
 SELECT pg_advisory_xact_lock(hashtextextended('readings ' || id, 0)) FROM unnest(%(commits)s::bigint[]) id ORDER BY id
@@ -48,12 +50,14 @@ SELECT {POINT_COLUMNS}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
+  LEFT JOIN measured ON measured.id = point.measured_id
  ORDER BY point.series_id, point.commit_id, point.id
 """  # noqa: S608 - our own words
 _OF_COMMITS: LiteralString = f"""
 SELECT {POINT_COLUMNS}
   FROM point
   JOIN report ON report.id = point.report_id
+  LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.commit_id = ANY (%(commits)s::bigint[])
  ORDER BY point.series_id, point.commit_id, point.id
 """  # noqa: S608 - our own words
@@ -76,7 +80,7 @@ SELECT id FROM commit WHERE NOT projected AND id = ANY (%(commits)s::bigint[])
 """
 _POINTS_AT: LiteralString = "SELECT count(*) FROM point WHERE commit_id = %(commit)s"
 _REMOVE_COMMITS: LiteralString = "DELETE FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"
-_PROJECTED: LiteralString = "UPDATE commit SET projected = true WHERE id = ANY (%(commits)s::bigint[])"
+_PROJECTED: LiteralString = "UPDATE commit SET projected = true, judged_by = -1 WHERE id = ANY (%(commits)s::bigint[])"
 _WAITING: LiteralString = "SELECT count(*) FROM commit WHERE NOT projected"
 _STORED: LiteralString = f"SELECT {COLUMNS} FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"  # noqa: S608 - our own words
 
@@ -91,6 +95,7 @@ class NewPoints:
     quality: str
     dirty: bool
     series_ids: Sequence[SeriesId]
+    measured_ids: Sequence[int | None]
     endings: Sequence[bytes]
 
 
@@ -125,9 +130,10 @@ def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> I
             quality=_quality(upload.quality),
             dirty=upload.dirty,
         )
-        for series_id, ending in zip(upload.series_ids, upload.endings, strict=True):
+        columns = zip(upload.series_ids, upload.measured_ids, upload.endings, strict=True)
+        for series_id, measured_id, ending in columns:
             if (series_id, upload.commit_id) not in again:
-                yield line(series_id, beginning, ending)
+                yield line(series_id, measured_id, beginning, ending)
 
 
 async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
@@ -137,8 +143,10 @@ async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]
     await insert_lines(session, INSERT_READINGS, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
 
 
-async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
-    """Readings of those pairs that several reports are behind: of one alone, the five numbers are what they were.
+async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Readings of those pairs that several reports are behind; which these are.
+
+    Of one report alone, the five numbers are what they were.
 
     Index: pk_reading; as `compute_again`.
     """
@@ -148,6 +156,7 @@ async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[in
     several = [(series, commit) for series, commit in await statements.rows(session, _SEVERAL, values)]
     if several:
         await compute_again(session, several)
+    return several
 
 
 async def project_next(session: AsyncSession) -> int:
@@ -225,10 +234,15 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
 
 def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
-        points = list(group)
-        measured = [MeasuredPoint(*point[4:]) for point in points]
+        points = of_one_level(list(group), _level)
+        measured = [MeasuredPoint(*point[4:-2]) for point in points]
         pooled = pool(measured)
         yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
+
+
+def _level(point: Sequence[Any]) -> Measured:
+    *_, workload, harness = point
+    return Measured(workload or "", harness=harness or "")
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
@@ -240,7 +254,7 @@ def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint
 def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     for series_id, commit_id, ordered_at, report_id, reports, pooled in _pooled(rows):
         beginning = beginning_of(commit_id, ordered_at, report_id, reports, quality=pooled.quality, dirty=pooled.dirty)
-        yield line(series_id, beginning, ending_of(pooled))
+        yield line(series_id, pooled.measured_id, beginning, ending_of(pooled))
 
 
 def _quality(stored: str) -> str:

@@ -25,33 +25,36 @@ SELECT newest.*
 """
 _NEWEST_READINGS: LiteralString = _NEWEST.replace("{columns}", COLUMNS)
 _NEWEST_MARKS: LiteralString = _NEWEST.replace("{columns}", MARK_COLUMNS)
-_SINCE: LiteralString = f"""
-SELECT {COLUMNS}
-  FROM reading
- WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
- ORDER BY series_id, ordered_at, commit_id
-"""  # noqa: S608 - our own words
 _MARKS_SINCE: LiteralString = f"""
 SELECT {MARK_COLUMNS}
   FROM reading
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  LIMIT %(most)s
 """  # noqa: S608 - our own words
-_REPORTS: LiteralString = """
-SELECT series_id, commit_id, array_agg(report_id::text ORDER BY point.id)
+_OF_ONE_LEVEL: LiteralString = """
+(here.id IS NULL OR there.id IS NULL
+ OR ((here.workload = there.workload OR '' IN (here.workload, there.workload))
+     AND (here.harness = there.harness OR '' IN (here.harness, there.harness))))
+"""
+"""`measured.other_level` in SQL, of what a reading was measured of and what a point was."""
+_REPORTS: LiteralString = f"""
+SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
+  LEFT JOIN measured here ON here.id = reading.measured_id
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE {_OF_ONE_LEVEL}
  GROUP BY series_id, commit_id
-"""
-_UNPROJECTED: LiteralString = """
-SELECT count(*)
-  FROM commit
-  JOIN project ON project.id = commit.project_id
- WHERE NOT projected AND name = coalesce(%(project)s, name)
-"""
-_PROCESSES: LiteralString = """
-SELECT process_values FROM point WHERE series_id = %(series)s AND commit_id = %(commit)s ORDER BY id
-"""
+"""  # noqa: S608 - our own words
+_PROCESSES: LiteralString = f"""
+SELECT process_values
+  FROM point
+  LEFT JOIN measured here ON here.id = %(measured)s::int
+  LEFT JOIN measured there ON there.id = point.measured_id
+ WHERE series_id = %(series)s AND commit_id = %(commit)s AND {_OF_ONE_LEVEL}
+ ORDER BY point.id
+"""  # noqa: S608 - our own words
 
 
 async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Reading]:
@@ -74,12 +77,6 @@ async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, la
     return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
 
 
-async def readings_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[Reading]:
-    """Series from a commit on, series by series, oldest first. Index: ix_reading_series_history."""
-    values = {"series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1]}
-    return [*map(Reading._make, await statements.rows(session, _SINCE, values, binary=True))]
-
-
 async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
     """Series from a commit on, in no order. Index: ix_reading_series_history, and nothing else is read."""
     values = {
@@ -98,15 +95,9 @@ async def reports_behind(
     return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
 
 
-async def unprojected_commits(session: AsyncSession, project: str | None) -> int:
-    """How many commits of a project, or of all, have no readings yet. Index: uq_project_name, ix_commit_unprojected."""
-    found = await statements.row(session, _UNPROJECTED, {"project": project})
-    return found[0] if found else 0
-
-
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
     """What every process gave, as far as that is still kept. Index: ix_point_commit_id_series_id."""
-    values = {"series": reading.series_id, "commit": reading.commit_id}
+    values = {"series": reading.series_id, "commit": reading.commit_id, "measured": reading.measured_id}
     rows = await statements.rows(session, _PROCESSES, values)
     return tuple(value for (process_values,) in rows for value in process_values or ())
 

@@ -38,6 +38,7 @@ class Reading(NamedTuple):
     consistent: bool
     method: str | None
     program_hash: str | None
+    measured_id: int | None
 
     @property
     def place(self) -> Place:
@@ -79,7 +80,7 @@ COLUMNS: Final[LiteralString] = """
 reading.series_id, reading.commit_id, reading.ordered_at, reading.report_id::text, reading.reports, reading.quality, reading.dirty,
 reading.value, reading.process_count, reading.process_low, reading.process_q25, reading.process_q75, reading.process_high,
 reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n, reading.outcome, reading.consistent,
-reading.method, reading.program_hash
+reading.method, reading.program_hash, reading.measured_id
 """
 
 
@@ -111,4 +112,5 @@ def reading_of(
         consistent=pooled.consistent,
         method=pooled.method,
         program_hash=pooled.program_hash,
+        measured_id=pooled.measured_id,
     )

@@ -11,6 +11,7 @@ INSERT_READINGS: Final = insert_of(
     "reading",
     {
         "series_id": "bigint",
+        "measured_id": "int",
         "commit_id": "bigint",
         "ordered_at": "timestamptz",
         "report_id": "uuid",
@@ -72,6 +73,6 @@ def beginning_of(
     )
 
 
-def line(series_id: int, beginning: bytes, ending: bytes) -> bytes:
+def line(series_id: int, measured_id: int | None, beginning: bytes, ending: bytes) -> bytes:
     """A whole line."""
-    return b"%d\t%b\t%b" % (series_id, beginning, ending)
+    return b"%d\t%b\t%b\t%b" % (series_id, number(measured_id), beginning, ending)

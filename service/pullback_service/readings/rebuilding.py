@@ -5,9 +5,10 @@ they were made of is gone.
 """
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from statistics import median
-from typing import LiteralString, Protocol
+from typing import LiteralString, NamedTuple, Protocol
 
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,6 +20,8 @@ from pullback_service.projects.queries import list_projects, refresh_counts
 from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.series.models import Point
+from pullback_service.steps.projecting import judge_everything, renew_steps, wrong_steps
+from pullback_service.steps.rule import RULE
 
 VALUES_AT_ONCE = 5_000
 COMMITS_AT_ONCE = 200
@@ -29,6 +32,15 @@ SELECT id, projected, (SELECT count(*) FROM point WHERE commit_id = commit.id)
  WHERE id > %(after)s
  ORDER BY id
  LIMIT %(most)s
+"""
+
+_JUDGED_COMMITS: LiteralString = """
+SELECT id, project_id, projected AND judged_by >= %(rule)s FROM commit WHERE id > %(after)s ORDER BY id LIMIT %(most)s
+"""
+_NO_READING: LiteralString = """
+DELETE FROM step
+ WHERE via <> 'compared'
+   AND NOT EXISTS (SELECT FROM reading WHERE reading.series_id = step.series_id AND reading.commit_id = step.commit_id)
 """
 
 
@@ -43,10 +55,18 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """Values of points, and readings."""
+    """Values of points, readings and steps."""
 
     values: Rebuilt
     readings: Rebuilt
+    steps: Rebuilt
+
+
+class Wrong(NamedTuple):
+    """How many readings are not what their points say, and of how many readings the steps are not what they say."""
+
+    readings: int
+    steps: int
 
 
 async def rebuild_values(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
@@ -84,36 +104,62 @@ async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool)
     return Rebuilt(points, len(wrong), batch[-1][0] if batch else None)
 
 
-async def count_wrong_readings(url: str) -> int:
-    """How many readings of a database are not what their points say."""
+async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+    """Steps of one batch of commits in the order of their ids. Index: pk_commit; as `wrong_steps`.
+
+    Of commits that nobody judged yet nothing is wrong; where `write` is said they are left to `judge_everything`.
+    """
+    found = await statements.rows(session, _JUDGED_COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE, "rule": RULE})
+    changed = 0
+    for project_id, group in groupby(sorted(found, key=itemgetter(1)), key=itemgetter(1)):
+        wrong = await wrong_steps(session, project_id, [commit_id for commit_id, _, is_judged in group if is_judged])
+        if wrong and write:
+            await renew_steps(session, project_id, wrong)
+        changed += len(wrong)
+    return Rebuilt(len(found), changed, found[-1][0] if found else None)
+
+
+async def count_wrong(url: str) -> Wrong:
+    """How much of what is stored beside the points of a database is wrong."""
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
-        return (await _all_batches(database, rebuild_readings, write=False)).changed
+        return Wrong(
+            (await _all_batches(database, rebuild_readings, write=False)).changed,
+            (await _all_batches(database, rebuild_steps, write=False)).changed,
+        )
     finally:
         await database.close()
 
 
 async def rebuild_everything(url: str, *, write: bool) -> Everything:
-    """All values and readings, batch by batch, each a transaction; then the counts of all projects."""
+    """All values, readings and steps, batch by batch, each a transaction; then the counts of all projects."""
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
         values = await _all_batches(database, rebuild_values, write=write)
         readings = await _all_batches(database, rebuild_readings, write=write)
         if write:
             async with database.writing.begin() as session:
+                await statements.run(session, _NO_READING, {})
+            async for _ in judge_everything(database):
+                pass
+        steps = await _all_batches(database, rebuild_steps, write=write)
+        if write:
+            async with database.writing.begin() as session:
                 for project in await list_projects(session):
                     await refresh_counts(session, ProjectId(project.id))
     finally:
         await database.close()
-    return Everything(values, readings)
+    return Everything(values, readings, steps)
 
 
 async def project_all(url: str) -> int:
-    """Project every commit that is not, as a worker does; how many there were."""
+    """Project every commit that is not, and judge it, as a worker does; how many there were."""
     database, done = Database(url, pool_size=1).seeing(ALL_PROJECTS), 0
     try:
         async for so_far in project_everything(database):
             done = so_far
+        async for _ in judge_everything(database):
+            pass
     finally:
         await database.close()
     return done

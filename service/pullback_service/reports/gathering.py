@@ -15,6 +15,7 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
+from pullback_service.measured.measured import Measured
 from pullback_service.refusals import message_of
 from pullback_service.reports.parts import (
     CasePart,
@@ -44,6 +45,7 @@ class KeptPoint(NamedTuple):
     path: str
     value: float
     method: str | None
+    measured: Measured
     ending: bytes
     reading: bytes
 
@@ -73,7 +75,8 @@ class Parts:
         points, failures = take_apart(case, measured, path, inside=inside)
         self.failures += failures
         for point in points:
-            self.points.append(KeptPoint(point.series, point.path, point.value, point.method, *endings_of(point)))
+            about = point.series, point.path, point.value, point.method, point.measured
+            self.points.append(KeptPoint(*about, *endings_of(point)))
             if point.doubt is not None:
                 self.doubted += 1
                 self.first_doubt = self.first_doubt or f"{point.path}: {point.doubt}"

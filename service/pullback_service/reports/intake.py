@@ -119,11 +119,11 @@ def _those_to_store_together(waiting: Sequence[_Waiting]) -> list[_Waiting]:
     What is stored together comes at one time, so of a machine they all tell the same (`machines/software.py`).
     """
     ids, keys, found = set(), set(), []
-    facts: dict[str, object] = {}
+    facts: dict[tuple[str, str | None], object] = {}
     for one in islice(waiting, MOST_TOGETHER):
         report_id, key, machine = one.upload.head.id, one.upload.key, one.upload.head.machine
         if report_id not in ids and key not in keys:
-            if facts.setdefault(machine.fingerprint, machine.facts) != machine.facts:
+            if facts.setdefault((machine.fingerprint, machine.host), machine.facts) != machine.facts:
                 continue
             found.append(one)
         ids.add(report_id)

@@ -48,6 +48,11 @@ class Upload:
         return self.prepared.read.parts
 
     @property
+    def harness(self) -> str:
+        """The release of our harness that measured it; empty for another tool's file."""
+        return self.head.harness.version if self.prepared.read.format == FORMAT else ""
+
+    @property
     def is_on_history(self) -> bool:
         """Whether it speaks of a commit. Uncommitted changes are no commit's: such an upload is kept, and is on no history.
 
@@ -106,7 +111,9 @@ async def _keep_new(
     fresh = [(upload, its_place) for upload, its_place in placed if kept[upload.key].created]
     if fresh:
         on_history = [
-            PlacedParts(upload.head, its_place, upload.parts) for upload, its_place in fresh if upload.is_on_history
+            PlacedParts(upload.head, its_place, upload.parts, upload.harness)
+            for upload, its_place in fresh
+            if upload.is_on_history
         ]
         await keep_parts(session, project_id, on_history)
         await defer_follow_up(session, project_id, fresh[0][0].head.id)

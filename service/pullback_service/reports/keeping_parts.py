@@ -9,6 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.queries import ensure_commits
 from pullback_service.ids import CaseId, CommitId, ProjectId
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import ensure_measured
 from pullback_service.readings.projecting import NewPoints, keep_readings
 from pullback_service.reports.gathering import KeptPoint, Parts
 from pullback_service.reports.models import Comparison, Failure
@@ -18,6 +20,7 @@ from pullback_service.reports.point_text import INSERT_POINTS, lines
 from pullback_service.reports.schemas import ReportHead
 from pullback_service.row_text import insert_lines
 from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
+from pullback_service.steps.projecting import keep_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,12 @@ class PlacedParts:
     head: ReportHead
     place: Place
     parts: Parts
+    harness: str
+    """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""
+
+    def measured(self) -> list[Measured]:
+        """Of what each point was measured."""
+        return [point.measured._replace(harness=self.harness) for point in self.parts.points]
 
 
 async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
@@ -38,21 +47,23 @@ async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Seque
     compared = (part.document for one in placed for part in one.parts.comparisons)
     shas = (sha for document in compared for sha in (document.reference, document.candidate))
     commits = await ensure_commits(session, project_id, shas)
-    case_ids = await _keep_points(session, project_id, placed)
+    case_ids, measured = await _keep_points(session, project_id, placed)
     for one in placed:
         if one.parts.failures:
             await _keep_failures(session, one, case_ids)
         if one.parts.comparisons:
             await _keep_comparisons(session, one, case_ids, commits)
+    telling = [one.head.id for one in placed if one.parts.failures or one.parts.comparisons]
+    await keep_steps(session, project_id, measured, reports=telling)
 
 
 async def _keep_points(
     session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]
-) -> dict[bytes, CaseId]:
-    """Points, and the ids of all the cases that are spoken of."""
+) -> tuple[dict[bytes, CaseId], set[tuple[int, int]]]:
+    """Points; the ids of all the cases that are spoken of, and the (series, commit) pairs that were measured."""
     cases = {identity: case for one in placed for identity, case in one.parts.cases.items()}
     if not cases:
-        return {}
+        return {}, set()
     keys = [[(one.place.machine_id, *point.series.key) for point in one.parts.points] for one in placed]
     wanted = {
         key: point.series
@@ -63,12 +74,16 @@ async def _keep_points(
     series = [[known[key] for key in its_keys] for its_keys in keys]
     for one, its_series in zip(placed, series, strict=True):
         _refuse_another_kind(one.parts.points, its_series)
-    await _insert_points(session, placed, series)
-    await keep_readings(session, [_new_points(*each) for each in zip(placed, series, strict=True)])
-    return case_ids
+    measured = [one.measured() for one in placed]
+    ids = await ensure_measured(session, project_id, {*chain.from_iterable(measured)})
+    of_points = [[ids.get(each) for each in its_measured] for its_measured in measured]
+    await _insert_points(session, placed, series, of_points)
+    new = [_new_points(*each) for each in zip(placed, series, of_points, strict=True)]
+    await keep_readings(session, new)
+    return case_ids, {(series_id, each.commit_id) for each in new for series_id in each.series_ids}
 
 
-def _new_points(one: PlacedParts, series: Sequence[KnownSeries]) -> NewPoints:
+def _new_points(one: PlacedParts, series: Sequence[KnownSeries], measured: Sequence[int | None]) -> NewPoints:
     return NewPoints(
         one.place.commit.id,
         one.place.commit.ordered_at,
@@ -76,6 +91,7 @@ def _new_points(one: PlacedParts, series: Sequence[KnownSeries]) -> NewPoints:
         one.head.harness.quality,
         one.head.commit.dirty,
         [known.id for known in series],
+        measured,
         [point.reading for point in one.parts.points],
     )
 
@@ -101,18 +117,22 @@ _KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
 
 
 async def _insert_points(
-    session: AsyncSession, placed: Sequence[PlacedParts], series: Sequence[Sequence[KnownSeries]]
+    session: AsyncSession,
+    placed: Sequence[PlacedParts],
+    series: Sequence[Sequence[KnownSeries]],
+    measured: Sequence[Sequence[int | None]],
 ) -> None:
     written = chain.from_iterable(
         lines(
             [known.id for known in its_series],
+            its_measured,
             [point.ending for point in one.parts.points],
             commit=one.place.commit.id,
             report=one.head.id,
             ordered_at=one.place.commit.ordered_at,
             quality=one.head.harness.quality,
         )
-        for one, its_series in zip(placed, series, strict=True)
+        for one, its_series, its_measured in zip(placed, series, measured, strict=True)
     )
     await insert_lines(session, INSERT_POINTS, written)
 

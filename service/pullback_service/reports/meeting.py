@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
+from pullback_service.machines.keeping import NUMBERED, SEEN_AGAIN_AFTER_S
 from pullback_service.reports.schemas import ReportHead
 
 _MEET = """
@@ -19,9 +19,13 @@ SELECT p.id, m.id,
        EXISTS (SELECT FROM report WHERE id = given.report)
        OR EXISTS (SELECT FROM report WHERE project_id = p.id AND idempotency_key = given.key)
   FROM project p
- CROSS JOIN unnest(%(reports)s::uuid[], %(keys)s::text[], %(fingerprints)s::text[], %(machines)s::text[], %(facts)s::text[])
-       WITH ORDINALITY AS given (report, key, fingerprint, machine, facts, place)
-  LEFT JOIN machine m ON m.fingerprint = given.fingerprint AND m.name = given.machine
+ CROSS JOIN unnest(%(reports)s::uuid[], %(keys)s::text[], %(fingerprints)s::text[], %(hosts)s::text[],
+                   %(machines)s::text[], %(facts)s::text[])
+       WITH ORDINALITY AS given (report, key, fingerprint, host, machine, facts, place)
+  LEFT JOIN LATERAL (SELECT * FROM machine
+                      WHERE fingerprint = given.fingerprint AND (host = given.host OR given.host IS NULL)
+                      ORDER BY id LIMIT 1) m
+         ON given.machine IN (m.name, regexp_replace(m.name, %(numbered)s, ''))
         AND (m.facts = given.facts::jsonb OR given.facts = '{}')
         AND m.last_seen_at >= now() - make_interval(secs => %(seen_again_after_s)s)
  WHERE p.name = %(project)s
@@ -41,7 +45,7 @@ class Met:
 async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[ReportHead, str]]) -> list[Met]:
     """Look for what reports of a project need, each given with its key.
 
-    Index: uq_project_name, uq_machine_fingerprint, pk_report, uq_report_project_id_idempotency_key.
+    Index: uq_project_name, uq_machine_fingerprint_host, pk_report, uq_report_project_id_idempotency_key.
     """
     machines = [head.machine for head, _ in uploads]
     found = await statements.rows(
@@ -51,6 +55,8 @@ async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[Repo
             "reports": [head.id for head, _ in uploads],
             "keys": [key for _, key in uploads],
             "fingerprints": [machine.fingerprint for machine in machines],
+            "hosts": [machine.host for machine in machines],
+            "numbered": NUMBERED,
             "machines": [machine.name for machine in machines],
             "facts": [orjson.dumps(machine.facts).decode() for machine in machines],
             "seen_again_after_s": SEEN_AGAIN_AFTER_S,

@@ -101,6 +101,8 @@ class Comparison(Base):
     __tablename__ = "comparison"
     __table_args__ = (
         Index("ix_comparison_candidate", "candidate_id", "case_id"),
+        Index("ix_comparison_reference_id", "reference_id"),
+        Index("ix_comparison_case_id", "case_id"),
         Index("ix_comparison_report_id", "report_id"),
         Index("ix_comparison_noise", "machine_id", "id", postgresql_where=text("reference_id = candidate_id")),
     )

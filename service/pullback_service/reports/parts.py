@@ -6,10 +6,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from pullback_service.claims import BASELINE
 from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.measured.measured import Measured
 from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratio, told_value
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
+    DigestsDocument,
     MeasuredCaseDocument,
     MetricDocument,
     PairedDocument,
@@ -53,7 +55,7 @@ class SeriesPart(NamedTuple):
 
 
 class PointPart(NamedTuple):
-    """What was measured for one series. `path` is where the report says so.
+    """What was measured for one series. `path` is where the report says so; the harness is that of the whole report.
 
     `doubt` is why its ratio is not kept as the report states it.
     """
@@ -64,6 +66,7 @@ class PointPart(NamedTuple):
     process_values: list[float] | None
     method: str | None
     program_hash: str | None
+    measured: Measured
     ratio: Ratio | None
     doubt: str | None
 
@@ -154,6 +157,8 @@ def _points_of(
     base: Mapping[str, MetricDocument],
     path: str,
 ) -> Iterator[PointPart]:
+    digests = variant.digests or DigestsDocument()
+    measured = Measured(digests.workload or "", digests.subject or "")
     for name, metric in variant.metrics.items():
         told = _told(name, metric)
         stated = paired.get((variant.variant, name))
@@ -168,7 +173,8 @@ def _points_of(
             value=told.value,
             process_values=metric.processes or None,
             method=metric.method or metric.clock,
-            program_hash=variant.program_hash,
+            program_hash=variant.program_hash or digests.code,
+            measured=measured,
             ratio=kept and kept.ratio,
             doubt=kept and kept.doubt,
         )

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_told
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.queries import ensure_machine
+from pullback_service.machines.keeping import ToldMachine, ensure_machine
 from pullback_service.reports.schemas import CommitDocument, ReportHead
 
 
@@ -24,11 +24,15 @@ async def place(
 ) -> list[Place]:
     """The place of each report of a project. Machines that were `met` need no writing."""
     machines = list(met)
-    in_one_order = sorted(range(len(heads)), key=lambda at: heads[at].machine.fingerprint)  # for everybody
+    told = [
+        ToldMachine(each.fingerprint, each.host, each.name, each.facts) for each in (head.machine for head in heads)
+    ]
+    in_one_order = sorted(
+        range(len(heads)), key=lambda at: (told[at].fingerprint, told[at].host or "")
+    )  # for everybody
     for at in in_one_order:
         if machines[at] is None:
-            machine = heads[at].machine
-            machines[at] = await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
+            machines[at] = await ensure_machine(session, told[at])
     commits = await ensure_told(session, project_id, [_told_by(head.commit) for head in heads])
     return [
         Place(machine_id, commits[head.commit.sha])

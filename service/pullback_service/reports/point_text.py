@@ -19,6 +19,7 @@ from pullback_service.row_text import NULL, insert_of, number, text
 
 COLUMNS: Final = {
     "series_id": "bigint",
+    "measured_id": "int",
     "commit_id": "bigint",
     "report_id": "uuid",
     "ordered_at": "timestamptz",
@@ -74,6 +75,7 @@ def _ratio(ratio: Ratio) -> bytes:
 
 def lines(
     series: Sequence[SeriesId],
+    measured: Sequence[int | None],
     endings: Sequence[bytes],
     *,
     commit: CommitId,
@@ -83,4 +85,5 @@ def lines(
 ) -> Iterator[bytes]:
     """The lines of one report."""
     middle = b"\t".join((number(commit), str(report).encode(), ordered_at.isoformat().encode(), text(quality)))
-    return (b"%d\t%b\t%b" % (id_, middle, ending) for id_, ending in zip(series, endings, strict=True))
+    columns = zip(series, map(number, measured), endings, strict=True)
+    return (b"%d\t%b\t%b\t%b" % (id_, measured_id, middle, ending) for id_, measured_id, ending in columns)

@@ -55,7 +55,7 @@ async def remains_of(session: AsyncSession, report: Report) -> dict[str, Any]:
             "authored_at": None if commit.authored_at is None else commit.authored_at.isoformat(),
             "title": commit.title,
         },
-        "machine": {"name": machine.name, "fingerprint": machine.fingerprint, "facts": {}},
+        "machine": {"host": machine.host, "name": machine.name, "fingerprint": machine.fingerprint, "facts": {}},
         "harness": {"version": "not kept", "suite": report.suite},
         "cases": list(cases.values()),
         "comparisons": await _comparisons(session, report),

@@ -26,6 +26,7 @@ from pullback_service.readings.pooling import Spread, spread_of
 from pullback_service.readings.projecting import compute_pooled_again
 from pullback_service.reports.models import Report
 from pullback_service.series.models import Point
+from pullback_service.steps.projecting import keep_steps
 
 REPORTS_AT_ONCE = 50
 POINTS_AT_ONCE = 1_000
@@ -77,7 +78,9 @@ async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_onc
     ).all()
     if raw:
         await _write([row.id for row in raw], [spread_of(row.process_values) for row in raw], session)
-        await compute_pooled_again(session, [(row.series_id, row.commit_id) for row in raw])
+        pooled = await compute_pooled_again(session, [(row.series_id, row.commit_id) for row in raw])
+        if pooled:
+            await keep_steps(session, project_id, pooled)
     if len(raw) < points_at_once:
         await session.execute(update(Report).where(Report.id.in_(reports)).values(rolled_up_at=now()))
     return True

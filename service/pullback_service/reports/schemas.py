@@ -39,6 +39,7 @@ MOST_PARENTS = 64
 
 Outcome: TypeAlias = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
 Quality: TypeAlias = Literal["clean", "contaminated"]
+Digest = Annotated[str, StringConstraints(min_length=8, max_length=128, pattern=r"^[0-9A-Za-z:+/=_-]+$")]
 Unit = Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=LINE)]
 
 
@@ -61,8 +62,9 @@ class CommitDocument(_Document):
 
 
 class MachineDocument(_Document):
-    """The machine it was measured on."""
+    """The machine it was measured on: the computer, and the class that equal computers share."""
 
+    host: Name | None = None
     fingerprint: Name
     name: SentName
     facts: JsonObject = {}
@@ -144,6 +146,14 @@ class MetricDocument(_Document):
         return self
 
 
+class DigestsDocument(_Document):
+    """What was measured, where it is known: the workload's text, the subject's files, the code that was made of them."""
+
+    workload: Digest | None = None
+    subject: Digest | None = None
+    code: Digest | None = None
+
+
 class VariantDocument(_Document):
     """One way of executing the case. `error` says that this variant alone gave nothing."""
 
@@ -152,6 +162,7 @@ class VariantDocument(_Document):
     metrics: dict[Name, MetricDocument] = Field(default={}, max_length=MOST_METRICS)
     program_hash: Name | None = None
     plan: JsonObject | None = None
+    digests: DigestsDocument | None = None
     error: ErrorDocument | None = None
 
 

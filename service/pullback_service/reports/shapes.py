@@ -23,6 +23,8 @@ class _Commit(_Shape):
 
 
 class _Machine(_Shape):
+    host: str | None = None
+    fingerprint: str | None = None
     facts: dict[str, Any] = {}
 
 
@@ -62,12 +64,19 @@ class _Metric(_Shape):
     method: str | None = None
 
 
+class _Digests(_Shape):
+    workload: str | None = None
+    subject: str | None = None
+    code: str | None = None
+
+
 class _Variant(_Shape):
     variant: str
     kind: str = ""
     metrics: dict[str, _Metric] = {}
     program_hash: str | None = None
     plan: dict[str, Any] | None = None
+    digests: _Digests | None = None
     error: _Error | None = None
 
 

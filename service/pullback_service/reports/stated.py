@@ -58,7 +58,7 @@ class Stated(BaseModel):
 
 def refuse_contradictions(stated: Stated, head: ReportHead, *, of: str = "query") -> None:
     """Raise where the query, or whatever else states it, and the report disagree."""
-    machine = {head.machine.name, head.machine.fingerprint}
+    machine = {head.machine.name, head.machine.fingerprint} | ({head.machine.host} if head.machine.host else set())
     told: tuple[tuple[str, str | None, set[str]], ...] = (
         ("project", stated.project, {head.project}),
         ("commit", stated.commit, {head.commit.sha}),

@@ -21,10 +21,9 @@ from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
-from pullback_service.readings.queries import newest_marks, newest_readings, readings_at, readings_since
+from pullback_service.readings.queries import newest_marks, newest_readings, readings_at
 from pullback_service.readings.reading import Mark, Place, Reading
 from pullback_service.reports.models import Failure
-from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.models import Case, Series
 from pullback_service.series.overviewing import KnownCase
 from pullback_service.series.queries import (
@@ -40,7 +39,6 @@ from pullback_service.series.thinning import thin
 MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
 """Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
-MOST_CHANGES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +53,19 @@ class CaseSeries:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CountChange:
-    """An exact metric that is another than at the commit measured before, with the reports that counted both."""
-
-    series: CaseSeries
-    commit_before: int
-    commit_id: int
-    before: float
-    value: float
-    reports: tuple[str, str]
-
-
 @dataclass(frozen=True)
 class CaseHistory:
     """Commits of a window, oldest first, with the readings that are to be drawn.
 
     Readings come series by series and then oldest first. `thinned`: there are more than these, and `before` has the
     reading before each of them by (series, commit). `follows` says by their places which commit another follows, where
-    that is not the one before it; -1 where it lies before the window. It is known where changes are wanted.
+    that is not the one before it; -1 where it lies before the window. It is known where that is wanted.
     """
 
     commits: Sequence[CommitFacts]
     readings: Sequence[Reading]
     failures: Sequence[FailedCase]
     before: Mapping[tuple[int, int], Reading]
-    changes: Sequence[CountChange]
     thinned: bool
     follows: Mapping[int, int]
 
@@ -143,11 +128,11 @@ async def case_history(
     metrics: Collection[str],
     *,
     last: int,
-    changes: bool = True,
+    following: bool = True,
 ) -> CaseHistory:
-    """The newest `last` commits of a case with its series in some metrics; changes, if wanted, are of all exact metrics.
+    """The newest `last` commits of a case with its series in some metrics, and which commits follow which, if wanted.
 
-    Index: ix_reading_series_history, ix_failure_case_history, pk_commit, for changes as `followed_in`; thinned pk_reading.
+    Index: ix_reading_series_history, ix_failure_case_history, pk_commit, as `followed_in`; thinned pk_reading.
     """
     last = min(last, MOST_COMMITS)
     drawn = [one.id for one in series if one.metric in metrics]
@@ -158,7 +143,7 @@ async def case_history(
     measured = _places(whole) if whole else _places(marks)
     places = _window(measured, failures, last)
     if not places:
-        return CaseHistory([], [], [], {}, [], thinned=False, follows={})
+        return CaseHistory([], [], [], {}, thinned=False, follows={})
     oldest, known = places[0], {commit_id for _, commit_id in places}
     before: Mapping[tuple[int, int], Reading] = {}
     thinned = False
@@ -170,14 +155,13 @@ async def case_history(
         at = await readings_at(session, {*kept, *previous.values()})
         whole = [at[pair] for pair in kept]
         before = {pair: at[earlier] for pair, earlier in previous.items()}
-    followed = await followed_in(session, project_id, [one.id for one in series], known) if changes else {}
+    followed = await followed_in(session, project_id, [one.id for one in series], known) if following else {}
     follows = places_followed(places, followed)
     return CaseHistory(
         commits=await commits_of_ids(session, known),
         readings=[reading for reading in whole if reading.commit_id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
-        changes=await _changes(session, [one for one in series if one.exact and changes], places, follows, failures),
         thinned=thinned,
         follows=follows,
     )
@@ -222,90 +206,6 @@ def _kept(marks: Sequence[Mark]) -> dict[tuple[int, int], tuple[int, int] | None
     counted = changed if len(changed) <= MOST_MARKS // 8 else ()  # of counts all changes stay; times always differ
     chosen = thin(traces, MOST_MARKS, keep={place for at in counted for place in (at - 1, at)})
     return {pairs[place]: pairs[place - 1] if place else None for place in chosen}
-
-
-_CHANGES: LiteralString = """
-  WITH followed AS (
-       SELECT series_id, ordered_at, commit_id, value, lag(value) OVER history AS before,
-              lag(commit_id) OVER history AS commit_before
-         FROM reading
-        WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
-       WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id)),
-       changed AS (
-       SELECT *
-         FROM followed
-        WHERE value != before
-        ORDER BY ordered_at DESC, commit_id DESC, series_id
-        LIMIT %(most)s)
-SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.before, changed.value, older.report_id::text,
-       newer.report_id::text
-  FROM changed
-  JOIN reading older ON older.series_id = changed.series_id AND older.commit_id = changed.commit_before
-  JOIN reading newer ON newer.series_id = changed.series_id AND newer.commit_id = changed.commit_id
- ORDER BY changed.ordered_at, changed.commit_id, changed.series_id DESC
-"""
-
-
-async def _changes(
-    session: AsyncSession,
-    series: Sequence[CaseSeries],
-    places: Sequence[Place],
-    follows: Mapping[int, int],
-    failures: Sequence[FailedCase],
-) -> Sequence[CountChange]:
-    """Counts that differ from those of the commit that was followed. Index: ix_reading_series_history, pk_reading.
-
-    What was counted where a report found the gradient wrong is no count.
-    """
-    wrong = frozenset((failure.commit.id, failure.variant) for failure in failures if failure.kind == WRONG_GRADIENT)
-    if follows or wrong:
-        return await _changes_one_by_one(session, series, places, follows, wrong)
-    if not series:
-        return []
-    (ordered_at, commit), known = places[0], {commit_id for _, commit_id in places}
-    values = {
-        "series": [one.id for one in series], "ordered_at": ordered_at, "commit": commit, "most": MOST_CHANGES,
-    }  # fmt: skip
-    rows = await statements.rows(session, _CHANGES, values)
-    by_id = {one.id: one for one in series}
-    return [
-        CountChange(by_id[series_id], commit_before, commit_id, before, value, (report_before, report_id))
-        for series_id, commit_before, commit_id, before, value, report_before, report_id in rows
-        if commit_id in known
-    ]
-
-
-async def _changes_one_by_one(
-    session: AsyncSession,
-    series: Sequence[CaseSeries],
-    places: Sequence[Place],
-    follows: Mapping[int, int],
-    wrong: frozenset[tuple[int, str | None]],
-) -> Sequence[CountChange]:
-    """The same where commits do not all follow the one before them, or some count for nothing. Index: ix_reading_series_history."""
-    at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
-    variants = {one.id: one.variant for one in series}
-    counted: dict[int, dict[int, Reading]] = {}
-    for reading in await readings_since(session, list(variants), places[0]):
-        series_id, commit_id = reading[:2]
-        if commit_id in at and not wrong & {(commit_id, variants[series_id]), (commit_id, None)}:
-            counted.setdefault(series_id, {})[at[commit_id]] = reading
-    found = []
-    for one in series:
-        told = counted.get(one.id, {})
-        for place, now in told.items():
-            before = _followed(follows, place)
-            while before >= 0 and before not in told:
-                before = _followed(follows, before)
-            if before >= 0 and told[before].value != now.value:
-                older = told[before]
-                reports = older.report_id, now.report_id
-                found.append(CountChange(one, older.commit_id, now.commit_id, older.value, now.value, reports))
-    return sorted(found, key=lambda change: (at[change.commit_id], -change.series.id))[-MOST_CHANGES:]
-
-
-def _followed(follows: Mapping[int, int], place: int) -> int:
-    return min(follows.get(place, place - 1), place - 1)
 
 
 M = TypeVar("M", Mark, Reading)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, Integer, UniqueConstraint
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -63,7 +63,7 @@ class Point(Base):
     Where a project keeps process values for a time only, `process_count`, `process_low`, `process_q25`, `process_q75`
     and `process_high` stand for them afterwards; before that, these are null.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
-    commit's place in history. Pages read `reading`; points are for the samples of a report, and for computing readings.
+    commit's place in history, `measured_id` says of what it was measured (`measured`). Pages read `reading`; points are for the samples of a report, and for computing readings.
     """
 
     __tablename__ = "point"
@@ -103,3 +103,4 @@ class Point(Base):
     process_q25: Mapped[float | None] = mapped_column(Double)
     process_q75: Mapped[float | None] = mapped_column(Double)
     process_high: Mapped[float | None] = mapped_column(Double)
+    measured_id: Mapped[int | None] = mapped_column(Integer)

@@ -32,9 +32,6 @@ from pullback_service.series.queries import (
 )
 
 MOST_CASES = 5_000
-MOST_CHANGED = 500
-"""Series that changed lately, of which a page tells; more of them are one event, and are told by its largest."""
-MOST_CLAIMS = 2_000
 UPLOADS_OF_A_SUITE = 5
 """A suite may come in parts: its cases are those of its newest uploads."""
 RECENT_UPLOADS = 100
@@ -83,18 +80,6 @@ class LineReading(NamedTuple):
     variant: str
     metric: KnownMetric
     reading: Reading
-
-
-@dataclass(frozen=True, slots=True)
-class StatedComparison:
-    """Of which series uploads state how two commits compare. What is to be believed of it is for `comparisons.steps` to say."""
-
-    case: KnownCase
-    variant: str
-    metric: str
-    reference: str
-    reference_id: int
-    candidate_id: int
 
 
 async def measured_commits(
@@ -252,51 +237,6 @@ async def failures_at(
     return [failed_case(row) for row in rows.all()]
 
 
-# Few of thousands of series change. Those that do not are left out without an order, in half the time of putting the
-# readings of all of them in order.
-_CHANGED: LiteralString = """
-  WITH varied AS (
-       SELECT reading.series_id
-         FROM reading
-         JOIN series ON series.id = reading.series_id
-        WHERE reading.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s
-          AND (series.exact OR series.metric = 'time')
-        GROUP BY reading.series_id, series.exact
-       HAVING CASE WHEN series.exact THEN max(reading.value) != min(reading.value)
-                   ELSE max(reading.log_ratio) - min(reading.log_ratio) > %(floor)s
-              END),
-       followed AS (
-       SELECT reading.*, series.exact, lag(value) OVER history AS value_before,
-              lag(log_ratio) OVER history AS log_ratio_before, lag(low) OVER history AS low_before,
-              lag(high) OVER history AS high_before
-         FROM reading
-         JOIN series ON series.id = reading.series_id
-        WHERE commit_id = ANY (%(commits)s::bigint[]) AND series_id = ANY (ARRAY (SELECT series_id FROM varied))
-       WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id))
-SELECT series_id
-  FROM followed
- WHERE CASE WHEN exact THEN value != value_before
-            ELSE abs(log_ratio - log_ratio_before)
-                 > greatest(%(floor)s, sqrt(((high - low) / 2) ^ 2 + ((high_before - low_before) / 2) ^ 2))
-       END
- GROUP BY series_id
- ORDER BY max(ordered_at) DESC, series_id
- LIMIT %(most)s
-"""
-
-
-async def changed_series(
-    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, floor: float
-) -> Sequence[int]:
-    """Series that differ between two of some commits, newest first: a count that is another, or a ratio that moved.
-
-    A ratio moved where it is farther away than `floor` and than the interval of its change, as in `judging.likely`. The
-    commits are of a project that was found. Index: pk_reading, pk_series.
-    """
-    values = {"commits": list(commit_ids), "machine": machine_id, "floor": floor, "most": MOST_CHANGED}
-    return [series_id for (series_id,) in await statements.rows(session, _CHANGED, values)]
-
-
 async def speaking_series(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[int]:
     """A series of every variant of some cases: of its time, else of whatever comes first.
 
@@ -310,43 +250,6 @@ async def speaking_series(session: AsyncSession, machine_id: MachineId, case_ids
             .order_by(Series.case_id, Series.variant, Series.metric != "time", Series.metric)
         )
     )
-
-
-def _stated(of_case: LiteralString) -> LiteralString:
-    return f"""
-SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, older.id, older.sha, older.ordered_at, newer.id,
-       newer.sha, newer.ordered_at
-  FROM comparison c
-  JOIN "case" ON "case".id = c.case_id
-  JOIN commit older ON older.id = c.reference_id
-  JOIN commit newer ON newer.id = c.candidate_id
- WHERE c.candidate_id = ANY (%(commits)s) AND c.machine_id = %(machine)s AND c.reference_id != c.candidate_id {of_case}
- GROUP BY c.case_id, "case".id, c.variant, c.metric, older.id, newer.id
- ORDER BY max(c.id) DESC
- LIMIT %(most)s
-"""  # noqa: S608 - our own words
-
-
-_STATED = _stated("")
-_STATED_OF_CASE = _stated("AND c.case_id = %(case)s")
-
-
-async def comparisons_at(
-    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
-) -> Sequence[StatedComparison]:
-    """Of what uploads state how some commits of a project that was found compare with earlier ones, the newest last.
-
-    What is stated of an earlier one against a later says as much of the later one; it is found where both are asked for.
-    Index: ix_comparison_candidate, pk_case, pk_commit.
-    """
-    values = {"commits": list(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_CLAIMS}
-    found = await statements.rows(session, _STATED if case_id is None else _STATED_OF_CASE, values)
-    told: dict[StatedComparison, None] = {}
-    for case, workload, label, variant, metric, *ends in reversed(found):
-        (_, older, sha), (_, newer, _) = sorted((at, id_, name) for id_, name, at in (ends[:3], ends[3:]))
-        if newer in commit_ids:
-            told[StatedComparison(KnownCase(case, workload, label), variant, metric, sha, older, newer)] = None
-    return list(told)
 
 
 def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:

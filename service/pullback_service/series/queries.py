@@ -40,6 +40,11 @@ class CommitFacts(NamedTuple):
     authored_at: datetime | None
     ordered_at: datetime
 
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """Its place in history."""
+        return self.ordered_at, self.id
+
 
 class CaseFacts(NamedTuple):
     """A case: the structured form and the derived label."""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
 from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread
@@ -141,6 +142,7 @@ class PointSummary(BaseModel):
     dirty: bool
     method: str | None = Field(examples=["cpu"])
     program_hash: str | None
+    measured: MeasuredSummary
     report_ids: list[UUID] = Field(description="Reports behind the point, oldest first.")
     raw: list[RawPointSummary] | None = Field(None, description="What each report measured, with `raw=true`.")
 
@@ -157,6 +159,7 @@ plain_point = plain(
     PointSummary,
     **OF_READING,
     ordered_at="reading.ordered_at",
+    measured=lambda point: plain_measured(point.measured),
     report_ids="reports",
     raw=lambda point: [each._asdict() for each in point.raw] or None,
 )

@@ -98,6 +98,9 @@ _RATIO: Sequence[Column[ExportedPoint]] = [
     Column("dirty", "flag", lambda row: row.numbers.dirty),
     Column("method", "text", lambda row: row.point.reading.method),
     Column("program_hash", "text", lambda row: row.point.reading.program_hash),
+    Column("workload_digest", "text", lambda row: row.point.measured.workload or None),
+    Column("subject_digest", "text", lambda row: row.point.measured.subject or None),
+    Column("harness", "text", lambda row: row.point.measured.harness or None),
 ]
 POINTS: Table[ExportedPoint] = Table(
     "points",

@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
+from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.queries import read_measured
 from pullback_service.readings.queries import columns_of, reports_behind
 from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, Mark, Place, Reading
 from pullback_service.series.drawing import thinned
@@ -61,6 +63,7 @@ class PooledPoint(NamedTuple):
     position: int | None
     after_gap: bool | None
     reports: tuple[str, ...]
+    measured: Measured = NOT_TOLD
     raw: tuple[RawPoint, ...] = ()
 
 
@@ -89,7 +92,7 @@ async def points_in(
 ) -> tuple[Sequence[PooledPoint], bool]:
     """Up to `limit` points in a window, oldest commit first, from behind a place on; and whether more follow.
 
-    Index: ix_reading_series_history; uq_branch_commit_branch_id_commit_id for a branch; pk_commit; as `reports_behind`.
+    Index: ix_reading_series_history; uq_branch_commit_branch_id_commit_id for a branch; pk_commit; pk_measured; as `reports_behind`.
     """
     if after is None and window.last is not None:
         after = await _before_last(session, series_id, window)
@@ -132,9 +135,14 @@ async def marks_in(
 async def _points(session: AsyncSession, rows: Sequence[tuple[Any, ...]], *, raw: bool) -> list[PooledPoint]:
     readings = [Reading._make(row[:_WIDTH]) for row in rows]
     reports = await reports_behind(session, readings)
-    measured = await _raw_points(session, reports) if raw and readings else {}
+    measured = await read_measured(session, (reading.measured_id for reading in readings))
+    of_reports = await _raw_points(session, reports) if raw and readings else {}
     return [
-        PooledPoint(reading, sha, title, position, after_gap, reports[reading[:2]], measured.get(reading[:2], ()))
+        PooledPoint(
+            *(reading, sha, title, position, after_gap, reports[reading[:2]]),
+            measured.get(reading.measured_id or 0, NOT_TOLD),
+            of_reports.get(reading[:2], ()),
+        )
         for reading, (sha, title, position, after_gap) in zip(readings, (row[_WIDTH:] for row in rows), strict=True)
     ]
 

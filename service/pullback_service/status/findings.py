@@ -92,8 +92,11 @@ def _count(number: int, one: str, several: str) -> str:
     return f"{number} {one if number == 1 else several}"
 
 
-def about_readings(waiting: int) -> Iterator[str]:
-    """Results that an earlier release stored and no worker has prepared yet."""
-    if waiting:
-        commits = "1 commit waits" if waiting == 1 else f"{waiting} commits wait"
+def about_readings(unprojected: int, unjudged: int) -> Iterator[str]:
+    """What an earlier release stored and no worker has prepared or judged yet."""
+    if unprojected:
+        commits = _count(unprojected, "commit waits", "commits wait")
         yield f"{commits} for readings after an upgrade, and comparisons may lack them: a worker makes them, newest first."
+    elif unjudged:
+        commits = _count(unjudged, "commit waits", "commits wait")
+        yield f"{commits} for steps after an upgrade, and pages may not tell what changed there: a worker judges them, newest first."

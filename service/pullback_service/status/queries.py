@@ -19,6 +19,7 @@ from pullback_service.readings.projecting import unprojected
 from pullback_service.reports.models import Report
 from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_readings, about_workers
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
+from pullback_service.steps.projecting import unjudged
 
 WORKER_SILENT_AFTER_S = 60
 OFFERED_WITHIN_S = 3600
@@ -46,7 +47,7 @@ async def read_status(session: AsyncSession) -> Status:
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
         *about_mirrors(await unread_mirrors(session)),
-        *about_readings(await unprojected(session)),
+        *about_readings(await unprojected(session), await unjudged(session)),
     ]
     return Status(
         status="attention" if found else "well",

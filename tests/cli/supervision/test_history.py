@@ -2,13 +2,18 @@ import subprocess
 
 import pytest
 
-from pullback_cli.supervision.history import EARLIER_COMMITS, read_history
+from pullback_cli.supervision.history import EARLIER_COMMITS, HeadWatch, read_history
+from pullback_runners.projects.configuration import Build, ProjectFile
 
 
 def _git(folder, *arguments):
     identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "init.defaultBranch=main")
     done = subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def _history(folder):
+    return read_history(ProjectFile(folder, build=Build(path=("lib",))))
 
 
 def _commit(folder, path, content):
@@ -28,10 +33,10 @@ def repository(tmp_path):
     return folder
 
 
-def test_the_head_and_the_newest_commits_that_changed_the_engine(repository):
-    engines = [_commit(repository, "engine/pullback/__init__.py", str(number)) for number in range(8)]
+def test_the_head_and_the_newest_commits_that_changed_what_is_measured(repository):
+    engines = [_commit(repository, "lib/demo.py", str(number)) for number in range(8)]
     head = _commit(repository, "README.md", "words")
-    history = read_history(repository)
+    history = _history(repository)
     assert history.head["sha"] == head
     assert history.head["parents"] == [engines[-1]]
     assert (history.head["branch"], history.head["author"], history.head["title"]) == ("main", "A", "README.md: words")
@@ -39,39 +44,44 @@ def test_the_head_and_the_newest_commits_that_changed_the_engine(repository):
     assert history.remark is None
 
 
-def test_a_head_that_changed_the_engine_is_not_measured_twice(repository):
-    engines = [_commit(repository, "engine/pullback/__init__.py", str(number)) for number in range(2)]
-    history = read_history(repository)
+def test_a_head_that_changed_it_is_not_measured_twice(repository):
+    engines = [_commit(repository, "lib/demo.py", str(number)) for number in range(2)]
+    history = _history(repository)
     assert (history.head["sha"], [commit["sha"] for commit in history.earlier]) == (engines[1], engines[:1])
 
 
 def test_a_shallow_clone_means_the_head_only_and_says_so(repository, tmp_path):
     for number in range(3):
-        _commit(repository, "engine/pullback/__init__.py", str(number))
+        _commit(repository, "lib/demo.py", str(number))
     _git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", str(tmp_path / "shallow"))
-    history = read_history(tmp_path / "shallow")
+    history = _history(tmp_path / "shallow")
     assert history.earlier == ()
     assert "shallow" in history.remark
 
 
 def test_changes_that_are_not_committed_are_said_not_to_be_measured(repository):
-    _commit(repository, "engine/pullback/__init__.py", "1")
-    (repository / "engine/pullback/__init__.py").write_text("2")
-    assert "not committed" in read_history(repository).remark
+    _commit(repository, "lib/demo.py", "1")
+    (repository / "lib/demo.py").write_text("2")
+    assert "not committed" in _history(repository).remark
 
 
-def test_without_git_the_content_is_the_name(tmp_path):
-    package = tmp_path / "engine" / "pullback"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("1")
-    first = read_history(tmp_path)
-    assert (len(first.head["sha"]), first.head["dirty"], first.earlier) == (40, True, ())
-    assert "not a git clone" in first.remark
-    (package / "__init__.py").write_text("2")
-    assert read_history(tmp_path).head["sha"] != first.head["sha"]
+def test_a_head_that_moves_is_told_once_and_not_before_it_stays(repository):
+    first = _commit(repository, "lib/demo.py", "1")
+    watch = HeadWatch(repository, first)
+    assert not watch.has_moved()
+    second = _commit(repository, "lib/demo.py", "2")
+    assert not watch.has_moved()
+    _commit(repository, "lib/demo.py", "3")  # as a rebase does it
+    assert not watch.has_moved()
+    assert watch.has_moved()
+    assert not watch.has_moved()
+    _git(repository, "checkout", "-q", second)
+    assert [watch.has_moved(), watch.has_moved()] == [False, True]
 
 
-def test_git_that_is_not_installed_is_no_git(repository, monkeypatch):
-    _commit(repository, "engine/pullback/__init__.py", "1")
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert "git is missing" in read_history(repository).remark
+def test_a_clone_that_cannot_be_read_for_a_moment_has_not_moved(repository):
+    watch = HeadWatch(repository, _commit(repository, "lib/demo.py", "1"))
+    (repository / ".git").rename(repository / "away")
+    assert [watch.has_moved() for _ in range(3)] == [False] * 3
+    (repository / "away").rename(repository / ".git")
+    assert [watch.has_moved() for _ in range(3)] == [False] * 3

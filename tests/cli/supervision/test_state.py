@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pullback_cli.refusals import RefusalError
-from pullback_cli.supervision.state import UpState, forget_state, only_up_on, read_state, write_state
+from pullback_cli.supervision.state import UpState, find_up, forget_state, only_up_on, read_state, write_state
 from pullback_runners.agent.process_mark import ProcessMark
 
 
@@ -35,10 +35,15 @@ def test_two_on_one_folder_are_refused_with_the_address_of_the_first(tmp_path):
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(RefusalError, match="4711.*pullback down"), only_up_on(tmp_path):
             raise AssertionError
+        assert find_up(tmp_path).pid == holder.pid
+        (tmp_path / "up.json").write_text("{")
+        assert find_up(tmp_path).process().pid == holder.pid  # by its lock
         holder.stdin.close()
         holder.wait()
+    assert find_up(tmp_path) is None
     with only_up_on(tmp_path):
         pass
+    assert find_up(tmp_path / "nowhere") is None
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from tests.service.readings.making import reading
 from pullback_dashboards.case.view import Told, case_view
 from pullback_dashboards.history import Claim, Commit
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.judging import judge
+from pullback_service.comparisons.judging import Judgement, judge, of_equal_code
 from pullback_service.comparisons.queries import Compared
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
@@ -271,6 +271,60 @@ def test_a_method_that_changed_leaves_open_what_a_count_did(view):
     page = view(now, told())
     assert [said.tone for said in page.sentences] == ["unsure"]
     assert page.reasons == ("Measured by different methods, 'nep49' and 'tracemalloc'.",)
+
+
+def with_digests(report, host="a1", harness="1", **digests):
+    report.document["machine"] |= {"host": host, "fingerprint": "c0ffee"}
+    report.document["harness"]["version"] = harness
+    for entry in report.entry["variants"]:
+        entry["digests"] = digests
+    return report
+
+
+def test_what_was_measured_stands_beside_what_it_was(view):
+    before = with_digests(told(), workload="1" * 16, subject="2" * 16, code=None)
+    page = view(with_digests(told(), workload="1" * 16, subject="3" * 16, code="4" * 16), before)
+    assert {fact.name: (fact.now, fact.before) for fact in page.measured} == {
+        "host": ("a1", ""),
+        "class": ("c0ffee", ""),
+        "text of the workload": ("1" * 12, ""),
+        "measured files": ("3" * 12, "2" * 12),
+        "code": ("4" * 12, ""),
+        "harness": ("1", ""),
+    }
+    assert not page.equal_code
+
+
+def test_an_older_report_tells_what_it_knows(view):
+    assert [fact.name for fact in view(told(), told()).measured] == ["harness"]
+
+
+def test_of_equal_code_and_of_another_level_nothing_is_told_to_have_moved(view, monkeypatch):
+    assert view(told(0.6, arrays=4), told(0.5)).sentences
+    made = judged
+
+    def of_equal_code_alone(now, before):
+        return {
+            key: replace(one, judgement=of_equal_code(one.judgement), is_equal_code=True)
+            for key, one in made(now, before).items()
+        }
+
+    monkeypatch.setitem(globals(), "judged", of_equal_code_alone)
+    page = view(told(0.6, arrays=4), told(0.5))
+    assert page.equal_code
+    assert page.reasons == ("Equal code: the commit changed nothing that is measured.",)
+    assert page.variants[1].since_tone == ""
+    assert {said.tone for said in page.sentences} == {"unsure"}
+
+    def of_another_level(now, before):
+        apart = Judgement("not_comparable", reason="Another level: the text changed.")
+        return {key: replace(one, judgement=apart) for key, one in made(now, before).items()}
+
+    monkeypatch.setitem(globals(), "judged", of_another_level)
+    page = view(told(0.6, arrays=4), told(0.5))
+    assert page.reasons == ("Another level: the text changed.",)
+    assert page.variants[1].since_tone == ""
+    assert {said.tone for said in page.sentences} == {"unsure"}
 
 
 def test_a_variant_that_is_missing_is_told_and_nothing_is_held_against_nothing(view):

@@ -109,6 +109,16 @@ def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
     assert said.command == f"pullback compare --against {OLD.short} --candidate {NEW.short}"
 
 
+def test_what_another_tool_measured_is_not_measured_again_by_ours():
+    apart = replace(unpaired(math.log(2)), kind="external")
+    said = verdict(outcomes_of([apart]), OLD, NEW)
+    assert (said.then, said.command) == (
+        "1 series was measured at different times: of these a change is likely at most.",
+        "",
+    )
+    assert verdict(outcomes_of([apart, unpaired(math.log(2), number=2)]), OLD, NEW).command
+
+
 def test_what_is_likely_is_said_to_be_no_more_and_marked_hollow():
     found = row(likely("likely_slower", 0.13))
     assert (found.mark, found.tone, found.told) == ("△", "likely-worse", "likely slower")

@@ -4,6 +4,7 @@ import pytest
 
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
+from pullback_service.measured.measured import Measured
 
 
 def said(ratio, *, metric="time", outcome="faster"):
@@ -156,6 +157,19 @@ def test_a_ratio_moved_only_when_its_change_passes_its_interval_and_the_floor():
     assert moved(Spread(-0.60, -0.72, -0.48)) is None
     assert moved(Spread(-0.69, -0.691, -0.689), since=Spread(-0.70, -0.701, -0.699)) is None
     assert moved(before, since=None) is None
+
+
+def test_a_ratio_of_equal_files_or_of_another_level_did_not_move():
+    before = Spread(-0.70, -0.71, -0.69, measured=Measured("text", "files", "1"))
+    for measured, outcome in (
+        (Measured("text", "other files", "1"), "likely_slower"),
+        (Measured(), "likely_slower"),
+        (Measured("text", "files", "1"), None),
+        (Measured("other text", "other files", "1"), None),
+        (Measured("text", "other files", "2"), None),
+    ):
+        now = Spread(-0.60, -0.61, -0.59, measured=measured)
+        assert factors.move(before, now, bigger_is_better=False) == outcome
 
 
 def test_a_rate_that_rose_is_faster():

@@ -7,11 +7,31 @@ from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.still import chart, spoken_of, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
 from pullback_service.errors import NotFoundError
+from pullback_service.measured.measured import Measured
 from pullback_service.series.queries import MeasuringMachine
 
 
 def view_of(history, **state):
     return workload_view(history, project="p", workload="dense", state=State(memory="array_bytes", **state))
+
+
+def test_another_level_is_an_event_and_accuses_nobody(build):
+    one, other = Measured("first text", "files", "1"), Measured("second text", "other files", "1")
+    fused = [build.paired(ratio) for ratio in (0.5, 0.9)]
+    lines = [
+        build.line("unfused", [Reading(1.0, measured=each) for each in (one, other)]),
+        build.line(
+            "fused", [reading._replace(measured=each) for reading, each in zip(fused, (one, other), strict=True)]
+        ),
+        build.line("fused", [Reading(value, measured=each) for value, each in ((4.0, one), (9.0, other))], build.bytes),
+    ]
+    view = view_of(build.history(*lines))
+    (event,) = view.events
+    assert (event.place, event.lane, event.tone) == (1, "levels", "unsure")
+    assert event.sentences == (
+        "Another level: the text of the workload (first te, then second t) changed between the two, so the commits do not compare.",
+    )
+    assert {mark.since_tone for mark in view.rows[0].marks.values()} == {""}
 
 
 def test_the_table_has_the_newest_commit_first_and_every_commit_once(history):

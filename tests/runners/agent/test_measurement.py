@@ -1,10 +1,13 @@
 import json
+import shutil
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.runners.projects.conftest import Repository
 
 import pullback
 from pullback.backends.native.availability import why_not
@@ -15,9 +18,8 @@ from pullback_runners.agent.leftovers import settle
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.process_mark import ProcessMark
 
-ENGINE = Path(pullback.__file__).parent.parent
 COMMIT = {
-    "sha": "a" * 40,
+    "sha": "",
     "parents": [],
     "branch": "main",
     "author": "A",
@@ -28,24 +30,60 @@ COMMIT = {
 KEY = "0b0e6b0e-0000-4000-8000-000000000001"
 
 
-def _claim(suite="trial", cases=("poly9_broadcast*",), timeout_s=120.0, reference=None):
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """A repository with the engine, whose first commit is older than its pullback.toml."""
+    folder = tmp_path_factory.mktemp("engine")
+    made = Repository(folder)
+    for path in ("src", "bench", "pullback.toml"):
+        shutil.move(folder / path, tmp_path_factory.mktemp("away"))
+    package = Path(pullback.__file__).parent
+    shutil.copytree(package, folder / "engine" / "pullback", ignore=shutil.ignore_patterns("__pycache__"))
+    made.first = made.commit("The engine")
+    made.write("pullback.toml", '[build]\npath = ["engine"]\nimport = ["pullback"]\n')
+    made.second = made.commit("How it is built")
+    return made
+
+
+@pytest.fixture
+def waves(tmp_path):
+    """A small project that is no engine, with one commit."""
+    folder = tmp_path / "waves"
+    folder.mkdir()
+    made = Repository(folder)
+    made.first = made.commit("one")
+    return made
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+def _claim(sha, suite="trial", cases=(), timeout_s=120.0, reference=None):
     lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
-    return Claim(Job("pullback", COMMIT, suite, cases, timeout_s, reference), lease)
+    compared = None if reference is None else {**COMMIT, "sha": reference}
+    return Claim(Job("demo", {**COMMIT, "sha": sha}, suite, cases, timeout_s, compared), lease)
 
 
-def _measure(claim, folder, *, reference=None, device="cpu", tell=lambda _: None, cancelled=lambda: False):
-    return measure(
-        claim,
-        ENGINE,
-        folder,
-        KEY,
-        reference=reference,
-        device=device,
-        exact=True,
-        cpus=frozenset(),
-        tell=tell,
-        cancelled=cancelled,
-    )
+@pytest.fixture
+def measured(folder, cache):
+    """Measure a commit of a repository, by default its first."""
+
+    def measured(repository, sha=None, *, device="cpu", tell=lambda _: None, cancelled=lambda: False, **what):
+        return measure(
+            _claim(sha or repository.first, **what),
+            repository.folder,
+            folder,
+            KEY,
+            cache=cache,
+            device=device,
+            cpus=frozenset(),
+            tell=tell,
+            cancelled=cancelled,
+        )
+
+    return measured
 
 
 def _runs(pid):
@@ -57,13 +95,17 @@ def _runs(pid):
 
 @pytest.fixture
 def folder(tmp_path):
-    return JobFolder.create(tmp_path, _claim().lease, KEY)
+    return JobFolder.create(tmp_path / "jobs", _claim("a" * 40).lease, KEY)
 
 
-def test_a_job_gives_a_report_with_its_commit_its_key_and_real_ratios(folder):
+def test_a_job_of_the_engine_gives_a_report_with_real_ratios_also_of_a_commit_before_pullback_toml(
+    measured, folder, engine
+):
     steps = []
-    report = _measure(_claim(), folder, tell=steps.append)
-    assert (report["id"], report["commit"], report["harness"]["job"]) == (KEY, COMMIT, {"id": "7", "attempt": 1})
+    report = measured(engine, cases=("poly9_broadcast*",), tell=steps.append)
+    commit = {**COMMIT, "sha": engine.first}
+    assert (report["id"], report["project"], report["commit"]) == (KEY, "demo", commit)
+    assert (report["harness"]["engine"], report["harness"]["job"]) == (commit, {"id": "7", "attempt": 1})
     (case,) = report["cases"]
     assert case["error"] is None
     assert [(pair["variant"], pair["n"]) for pair in case["paired"] if pair["metric"] == "time"] == [
@@ -76,26 +118,81 @@ def test_a_job_gives_a_report_with_its_commit_its_key_and_real_ratios(folder):
     assert "poly9_broadcast" in folder.log.read_text()
 
 
-@pytest.mark.parametrize(("sha", "cases"), [(COMMIT["sha"], 0), ("b" * 40, 1)])
-def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(folder, sha, cases):
+@pytest.mark.parametrize(("older", "cases"), [("second", 0), ("first", 1)])
+def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(measured, engine, older, cases):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
-    report = _measure(_claim(reference={**COMMIT, "sha": sha}), folder, reference=ENGINE)
-    assert (report["id"], report["commit"], report["harness"]["job"]) == (KEY, COMMIT, {"id": "7", "attempt": 1})
+    sha = getattr(engine, older)
+    report = measured(engine, engine.second, cases=("poly9_broadcast*",), reference=sha)
+    assert (report["id"], report["commit"]["sha"]) == (KEY, engine.second)
     assert len(report["cases"]) == cases
     times = [row for row in report["comparisons"] if row["metric"] == "time"]
     assert {row["variant"] for row in times} >= {"unfused", "fused", "stateful"}
-    assert {(row["reference"], row["candidate"]) for row in times} == {(sha, COMMIT["sha"])}
+    assert {(row["reference"], row["candidate"]) for row in times} == {(sha, engine.second)}
     stored = schemas.ReportDocument.model_validate(report)
     assert {len(row.log_ratios) for row in stored.comparisons if row.metric == "time"} == {2}
 
 
-def test_a_suite_that_does_not_exist_is_a_failed_job_with_the_reason(folder):
+def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):
+    report = measured(waves)
+    (case,) = report["cases"]
+    assert (report["project"], case["case"]["workload"], case["error"]) == ("demo", "total", None)
+    assert {each["variant"] for each in case["variants"]} == {"unfused", "waves"}
+    assert report["harness"]["workload_files"] == ["bench/total.py"]
+    assert report["harness"]["engine"] != report["commit"]
+
+
+def test_two_commits_of_a_project_are_compared_by_the_workloads_of_the_newer(measured, waves):
+    waves.slow_down(30)
+    waves.write("bench/total.py", (waves.folder / "bench/total.py").read_text().replace("4000", "4001"))
+    slower = waves.commit("slower")
+    report = measured(waves, slower, reference=waves.first)
+    (row,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert (row["outcome"], row["case"]["params"]) == ("slower", {"n": 4001})
+
+
+def test_a_commit_before_pullback_toml_is_measured_by_the_files_that_are_there_now(measured, waves):
+    waves.git("rm", "-q", "pullback.toml", "bench/total.py")
+    without = waves.commit("nothing says how")
+    waves.git("checkout", "-q", waves.first, "--", ".")  # as of somebody who has not committed them
+    (case,) = measured(waves, without)["cases"]
+    assert (case["case"]["workload"], case["error"]) == ("total", None)
+
+
+def test_a_commit_that_does_not_build_is_a_failed_build_with_its_log(measured, folder, waves):
+    declared = (waves.folder / "pullback.toml").read_text()
+    waves.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python build.py"]'))
+    waves.write("build.py", "for number in range(30):\n    print('line', number)\nraise SystemExit(3)\n")
+    broken = waves.commit("broken")
+    with pytest.raises(
+        JobFailedError, match="`python build.py` ended with exit status 3(\n  line 2[2-9]){8}$"
+    ) as caught:
+        measured(waves, broken)
+    assert (caught.value.kind, caught.value.retryable) == ("build", False)
+    log = folder.log.read_text()
+    assert all(f"line {number}\n" in log for number in range(30))  # more than the message holds
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("[build]\nimpor = []", "pullback.toml, line 2: .*did you mean 'import'"), (None, "has no pullback.toml")],
+)
+def test_what_is_wrong_with_pullback_toml_is_a_failed_build(measured, waves, file, said):
+    waves.git("rm", "-q", "pullback.toml")
+    if file is not None:
+        waves.write("pullback.toml", file)
+    wrong = waves.commit("wrong")
+    with pytest.raises(JobFailedError, match=said) as caught:
+        measured(waves, wrong)
+    assert caught.value.kind == "build"
+
+
+def test_a_suite_that_does_not_exist_is_a_failed_job_with_the_reason(measured, waves):
     with pytest.raises(JobFailedError, match="nonsense") as caught:
-        _measure(_claim(suite="nonsense"), folder)
+        measured(waves, suite="nonsense")
     assert (caught.value.kind, caught.value.retryable) == ("workload", False)
 
 
-def test_a_cancelled_job_ends_with_all_its_processes(folder):
+def test_a_cancelled_job_ends_with_all_its_processes(measured, folder, waves):
     seen = []
 
     def cancelled():
@@ -105,20 +202,20 @@ def test_a_cancelled_job_ends_with_all_its_processes(folder):
         return bool(seen)
 
     with pytest.raises(JobFailedError) as caught:
-        _measure(_claim(), folder, cancelled=cancelled)
+        measured(waves, cancelled=cancelled)
     assert caught.value.kind == "cancelled"
     assert folder.measuring().process() is None
     assert not [pid for pid in seen if _runs(pid)]
 
 
-def test_a_job_past_its_time_is_ended(folder):
-    with pytest.raises(JobFailedError, match="not finished after 1 s") as caught:
-        _measure(_claim(timeout_s=1.0), folder)
+def test_a_job_past_its_time_is_ended(measured, folder, waves):
+    with pytest.raises(JobFailedError, match="not finished after 0 s") as caught:
+        measured(waves, timeout_s=0.3)
     assert caught.value.kind == "timeout"
     assert folder.measuring().process() is None
 
 
-def test_a_measuring_process_that_is_killed_is_the_machines_fault(folder):
+def test_a_measuring_process_that_is_killed_is_the_machines_fault(measured, folder, waves):
     def kill():
         while not (mark := folder.measuring()):
             time.sleep(0.05)
@@ -126,20 +223,22 @@ def test_a_measuring_process_that_is_killed_is_the_machines_fault(folder):
 
     threading.Thread(target=kill).start()
     with pytest.raises(JobFailedError, match="signal 9") as caught:
-        _measure(_claim(), folder)
+        measured(waves)
     assert (caught.value.kind, caught.value.retryable) == ("infra", True)
 
 
-def test_the_measured_code_sees_no_secret(folder, monkeypatch, tmp_path):
+def test_the_measured_code_sees_no_secret(measured, folder, waves, monkeypatch, tmp_path):
     monkeypatch.setenv("PULLBACK_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret@host/pullback")
     environments = []
 
     def look(_):
         processes = [psutil.Process(folder.measuring().pid)]
-        environments.extend(process.environ() for process in processes + processes[0].children(recursive=True))
+        for process in processes + processes[0].children(recursive=True):
+            with suppress(psutil.Error):  # one that has just ended
+                environments.append(process.environ())
 
-    _measure(_claim(), folder, tell=look)
+    measured(waves, tell=look)
     names = set().union(*environments)
     assert "PATH" in names
     assert not {name for name in names if "TOKEN" in name or "DATABASE" in name}
@@ -168,8 +267,8 @@ def test_a_folder_without_a_lease_has_nothing_to_say(tmp_path):
     assert settle(JobFolder(tmp_path / "half-made")) is None
 
 
-def test_a_job_is_measured_on_the_agents_device(folder, monkeypatch):
+def test_a_job_is_measured_on_the_agents_device(measured, engine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(JobFailedError, match="^--device cuda: no CUDA device is seen by jax or torch") as raised:
-        _measure(_claim(), folder, device="cuda")
+        measured(engine, cases=("poly9_broadcast*",), device="cuda")
     assert (raised.value.kind, raised.value.retryable) == ("workload", False)

@@ -62,6 +62,31 @@ def test_a_process_that_ignores_the_request_is_killed():
     process.stdout.close()
 
 
+def test_a_clock_that_is_set_makes_no_process_another(family, monkeypatch):
+    parent, child_pid = family
+    mark = ProcessMark.of(parent.pid)
+    real = psutil.Process.create_time
+    monkeypatch.setattr(
+        psutil.Process, "create_time", lambda self: real(self) + 21
+    )  # what psutil says after such a step
+    assert mark.process().pid == parent.pid
+    assert end_trees([mark], grace_s=5) == [parent.pid]
+    assert _gone(child_pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="boots are told apart on Linux")
+def test_a_process_of_another_boot_is_not_the_one_that_was_marked(family):
+    parent, _ = family
+    assert replace(ProcessMark.of(parent.pid), boot="another").process() is None
+
+
+def test_marks_of_an_earlier_release_are_compared_by_the_clock(family):
+    parent, _ = family
+    told = {"pid": parent.pid, "started": psutil.Process(parent.pid).create_time()}
+    assert ProcessMark.from_json(told).process().pid == parent.pid
+    assert ProcessMark.from_json({**told, "started": told["started"] + 21}).process() is None
+
+
 def test_another_process_with_the_same_number_is_left_alone(family):
     parent, _ = family
     stale = replace(ProcessMark.of(parent.pid), started=1.0)

@@ -10,7 +10,7 @@ import pytest
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.projects.subjects import build_subject
+from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 
 
@@ -73,9 +73,55 @@ def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(repository):
     assert 1.6 < 2.718281828 ** time["log_ratio"] < 2.4
     assert report["project"] == "waves"
     assert report["harness"]["environments"]["shared"]
+    assert not report["harness"]["equal_code"]
 
     equal = compare(repository.folder, "--against", "HEAD~2", "--candidate", "HEAD~1", "--json")
     assert_equal(json.loads(equal.stdout))
+    assert json.loads(equal.stdout)["harness"]["equal_code"]
+
+
+def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before(repository):
+    repository.commit("first")
+    first = built(repository)
+    repository.write("README", "words")
+    repository.commit("words")
+    repository.write("src/__pycache__/waves.pyc", "")
+    assert built(repository).subject.digest == first.subject.digest is not None
+    project = find_project(repository.folder)
+    assert subject_of_files(project, repository.folder).digest == first.subject.digest
+    (repository.folder / "src/__pycache__/waves.pyc").unlink()
+    repository.slow_down(2)
+    assert subject_of_files(project, repository.folder).digest is None  # these files are no commit's
+    repository.commit("slow")
+    assert built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+
+
+def test_what_is_installed_has_a_digest_of_its_own(repository):
+    repository.write(
+        "pyproject.toml",
+        """
+        [build-system]
+        requires = ["hatchling"]
+        build-backend = "hatchling.build"
+        [project]
+        name = "waves"
+        version = "1"
+        [tool.hatch.build.targets.wheel]
+        include = ["src/waves.py"]
+        sources = ["src"]
+        """,
+    )
+    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
+    repository.commit("first")
+    first = built(repository)
+    repository.write("pyproject.toml", (repository.folder / "pyproject.toml").read_text() + "\n# words\n")
+    repository.commit("words")
+    words = built(repository)
+    assert words.subject.digest != first.subject.digest
+    assert words.subject.code == first.subject.code is not None
+    repository.slow_down(2)
+    repository.commit("slow")
+    assert built(repository).subject.code != first.subject.code
 
 
 def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):

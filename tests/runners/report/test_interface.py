@@ -20,4 +20,7 @@ def test_the_service_takes_what_the_runner_writes(tiny_suite, faulty_workloads):
     unfused, right, zeros = document.cases[0].variants
     assert unfused.metrics["time"].processes == report["cases"][0]["variants"][0]["metrics"]["time"]["processes"]
     assert right.error is None
+    assert unfused.digests.workload != right.digests.workload  # each has its own part of the file
+    assert unfused.digests.code == unfused.program_hash or unfused.program_hash is None
+    assert zeros.digests is None
     assert zeros.error.kind == "gradient"

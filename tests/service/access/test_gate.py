@@ -207,10 +207,15 @@ async def test_a_machine_at_work_for_another_project_takes_no_job(guarded, admin
         place = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
         claims.append(await guarded.post(place, json={}, headers=shown[-1]))
     assert [claim.status_code for claim in claims] == [200, 204]
-    # Enrolled anew for the other project, the agent has one token, and the one of before has ended.
+    # Nobody else takes an agent over; whose token was revoked is enrolled anew, for another project as well.
     code = (await admin.post(f"{API}/enrolments", json={"project": "yours"})).json()["code"]
     again = me | {"name": "mine"}
-    enrolled = await guarded.post(f"{API}/agents/enroll", json=again, headers={"authorization": f"Bearer {code}"})
+    with_code = {"authorization": f"Bearer {code}"}
+    refused = await guarded.post(f"{API}/agents/enroll", json=again, headers=with_code)
+    assert "serves other projects: enrol under another name" in problem_of(refused, 403)
+    (token,) = [each for each in (await admin.get(f"{API}/tokens")).json()["items"] if "(mine)" in each["name"]]
+    assert (await admin.post(f"{API}/tokens/{token['id']}/revoke")).status_code == 200
+    enrolled = await guarded.post(f"{API}/agents/enroll", json=again, headers=with_code)
     assert enrolled.status_code == 201, enrolled.text
     problem_of(await guarded.get(f"{API}/whoami", headers=shown[0]), 401)
 

@@ -80,6 +80,17 @@ async def test_commits_with_results_of_the_suite_on_the_device_are_not_missing(c
     assert 9 in numbers(await backfill(200, dry_run=True, suite="quick:poly9*"))  # who knows which part that was
 
 
+async def test_a_fresh_commit_waits_for_no_history(client, backfill, reports):
+    await backfill(limit=2, depth=4)
+    newer = [reports.report(number)["commit"] for number in (11, 10, 9)]
+    told = [{name: commit[name] for name in ("sha", "parents", "authored_at", "title")} for commit in newer]
+    await client.post("/api/v1/commits", json={"project": "demo", "branch": "main", "commits": told})
+    assert numbers(await backfill(limit=2)) == [11, 10]  # although two are under way
+    assert numbers(await backfill(limit=5)) == [7]
+    jobs = (await client.get("/api/v1/jobs")).json()["items"]
+    assert {int(job["commit"]["sha"], 16): job["priority"] for job in jobs} == {11: 0, 10: 0, 9: -100, 8: -100, 7: -100}
+
+
 async def test_a_commit_that_was_tried_is_a_persons_to_retry(client, backfill):
     first, second = (await backfill(limit=2))["jobs"]
     await client.post(f"/api/v1/jobs/{first['job_id']}/cancel")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.service.readings.making import reading
 
 from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE, OUTCOMES, ReadingColumns, judge_usual, urgencies
-from pullback_service.comparisons.judging import Outcome, judge, urgency
+from pullback_service.comparisons.judging import Outcome, judge, of_equal_code, urgency
 
 values = st.sampled_from([0.0, 1.0, 1.05, 1.1, 2.0, 3.0, 1e-308, 1e308]) | st.floats(-1e3, 1e12)
 ratios = st.sampled_from([None, -0.5, -0.48, -0.47, 0.0]) | st.floats(-3, 3)
@@ -29,7 +29,11 @@ readings = st.builds(
     program_hash=st.sampled_from([None, "a", "b"]),
 )
 series = st.tuples(
-    st.none() | readings, st.none() | readings, st.sampled_from(["exact", "noisy", "together"]), st.booleans()
+    st.none() | readings,
+    st.none() | readings,
+    st.sampled_from(["exact", "noisy", "together"]),
+    st.booleans(),
+    st.booleans(),
 )
 
 
@@ -49,6 +53,7 @@ def columns(found):
             told(each.process_q25),
             told(each.process_q75),
             *map(code, (each.baseline, each.method, each.program_hash)),
+            each.measured_id or 0,
             each.dirty,
             each.consistent,
         )
@@ -61,13 +66,14 @@ def columns(found):
 def test_a_usual_series_is_judged_as_alone(found):
     older, newer = ([each[end] for each in found] for end in (0, 1))
     exact, together = (np.array([each[2] == kind for each in found], bool) for kind in ("exact", "together"))
-    bigger = np.array([each[3] for each in found], bool)
+    bigger, equal_code = (np.array([each[flag] for each in found], bool) for flag in (3, 4))
     said = judge_usual(
         columns(older), columns(newer), *(np.array([each is not None for each in end], bool) for end in (older, newer)),
         exact=exact, counted_together=together, bigger_is_better=bigger,
+        equal_code=equal_code,
     )  # fmt: skip
     ranks, weights = urgencies(said.outcome, said.log_ratio, bigger)
-    for place, (*ends, kind, is_bigger) in enumerate(found):
+    for place, (*ends, kind, is_bigger, is_equal) in enumerate(found):
         # What processes counted differently is not usual.
         usual = [end and end._replace(consistent=True) for end in ends] if kind == "exact" else ends
         alone = judge(
@@ -77,6 +83,8 @@ def test_a_usual_series_is_judged_as_alone(found):
             counted_together=0.0 if kind == "together" else None,
             bigger_is_better=is_bigger,
         )
+        if is_equal:
+            alone = of_equal_code(alone)
         assert OUTCOMES[said.outcome[place]] == alone.outcome
         assert EVIDENCE[said.evidence[place]] == alone.evidence
         np.testing.assert_equal(said.log_ratio[place], told(alone.log_ratio))

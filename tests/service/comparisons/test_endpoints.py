@@ -418,8 +418,9 @@ async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, s
         judged = await queries.compare(session, *commits, SeriesChoice(project="demo"))
         shown = await queries.show(session, judged, judged.outcomes[:5])
     assert (len(judged.outcomes), len(shown)) == (40, 5)
-    # Both commits by name; their numbers and what the series are; then cases, machines and points of the page.
-    assert len(statements) == 7
+    # Both commits by name; their numbers, of what they were measured, and what the series are; then cases, machines and
+    # points of the page.
+    assert len(statements) == 8
 
 
 async def test_two_machines_are_held_against_each_other_at_one_commit(client, upload, compare, reports):
@@ -476,6 +477,6 @@ async def test_machines_that_cannot_be_compared_are_told_so(upload, compare, rep
         True,
     )
     both = await compare(422, head="main", base_machine="old", head_machine="new")
-    assert both["detail"] == "2 machines are called 'old': give the fingerprint of the one that is meant."
+    assert both["detail"] == "2 machines are called 'old': give the host or the class of the one that is meant."
     unknown = await compare(404, head="main", base_machine="nowhere", head_machine="new")
     assert "No machine 'nowhere' has reported to this project" in unknown["detail"]

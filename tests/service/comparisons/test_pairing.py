@@ -11,6 +11,7 @@ from pullback_service.comparisons.judging import Stated
 from pullback_service.comparisons.outcomes import NO_SERIES, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.ids import MachineId
+from pullback_service.measured.measured import Measured
 
 SHAPES = (
     Shape("fused", "tier", "time", "s", "smaller", exact=False),
@@ -19,20 +20,29 @@ SHAPES = (
 SERIES = range(10, 18)
 """Two cases on two machines, each with both shapes."""
 
+MEASURED = {
+    1: Measured("text", "files", "1.0"),
+    2: Measured("text", "other files", "1.0"),
+    3: Measured("other text", "files", "1.0"),
+    4: Measured("text", "", "1.1"),
+}
+"""Of each what it says of two readings follows: another level, or equal code."""
+
 point = st.tuples(
-    st.sampled_from(SERIES), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0, 1]), st.sampled_from([False, False, True])
+    st.sampled_from(SERIES), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0, 1]),
+    st.sampled_from([False, False, True]), st.sampled_from([0, *MEASURED]),
 )  # fmt: skip
 points = st.lists(point, max_size=12, unique_by=lambda each: each[0])
-"""One reading a series, of a value, a method and whether its count is doubted."""
+"""One reading a series, of a value, a method, whether its count is doubted, and of what it was measured."""
 
 
 def numbers(found):
-    series, values, methods, doubted = zip(*found, strict=True) if found else ((), (), (), ())
+    series, values, methods, doubted, measured = zip(*found, strict=True) if found else ((),) * 5
     zeros = [0] * len(series)
     consistent = [not each for each in doubted]
     return CommitReadings(
         np.array(series, np.int64),
-        ReadingColumns.of(values, *[zeros] * 7, methods, zeros, zeros, consistent),
+        ReadingColumns.of(values, *[zeros] * 7, methods, zeros, measured, zeros, consistent),
     )
 
 
@@ -48,8 +58,13 @@ def named(series_id):
     return bits >> 2, bits >> 1 & 1, bits & 1
 
 
+def is_other_level(one, other):
+    """3 has another text than all others, and 4 another harness."""
+    return one != other and 0 not in (one, other) and bool({one, other} & {3, 4})
+
+
 def is_unusual(older, newer, *, exact):
-    differs = bool(older and newer) and older[-1][2] != newer[-1][2]
+    differs = bool(older and newer) and (older[-1][2] != newer[-1][2] or is_other_level(older[-1][4], newer[-1][4]))
     return differs or (exact and any(each[3] for each in (*older, *newer)))
 
 
@@ -57,7 +72,7 @@ def is_unusual(older, newer, *, exact):
 def test_every_series_that_either_commit_has_is_there_once(reference, candidate, two_machines):
     across = Across(MachineId(0), MachineId(1)) if two_machines else None
     ids = {each[0] for each in (*reference, *candidate)}
-    found = pair(described(ids), numbers(reference), numbers(candidate), across)
+    found = pair(described(ids), numbers(reference), numbers(candidate), MEASURED, across)
 
     def key(series_id):
         case, machine, shape = named(series_id)
@@ -83,6 +98,8 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
         exact = SHAPES[named(series_id)[2]].exact
         unusual = is_unusual(before, now, exact=exact)
         assert bool(found.unusual[at]) == unusual
+        equal = bool(before and now) and (before[-1][4], now[-1][4]) in {(1, 1), (2, 2), (3, 3), (1, 3), (3, 1)}
+        assert bool(found.equal_code[at]) == (equal and across is None)
         if not unusual:
             assert not before or found.reference.value[at] == before[0][1]
             assert not now or found.candidate.value[at] == now[0][1]
@@ -97,7 +114,8 @@ def test_what_only_uploads_that_compare_know_is_added():
         {(0, 0, "fused", "time"): stated, (5, 0, "new", "time"): stated, (0, 9, "fused", "time"): elsewhere}
     )
     ids = {10, 11}
-    pairs = pair(described(ids), numbers([(10, 1.0, 0, False), (11, 1.0, 0, False)]), numbers([(10, 1.0, 0, False)]))
+    both = numbers([(10, 1.0, 0, False, 0), (11, 1.0, 0, False, 0)])
+    pairs = pair(described(ids), both, numbers([(10, 1.0, 0, False, 0)]), {})
     found = lay_out(described(ids), pairs, grounds)
     assert found.series_id.tolist() == [10, 11, NO_SERIES, 99]
     assert found.tie.tolist() == [10, 11, -7, 99]

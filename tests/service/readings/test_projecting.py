@@ -176,7 +176,10 @@ async def test_a_database_is_checked_and_rebuilt(client, reports, database, data
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE reading SET value = 7 WHERE process_count IS NULL"))
         await session.execute(text("DELETE FROM reading WHERE value = 0.6"))
-    assert check(database_url) == ["3 readings are not what the points of their series say: run `pullback db rebuild`."]
+    assert check(database_url) == [
+        "1 steps are of readings that there are not: run `pullback db rebuild`.",
+        "3 readings are not what the points of their series say: run `pullback db rebuild`.",
+    ]
     assert (await rebuilding.rebuild_everything(database_url, write=False)).readings.changed == 3
     assert (await rebuilding.rebuild_everything(database_url, write=True)).readings.changed == 3
     assert check(database_url) == []

@@ -16,10 +16,10 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
 def test_a_line_has_a_field_for_each_column():
     pooled = pool([MeasuredPoint(2.0, [1.0, 2.0, 3.0], baseline="unfused", log_ratio=-0.5, outcome="faster", n=3)])
     beginning = beginning_of(9, AT, UUID(int=5), 2, quality="busy", dirty=True)
-    fields = line(7, beginning, ending_of(pooled)).split(b"\t")
+    fields = line(7, 4, beginning, ending_of(pooled)).split(b"\t")
     columns = INSERT_READINGS[INSERT_READINGS.index("(") + 1 : INSERT_READINGS.index(")")].split(", ")
     told = dict(zip(columns, fields, strict=True))
-    assert (told["series_id"], told["commit_id"], told["reports"]) == (b"7", b"9", b"2")
+    assert (told["series_id"], told["measured_id"], told["commit_id"], told["reports"]) == (b"7", b"4", b"9", b"2")
     assert told["report_id"] == b"00000000-0000-0000-0000-000000000005"
     assert (told["quality"], told["dirty"], told["consistent"]) == (b"busy", b"t", b"f")
     spread = [told[name] for name in ("process_count", "process_low", "process_q25", "process_q75", "process_high")]

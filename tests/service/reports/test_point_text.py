@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.measured.measured import Measured
 from pullback_service.readings import reading_text as readings
 from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.reports.parts import PointPart, SeriesPart
@@ -19,7 +20,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 def point(**changes):
     given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "ratio": None, "doubt": None}
-    return PointPart(series=SERIES, path="$", **{**given, **changes})
+    return PointPart(series=SERIES, path="$", measured=Measured(), **{**given, **changes})
 
 
 def ending_of(measured):
@@ -51,10 +52,11 @@ def test_numbers_read_back_to_the_same_bits(value, processes):
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_every_point_is_one_line(count):
     report, at = UUID(int=5), datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
-    written = lines(range(count), [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean")
+    measured = [None, 4, 4][:count]
+    written = lines(range(count), measured, [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean")
     assert list(written) == [
-        b"%d\t9\t00000000-0000-0000-0000-000000000005\t2026-01-02T03:04:05.678900+00:00\tclean\tx" % id_
-        for id_ in range(count)
+        b"%d\t%b\t9\t00000000-0000-0000-0000-000000000005\t2026-01-02T03:04:05.678900+00:00\tclean\tx" % (id_, of)
+        for id_, of in enumerate([b"\r", b"4", b"4"][:count])
     ]
 
 

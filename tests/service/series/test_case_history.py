@@ -10,6 +10,7 @@ from pullback_service.series import case_history as queries
 from pullback_service.series.overviewing import lines_of
 from pullback_service.series.queries import measuring_machines
 from pullback_service.series.sketching import sketches_of
+from pullback_service.steps.queries import news_of
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +33,12 @@ async def drawn(session, found):
     """The points of a history with the series that they are of."""
     series = {one.id: one for one in await session.scalars(select(Series))}
     return [(series[point.series_id], point) for point in found.readings]
+
+
+async def changed(session, found):
+    """Counts that are news in the window of a history."""
+    series = (await session.scalars(select(Series.id))).all()
+    return [one for one in await news_of(session, series, found.commits[0].place) if one.series.exact]
 
 
 async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
@@ -128,15 +135,11 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, countin
     uploads = [counting(n, bytes_) for n, bytes_ in ((1, 100), (2, 100), (3, 160))]
     await upload(client, *uploads)
     found = await asked(session, metrics=("time",))
-    (change,) = found.changes
-    assert (change.series.variant, change.series.metric, change.before, change.value) == (
-        "fused",
-        "array_bytes",
-        100,
-        160,
-    )
-    assert change.commit_id == found.commits[-1].id
-    assert [*change.reports] == [uploads[1]["id"], uploads[2]["id"]]
+    (change,) = await changed(session, found)
+    assert (change.series.variant, change.series.metric) == ("fused", "array_bytes")
+    assert (change.before.value, change.now.value) == (100, 160)
+    assert change.step.commit_id == found.commits[-1].id
+    assert [change.before.report_id, change.now.report_id] == [uploads[1]["id"], uploads[2]["id"]]
 
 
 async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
@@ -144,9 +147,9 @@ async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one
     noisy = [counting(2, 99, quality="contaminated"), counting(3, 99, quality="contaminated")]
     await upload(client, *clean, *noisy)
     found = await asked(session, metrics=("array_bytes",))
-    (change,) = found.changes
-    assert (change.before, change.value, change.commit_id) == (100, 170, found.commits[1].id)
-    assert [*change.reports] == [clean[0]["id"], clean[2]["id"]]
+    (change,) = await changed(session, found)
+    assert (change.before.value, change.now.value, change.step.commit_id) == (100, 170, found.commits[1].id)
+    assert [change.before.report_id, change.now.report_id] == [clean[0]["id"], clean[2]["id"]]
     fused = [point.value for series, point in await drawn(session, found) if series.variant == "fused"]
     assert fused == [100, 170, 170, 170]  # as the curve says
 

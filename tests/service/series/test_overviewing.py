@@ -9,6 +9,7 @@ from pullback_service.readings.queries import marks_since
 from pullback_service.readings.reading import Mark
 from pullback_service.series import overviewing, queries
 from pullback_service.series.overviewing import CaseChoice
+from pullback_service.steps.queries import news_at
 
 pytestmark = pytest.mark.anyio
 
@@ -173,23 +174,19 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     ids = [commit.id for commit in commits]
-    changed = await overviewing.changed_series(session, machine, ids, floor=0.02)
-    cells = await overviewing.lines_of(session, changed, [commit.id for commit in commits])
-    assert {(cell.case.workload, cell.variant, cell.metric.name) for cell in cells} == {("moved", "fused", "time")}
-    assert len(cells) == 2
-    assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
+    news = await news_at(session, machine, ids)
+    assert [(one.series.workload, one.series.variant, one.series.metric) for one in news] == [
+        ("moved", "fused", "time")
+    ]
+    assert await news_at(session, machine, ids[:1]) == []
 
 
 async def changed(session):
     """What changed of `fused`, by metric."""
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
-    series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
-    return {
-        cell.metric.name
-        for cell in await overviewing.lines_of(session, series, [commit.id for commit in commits])
-        if cell.variant == "fused"
-    }
+    news = await news_at(session, machine, [commit.id for commit in commits])
+    return {one.series.metric for one in news if one.series.variant == "fused"}
 
 
 @pytest.mark.parametrize(
@@ -238,8 +235,9 @@ async def test_sessions_speak_of_their_candidate(client, reports, session):
     await upload(client, reports.report(1), report)
     project, machine = await here(session)
     first, second = await overviewing.measured_commits(session, project, machine, limit=2)
-    (stated,) = await overviewing.comparisons_at(session, machine, [first.id, second.id])
-    assert (stated.variant, stated.reference, stated.reference_id, stated.candidate_id) == (
+    (told,) = [one for one in await news_at(session, machine, [first.id, second.id]) if one.is_claim]
+    assert (told.series.variant, told.reference.sha, told.step.reference_id, told.step.commit_id) == (
         "fused", reports.sha(1), first.id, second.id,
     )  # fmt: skip
-    assert await overviewing.comparisons_at(session, machine, [first.id]) == []
+    assert (told.step.outcome, told.step.evidence) == ("slower", "paired")
+    assert await news_at(session, machine, [first.id]) == []

@@ -142,13 +142,13 @@ async def test_what_does_not_hold_is_refused(history, points):
     assert "on one page" in (await points(status=422, marks=100, cursor=cursor))["detail"]
 
 
-async def test_a_page_takes_one_statement_and_marks_two(history, session, count_statements):
+async def test_a_page_takes_two_statements_and_marks_three(history, session, count_statements):
     async with count_statements() as statements:
         _, more = await points_in(session, SeriesId(1), Window(), after=None, limit=5)
-    assert (len(statements), more) == (1, True)
+    assert (len(statements), more) == (2, True)
     async with count_statements() as statements:
         _, of = await marks_in(session, SeriesId(1), Window(), at_most=100)
-    assert (len(statements), of) == (2, 11)
+    assert (len(statements), of) == (3, 11)
 
 
 async def test_series_without_points_in_a_window_take_one_statement_together(history, session, count_statements):

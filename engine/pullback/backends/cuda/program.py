@@ -31,7 +31,7 @@ Program = Callable[..., Any]
 
 
 class NoProgramError(Exception):
-    """Why a graph has no program on a device."""
+    """Raised for a graph that cannot run as a program on a device; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""In which order the axes of values lie in memory.
+"""The order in which the axes of values lie in memory.
 
-A value lies in C order, unless nests and products would rather have it otherwise:
+A value is stored in C order, unless nests and products are faster with another one:
 
     c = matmul a b                    c[25, 10, 1000]
     d = add (transpose c) e           d[1000, 25, 10]: c or e lies across the vectors; all with axes in the order of c do not
@@ -8,7 +8,7 @@ A value lies in C order, unless nests and products would rather have it otherwis
 Axes that are one and the same are found first: those that elementwise nodes, products, views and reductions bring together.
 Where a nest has operands that are contiguous along different axes, each of these is tried as the last one of all values that
 have it, and what nests and products would take is estimated; the best is kept if it is worth it. Only what nests and products
-write, and nobody but them reads, is arranged: everything else gets and gives what it always does.
+write, and only they read, is arranged: everything else gets and gives what it always does.
 """
 
 import math
@@ -33,7 +33,7 @@ from pullback.rules.shapes import transpose
 #: Elements of a value from which on it matters how it lies.
 _LARGE = 4096
 
-#: Of the cycles before, what must be left at most: estimates are not more exact.
+#: The largest part of the cycles before that may remain: estimates are not more exact.
 _WORTH_IT = 0.85
 
 #: Axes that are tried at most: the time that long programs take is bounded.
@@ -44,9 +44,9 @@ _Axis = tuple[Var, int]
 
 
 def arranged(graph: Graph, kernels: Sequence[Kernel], kept: Collection[Var], vector_bits: int) -> Layouts:
-    """Strides of the values that do not lie in C order. What the graph is given has no say: its layout is not known yet."""
+    """Strides of the values not stored in C order. Inputs are not considered: their layout is not known yet."""
     if not any(node.primitive is transpose for node in graph.nodes):
-        return {}  # everything lies in C order, and nobody sees it otherwise
+        return {}  # everything lies in C order, and is read in that order
     views = views_of(graph, {})
     disputed = _disputed(kernels, views, kept)
     if not disputed:
@@ -129,7 +129,7 @@ def _join_product(node: Node, own: Callable[[Atom, int], _Axis | None], axes: _A
 
 
 def _axis(views: Views, atom: Atom, number: int) -> _Axis | None:
-    """Which axis of the memory of a value in C order an axis of it is; views may have some that are none."""
+    """The axis of the memory of a value in C order that an axis of `atom` runs along; None for some axes of views."""
     access, size = views.access(atom), atom.type.shape[number]
     if isinstance(access.root, Var) and size > 1:
         shape, stride = access.root.type.shape, access.strides[number]
@@ -187,7 +187,7 @@ class _Offer:
     axis: _Axis
     layouts: Layouts
     before: float
-    """Cycles of the kernels that read or write what would lie otherwise."""
+    """Cycles of the kernels that read or write values whose order would change."""
     after: float
 
     @property

@@ -1,6 +1,6 @@
-"""Whether programs can be made native on this machine, and if not, why.
+"""Availability of the native tier on this machine, and the reason where it is not available.
 
-Nothing is imported here before it is asked for: `import pullback` stays free of llvmlite, and where the answer is no the
+Nothing is imported here before it is needed: `import pullback` stays free of llvmlite, and where the answer is no the
 interpreter runs everything.
 """
 
@@ -18,12 +18,12 @@ NEWEST_LLVMLITE = (0, 51)  # exclusive: a later LLVM may read our text otherwise
 
 
 def is_available() -> bool:
-    """Programs can be native here, and nobody switched that off."""
+    """True if programs can be native here and the tier is not switched off."""
     return why_not() is None
 
 
 def why_not() -> str | None:
-    """Why programs stay with the interpreter, to be part of a sentence; None where they can be native."""
+    """The reason why programs stay with the interpreter, as part of a sentence; None where they can be native."""
     if os.environ.get("PULLBACK_NATIVE", "").strip() == "0":
         return "PULLBACK_NATIVE=0 switches the native tier off"
     return _why_never()
@@ -31,7 +31,7 @@ def why_not() -> str | None:
 
 @functools.cache
 def _why_never() -> str | None:
-    """The part of it that no environment variable changes, found out once."""
+    """The part of the reason that no environment variable changes, determined once."""
     if platform.machine().lower() not in SUPPORTED_MACHINES:
         return f"no native programs are written for processors of kind {platform.machine()!r}"
     try:
@@ -53,7 +53,7 @@ def _why_never() -> str | None:
 
 
 def _first_program_runs() -> bool:
-    """True if the whole way from text to a call works on this machine, of which there are kinds that nobody tried."""
+    """True if a small program can be compiled, linked and run: this kind of machine may never have been tested."""
     loaded = load("define double @half(double %x) {\n  %y = fmul double %x, 0.5\n  ret double %y\n}\n")
     half = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("half"))
     computed: float = half(3.0)
@@ -61,6 +61,6 @@ def _first_program_runs() -> bool:
 
 
 def _leading_numbers(version: str) -> tuple[int, int]:
-    """Of "0.50.0" and of "0.50rc1" (0, 50); what is no version is older than all that are."""
+    """Major and minor number of a version: (0, 50) for "0.50.0" and "0.50rc1", (-1, 0) for text that is no version."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (-1, 0)

@@ -1,6 +1,7 @@
 """Emitters of nodes: a table by primitive, and the program that kernels are emitted into.
 
-A kernel emitter says what it takes, how much memory it scribbles in, and writes the call of a function of its own:
+A kernel emitter declares what it supports and how much scratch memory it needs, and writes the call of a function of
+its own:
 
     @emits(matmul, supports=..., scratch=...)
     def emit_matmul(emission, node, operands, results, scratch):
@@ -53,7 +54,7 @@ class Stored:
 
     @property
     def layout(self) -> tuple[Hashable, ...]:
-        """Everything about it but where it is: for keys of kernels."""
+        """The shape, strides and dtype, for keys of kernels."""
         return (self.shape, self.strides, self.dtype.str)
 
 
@@ -73,7 +74,7 @@ class Emission:
         return self.module.vector_bits
 
     def lanes_of(self, dtype: np.dtype[Any]) -> int:
-        """How many numbers of a dtype a register holds."""
+        """The number of elements of a dtype that a register holds."""
         return max(1, self.vector_bits // (8 * dtype.itemsize))
 
     def kernel(
@@ -86,7 +87,7 @@ class Emission:
         *,
         can_fail: bool = False,
     ) -> None:
-        """Call the kernel of a key; `build(function, arguments)` writes it when it is met for the first time.
+        """Call the kernel of a key; `build(function, arguments)` writes it for the first call.
 
         Its arguments are the pointers, then the indices: i64 numbers that are not known before it runs. One that `can_fail`
         gives something else than 0 where these values are not for native code, and the program ends there.
@@ -135,9 +136,9 @@ class Emitter:
 
     emit: Emit
     supports: Supports
-    """Why a node cannot be emitted, or None where it can."""
+    """The reason why a node cannot be emitted; None if it can."""
     scratch: Scratch
-    """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
+    """Bytes of scratch memory of the kernel, for a node and a width of registers in bits."""
 
 
 #: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of
@@ -186,7 +187,7 @@ def emits(
     supports: Supports = lambda _: None,
     scratch: Scratch = lambda _, __: 0,
 ) -> Callable[[Emit], Emit]:
-    """Enter an emitter for primitives; dtypes that native programs do not compute with are refused before it is asked."""
+    """Enter an emitter for primitives; dtypes that native programs do not compute with are refused first."""
 
     def enter(emit: Emit) -> Emit:
         for primitive in primitives:

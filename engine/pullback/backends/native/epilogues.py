@@ -1,4 +1,4 @@
-"""Products and the nests over their results as one kernel, where the result is large and nobody else reads it.
+"""Products and the nests over their results as one kernel, where the result is large and has no other reader.
 
     d = matmul a b            product                      matmul with epilogue [65536, 64] in 64 blocks
     e = add d c; f = tanh e   nest [65536, 64]      ->       d = matmul a b; e = add d c; f = tanh e
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEpilogue:
-    """How a product and a nest are one kernel, and by operand of the nest what it is."""
+    """A product and a nest as one kernel, with the access of each operand of the nest."""
 
     epilogue: "Epilogue"
     operands: tuple[Access, ...]

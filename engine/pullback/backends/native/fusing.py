@@ -1,4 +1,4 @@
-"""Which nodes become one kernel.
+"""Grouping of nodes into kernels.
 
 Elementwise nodes and reductions over the same space are computed by one nest of loops: what one gives the other in it stays
 in registers. Everything else is a kernel by itself, and views are no kernel at all.
@@ -79,7 +79,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductWithEpilogue:
-    """A product and the nest over its result, block by block: the result as a whole is nowhere."""
+    """A product and the nest over its result, block by block; the result is never stored as a whole."""
 
     product: Node
     nest: Fused
@@ -95,9 +95,9 @@ class Kernels:
     kernels: tuple[Kernel, ...]
     views: Views
     taken: Mapping[Var, Node] = field(default_factory=dict)
-    """By array, the store that writes where it lies; no kernel that reads the array stands behind it."""
+    """For each array that a store writes over, the store; no kernel that reads the array stands behind it."""
     layouts: Layouts = field(default_factory=dict)
-    """Of values that are not in C order."""
+    """Layouts of the values that are not in C order."""
 
     def can_wait(self, kernel: Kernel, between: Sequence[Kernel]) -> bool:
         """True if no store in the kernels behind one overwrites what that one reads."""
@@ -149,7 +149,7 @@ def _loop_dtypes(
 
 
 def why_not_fused(node: Node) -> str | None:
-    """Why a node of a nest cannot be computed natively, or None."""
+    """The reason why a node of a nest cannot be computed natively; None if it can."""
     if node.primitive in REDUCTIONS or node.primitive in COPIES:
         return None
     result = node.outputs[0].type
@@ -249,7 +249,7 @@ def _nest_for(
         nest = kernels[number]
         if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
-        # What a nest is given is in registers, or in memory before it begins.
+        # Everything that a nest reads is in registers, or in memory before it begins.
         if latest >= number and any(at >= number and atom not in nest.values for atom, at in made.items()):
             continue
         if not nest.values.isdisjoint(operands):

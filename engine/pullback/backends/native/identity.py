@@ -82,7 +82,7 @@ def _of_memory(memory: Memory) -> Iterator[str]:
 
 
 def _of_graph(graph: Graph, numbers: dict[Var, int]) -> Iterator[str]:
-    """Values are numbered as they appear."""
+    """The text of a graph; values are numbered in the order in which they appear."""
 
     def declared(var: Var) -> str:
         numbers[var] = len(numbers)
@@ -118,7 +118,7 @@ def _of_literal(literal: Literal) -> str:
 
 
 def _of_primitive(primitive: Primitive) -> str:
-    """Its name, which says what it is only of those that are in the table."""
+    """The name of a primitive, which identifies only those that are in the table."""
     if Primitive.table.get(primitive.name) is not primitive:
         raise _InexactError(f"primitive {primitive.name}")
     return primitive.name

@@ -7,7 +7,7 @@
     c = copy (transpose p) a copy            c
 
 A part is the memory of the joined array from then on, as a view would be. It can be so where a kernel of this graph makes it,
-nobody is returned it, and it is a part of one array alone:
+it is not returned, and it is a part of one array alone:
 
 - anything where its part is one piece in C order, as with rows,
 - what nests and products make where its part is rows with gaps, as with columns, or rows and columns in another order, if only
@@ -43,7 +43,7 @@ def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
         fresh: dict[Var, Access] = {}
         for operand, there in _places(node, views):
             own = _root_of_part(operand, views, use)
-            # What is arranged lies as its nests and products would have it, and stays there.
+            # A value that `arranging` has given a layout keeps it.
             if (
                 own is None
                 or own in placed
@@ -98,7 +98,7 @@ def _root_of_part(operand: Atom, views: Views, use: "_Use") -> Var | None:
 
 
 def _strides_of_root(root: Var, access: Access, operand: Atom, there: Access) -> tuple[int, ...] | None:
-    """How a value lies whose view, an operand of a join, lies in its part; None where there is no such way."""
+    """Strides of a value such that its view, an operand of a join, lies in its part; None if there are none."""
     shape, own = operand.type.shape, contiguous_strides(root.type.shape)
     if _lies_in_order(shape, access.strides) and _lies_in_order(shape, there.strides):
         return own
@@ -124,7 +124,7 @@ def _lies_in_order(shape: Shape, strides: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """Who makes and who reads what."""
+    """The makers, readers and views of each value."""
 
     makers: Mapping[Var, Kernel]
     readers: Mapping[Var, list[Node]]
@@ -151,11 +151,11 @@ class _Use:
         return cls(makers, readers, views, returned, joins)
 
     def is_free(self, root: Var) -> bool:
-        """True if it may lie anywhere."""
+        """True if the memory of the value may be chosen freely."""
         return root in self.makers and root not in self.returned and root.type.size > 0
 
     def bears(self, root: Var, strides: tuple[int, ...]) -> bool:
-        """True if whoever makes and reads it does so by strides, and writes numbers that follow each other."""
+        """True if the value can be made and read with these strides, and is written as contiguous elements."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
         if isinstance(maker, Alone):

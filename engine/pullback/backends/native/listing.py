@@ -22,7 +22,7 @@ from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names
 from pullback.ir.strides import contiguous_strides
 
-#: What an arena is made of.
+#: The type of an arena's elements.
 BYTE = np.dtype(np.uint8)
 
 _STATEMENT_WIDTH = 64
@@ -53,7 +53,7 @@ def format_kernels(memory: Memory) -> str:
 
 
 def stages_of_kernels(graph: Graph, vector_bits: int) -> list[tuple[str, str]]:
-    """The kernels after each pass over kernels, one a line, and where the values lie that have no memory in C order of their own."""
+    """The kernels after each pass over kernels, one a line, and values that have no memory of their own in C order."""
     names = value_names(graph)
     return [
         (name, "\n".join(_kernel(kernel, found.views, names) for kernel in found.kernels) or "no kernel")

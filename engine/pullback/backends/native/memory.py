@@ -1,4 +1,4 @@
-"""Where every value of a native program lives: with the caller, or at an offset in one arena.
+"""Memory of a native program: every value is with the caller, or at an offset in one arena.
 
 Values that are never alive together share bytes. A value of a nest may take the bytes of one that the nest reads for the
 last time, element for element. What is returned is computed straight into its place where that place is its own.
@@ -42,7 +42,7 @@ class Memory:
     offsets: dict[Var, int]
     """In bytes from the arena's begin, of what neither comes from the caller nor is returned."""
     scratch: dict[int, int]
-    """By number of a kernel, the offset of what it scribbles in."""
+    """By number of a kernel, the offset of its scratch memory."""
     returned: dict[Var, int]
     """By value, the output whose memory it is computed into."""
     copied: tuple[int, ...]
@@ -125,7 +125,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
 
 
 def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: int) -> int:
-    """Bytes that a kernel scribbles in."""
+    """Bytes of scratch memory of a kernel."""
     if isinstance(kernel, Alone):
         return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
     if isinstance(kernel, ProductWithEpilogue):
@@ -148,7 +148,7 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     copied = []
     for number, atom in enumerate(graph.outputs):
         root = kernels.views.access(atom).root
-        # What is a view of all of it in order is returned as it is, unless it is an output under its own name.
+        # A view of all of a value in order is returned as the value, unless that is an output under its own name.
         own = isinstance(root, Var) and (
             root is atom or (root not in graph.outputs and _is_all_in_order(atom, kernels))
         )
@@ -160,7 +160,7 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
 
 
 def _write_into_outputs(kernels: Kernels, returned: dict[Var, int], last_use: dict[Var, int]) -> None:
-    """Let arrays that stores take over on the way to what is returned be computed where it is returned."""
+    """Compute arrays that stores take over in the output that the last store returns."""
     made = {var for kernel in kernels.kernels for node in nodes_of(kernel) for var in node.outputs}
     for number, kernel in reversed(list(enumerate(kernels.kernels))):
         if not isinstance(kernel, Alone) or kernel.node.outputs[0] not in returned:
@@ -188,7 +188,7 @@ def _is_all_in_order(atom: Atom, kernels: Kernels) -> bool:
 
 
 def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
-    """By value of memory the number of the last kernel that reads it; outputs are copied after all of them."""
+    """The number of the last kernel that reads each value of memory; outputs are copied after all kernels."""
     last: dict[Var, int] = {}
     for number, kernel in enumerate(kernels.kernels):
         for node in nodes_of(kernel):

@@ -8,10 +8,10 @@ the nests before it begins another, and only later a third one reads both.
     d * (1 - c)
     a * b * d      nest 1
 
-Two nests over one space become one where one gives the other what it reads element for element, or where both read the same
-memory: at the place of the first, if all that the second reads is there by then; else at that of the second, if nobody in
-between reads the first, and no store in between writes over what the first reads. In a step of a loop, where a nest is a few
-instructions, this is most of what calling them costs.
+Two nests over one space become one where one gives the other what it reads element for element, or where both read the
+same memory: at the place of the first, if all that the second reads is there by then; else at that of the second, if
+nothing in between reads the first, and no store in between writes over what the first reads. In a step of a loop, where
+a nest is a few instructions, this is most of what calling them costs.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from pullback.backends.native.fusing import MOST_NODES, Fused, Kernel, Kernels, 
 from pullback.backends.native.views import Views
 from pullback.ir.graph import Atom
 
-#: Nests before a nest that it is held against: bounds the time that long programs take.
+#: Earlier nests that a nest is compared with: bounds the time that long programs take.
 _NESTS_SEEN = 32
 
 
@@ -40,7 +40,7 @@ def merged(found: Kernels) -> Kernels:
 
 @dataclass(frozen=True, slots=True)
 class _Traffic:
-    """What a kernel makes, and what it reads from memory: values, each with what it is a view of, and these alone."""
+    """The values that a kernel makes, and those it reads from memory, with their roots."""
 
     made: set[Atom]
     read: set[tuple[Atom, Atom]]
@@ -48,7 +48,7 @@ class _Traffic:
 
 
 class _Merging:
-    """Kernels in order while nests of them become one, with what each makes and reads, which is asked for many times."""
+    """Kernels in order while nests of them become one, with what each makes and reads, which is used many times."""
 
     def __init__(self, found: Kernels) -> None:
         self._found = found

@@ -1,4 +1,4 @@
-"""The nodes of a fused kernel as a nest: what it reads, computes and leaves behind, and where that lies."""
+"""The nodes of a fused kernel as a nest: what it reads, computes and writes, and in which layout."""
 
 from collections.abc import Collection, Sequence
 

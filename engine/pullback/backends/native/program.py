@@ -3,7 +3,7 @@
     define i64 @program(ptr %table)
 
 The table has the pointers of the inputs and captures, of the outputs, and of the arena, in this order. What is returned is 0
-where all went well; anything else says that these values cannot be computed here.
+where all went well; anything else means that these values cannot be computed here.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ MOST_CALLS = 128
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the values of a graph are while it is emitted."""
+    """The pointers and layouts of the values of a graph while it is emitted."""
 
     emission: Emission
     memory: Memory
@@ -164,7 +164,7 @@ def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[
     ]
     stored = [Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
     given = len(graph.inputs) + len(graph.captures)
-    # Of a function of nothing that gives nothing, there is no pointer.
+    # A program without inputs and outputs has no pointers.
     return stored[:given], stored[given:], pointers[-1] if memory.nbytes else "null"
 
 
@@ -199,7 +199,7 @@ def _emit_with_epilogue(kernel: ProductWithEpilogue, places: Places, position: i
 
 
 def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:
-    """An output that is memory of somebody else."""
+    """Copy to an output that is the memory of another value."""
     access = places.memory.kernels.views.access(atom)
     source = Source()
     value = source.read(access, atom.type.shape, output.shape)

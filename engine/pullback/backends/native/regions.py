@@ -1,7 +1,7 @@
 """Native regions of a graph, and the nodes that stay with the interpreter.
 
 A graph that is native throughout is one program. Of any other the native nodes are gathered into *regions*, as few as their
-dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to whoever reads them, so
+dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to their readers, so
 that a region reads the memory of what it is given, never a copy made for it.
 """
 
@@ -61,12 +61,12 @@ class Region(Primitive):
 
     @property
     def listing(self) -> str:
-        """Its kernels in order, and where their results go."""
+        """The kernels in order, and the memory of their results."""
         return listing.format_kernels(self.native.memory)
 
     @property
     def kernel_stages(self) -> Sequence[tuple[str, str]]:
-        """Its kernels after each pass over kernels."""
+        """The kernels after each pass over kernels."""
         return listing.stages_of_kernels(self.graph, self.native.vector_bits)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
@@ -81,7 +81,7 @@ class Region(Primitive):
         self.native.write(*operands, *(out if self.results > 1 else (out,)))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """Those of its nodes."""
+        """The operations of its nodes."""
         del types, result
         return sum(map(flops_of, self.graph.nodes))
 
@@ -97,8 +97,8 @@ class Region(Primitive):
 class _InOrder(Primitive):
     """An array in C order, as native programs read it: the operand itself where it is one.
 
-    What the plan is given, and what rules make for themselves, may lie otherwise. Put in order once it is so for all regions;
-    a region that finds it otherwise goes through Python and copies it on every call.
+    Arguments of the plan, and arrays that rules make, may be in another order. Put in order once it is so for all
+    regions; a region that finds it otherwise goes through Python and copies it on every call.
     """
 
     name = "in_order"
@@ -118,7 +118,7 @@ class _InOrder(Primitive):
         return types
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """None: nothing is computed."""
+        """Zero: nothing is computed."""
         del types, result
         return 0
 
@@ -136,13 +136,13 @@ _in_order = _InOrder()
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A graph with regions in it, and why the rest of it is none."""
+    """A graph with regions in it, and the reasons why other nodes are in none."""
 
     graph: Graph
     regions: tuple[Region, ...]
     fallbacks: tuple[str, ...]
     interpreted: int
-    """How many nodes are none, views left out."""
+    """The number of nodes outside of regions, without views."""
 
 
 def split(graph: Graph) -> Split:
@@ -214,7 +214,7 @@ def _roots(graph: Graph) -> dict[Var, Atom]:
 
 
 def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom], number: int) -> Node:
-    """One node for all of these; views that they read are taken along."""
+    """One node for all of these, with the views that they read."""
     made = {var for node in inside for var in node.outputs}
     needed: set[Atom] = {atom for node in inside for atom in node.inputs}
     views = []

@@ -16,7 +16,7 @@ from pullback.ir.graph import Graph, Node
 from pullback.planning import schedule
 
 #: A native program that is expected to take longer runs without the interpreter's lock; to give it up and get it back
-#: costs 60 ns where nobody else wants it, and milliseconds where somebody does.
+#: costs 60 ns where no other thread waits for it, and milliseconds where one does.
 LONGEST_UNDER_LOCK_NS = 10_000
 
 
@@ -44,7 +44,7 @@ class Native:
 
     @cached_property
     def text(self) -> str:
-        """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
+        """The program as LLVM IR, written when it is needed: not where object code of it is found on disk."""
         return emit_program(self.memory, self.vector_bits).text()
 
     def runner(self, otherwise: Callable[..., Any]) -> Runner:

@@ -5,8 +5,9 @@
 
     ->       nest 2:  o = mul n m;  s = add o q; …      m is in memory anyhow, o needs none
 
-A node of a nest that only one later nest over the same space reads goes there, if what it is computed from is in memory at that
-time. It is computed as often as before; a large operand that nobody else needs for so long takes the place of the result.
+A node of a nest that only one later nest over the same space reads goes there, if what it is computed from is in memory
+at that time. It is computed as often as before; a large operand that is not needed elsewhere for so long takes the
+place of the result.
 """
 
 from collections import Counter, defaultdict

@@ -1,11 +1,11 @@
-"""Which stores write where the array lies that they are given, instead of into a copy of it.
+"""Stores that write into the memory of their array instead of into a copy of it.
 
     b = mul a 2                nest, reads a                 b = mul a 2
     c = set_at b v {key=0}     copies b: d reads it    ->    d = sum b           what reads the array comes first
     d = sum b                                                c = set_at b v      in the memory of b
 
-A store takes over the memory of an array that a kernel of this graph makes, that is not returned, and that nobody reads behind
-the store in the order of the graph. Kernels keep to that: none that reads the array is moved behind the store.
+A store takes over the memory of an array that a kernel of this graph makes, that is not returned, and that is not read
+behind the store in the order of the graph. Kernels keep to that: none that reads the array is moved behind the store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _MOST_COMPARED = 1 << 14
 
 
 def taken_over(graph: Graph, views: Views) -> dict[Var, Node]:
-    """By array, the store that writes where it lies."""
+    """By array, the store that takes it over."""
     made = {var for node in graph.nodes if not is_view(node) for var in node.outputs}
     returned = {views.access(atom).root for atom in graph.outputs}
     last: dict[Var, Node] = {}
@@ -42,7 +42,7 @@ def taken_over(graph: Graph, views: Views) -> dict[Var, Node]:
 
 
 def array_of(node: Node, views: Views) -> Var | None:
-    """The array that a store can write into as it lies: all of it, in order, and apart from whatever else the store reads."""
+    """The array that a store can write into in place: all of it, in order, and apart from all else that it reads."""
     if node.primitive not in STORES:
         return None
     array, *others = node.inputs
@@ -85,7 +85,7 @@ def _elements(first: int, shape: Shape, strides: Sequence[int]) -> set[int]:
 
 
 def readers_before(graph: Graph, taken: Mapping[Var, Node], views: Views) -> dict[Node, list[Node]]:
-    """By store that takes an array over, the other nodes that read the array."""
+    """For each store that takes an array over, the other nodes that read the array."""
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         if is_view(node):

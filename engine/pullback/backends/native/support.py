@@ -1,4 +1,4 @@
-"""Which nodes native programs compute, and which rules they leave to NumPy and SciPy."""
+"""Nodes that native programs compute, and rules that are left to NumPy and SciPy."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,8 @@ _SPECIAL = "SciPy's special functions are called, not written anew"
 _COMPLEX = "native programs compute with real numbers"
 _ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
 
-#: Why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in `kernels`, or a
+#: Reasons why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in
+#: `kernels`, or a
 #: form in primitives that have.
 NOT_NATIVE: Mapping[str, str] = {
     **dict.fromkeys(
@@ -77,7 +78,7 @@ NOT_NATIVE: Mapping[str, str] = {
 
 
 def why_not(node: Node) -> str | None:
-    """Why a node cannot be native, or None."""
+    """The reason why a node cannot be native; None if it can."""
     if node.primitive.effect.writes:
         return f"{node.primitive.name} writes to memory of the caller"
     for atom in (*node.inputs, *node.outputs):

@@ -1,4 +1,4 @@
-"""Where the elements of a value are: views are the memory of another value, from another element, by other strides."""
+"""Views: values that are the memory of another value, from another element on, with other strides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Views:
         self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()} | {**placed}
 
     def access(self, atom: Atom) -> Access:
-        """Of a value that is neither a view nor placed elsewhere: all of its own memory, in C order; of a number: itself."""
+        """The access of a value: if it is neither a view nor placed elsewhere, all of its memory, in C order."""
         if isinstance(atom, Literal):
             return Access(atom, 0, (0,) * len(atom.type.shape))
         found = self._of.get(atom)
@@ -60,7 +60,7 @@ class Views:
         return found
 
     def enter(self, node: Node) -> None:
-        """A node whose result is a view of its first operand; ValueError where a reshape is none of what lies like this."""
+        """Enter a node whose result is a view of its first operand; ValueError for a reshape that needs a copy."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
         whole = places(operand.type.shape, before.strides)
@@ -108,7 +108,7 @@ def holding_views(graph: Graph, layouts: Layouts) -> Views:
 
 
 def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
-    """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
+    """The part of an array in C order that a basic key selects: offset, shape and strides in elements."""
     whole = places(shape)
     seen = selected(whole, key)
     return offset(seen, whole), seen.shape, seen.strides

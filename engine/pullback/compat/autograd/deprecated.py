@@ -10,7 +10,7 @@ Maker = Callable[..., Any]
 
 
 def methods(fun: Any, defvjp: Callable[..., None]) -> dict[str, Callable[..., None]]:
-    """The three, each adding to what the others said of other arguments."""
+    """The three functions; each adds to what the others have registered for other arguments."""
     makers: dict[int, Maker | None] = {}
 
     def define(argnums: Iterable[int], maker: Maker | None) -> None:

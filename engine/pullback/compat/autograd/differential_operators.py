@@ -174,7 +174,7 @@ def multigrad_dict(fun: Function) -> Function:
 
 
 def checkpoint(fun: Function) -> Function:
-    """The same function, which saves only its arguments and runs its rules once more on the way back (arXiv:1604.06174)."""
+    """The same function, with only its arguments saved: the backward pass runs its rules again (arXiv:1604.06174)."""
     checkpointed: Function = checkpointing.checkpoint(fun)
     return checkpointed
 

@@ -5,7 +5,7 @@
     defvjp(double, lambda ans, x: lambda g: 2 * g)
 
 A call with a traced value anywhere in its arguments (containers are looked into) becomes one application of a primitive
-of the engine, whose derivative is what `defvjp` and `defjvp` said. The function itself sees plain values only.
+of the engine, whose derivative is what `defvjp` and `defjvp` registered. The function itself sees plain values only.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,14 +25,14 @@ from pullback.errors import DifferentiationError, NeedsValueError, NoRuleError, 
 
 Maker = Callable[..., Any]
 
-#: What `defvjp` and `defjvp` said, by function: (argnums, ans, args, kwargs) -> (g -> cotangents), and
+#: Rules registered by `defvjp` and `defjvp`, by function: (argnums, ans, args, kwargs) -> (g -> cotangents), and
 #: (argnums, gs, ans, args, kwargs) -> tangent.
 primitive_vjps: dict[Any, Maker] = {}
 primitive_jvps: dict[Any, Maker] = {}
 
 
 class UndefinedDerivativeError(NoRuleError, NotImplementedError):
-    """A primitive was differentiated in a way that nobody defined."""
+    """A primitive was differentiated in a way that was not defined."""
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ class _Application(Primitive):
         self._leaves, self._rebuild = trees.flatten(args)
         self._places = [place for place, leaf in enumerate(self._leaves) if isinstance(leaf, Traced)]
         self._argument_of = [number for number, arg in enumerate(args) for _ in trees.flatten(arg)[0]]
-        # Of the result; known as soon as the function has run.
+        # Those of the result are known as soon as the function has run.
         self._rebuild_result: Callable[[Any], Any] = next
         self._result_leaves: list[Any] = []
         self._result_places: list[int] = []

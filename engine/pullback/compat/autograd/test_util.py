@@ -1,6 +1,6 @@
 """Checks of derivatives against differences, under the names and with the tolerances that programs know.
 
-`pullback.testing.check_grads` checks more and says more; this one is for test-suites that exist.
+`pullback.testing.check_grads` checks more, with better messages; this one is for test-suites that exist.
 """
 
 from collections.abc import Callable, Sequence

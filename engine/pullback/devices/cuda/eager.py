@@ -82,7 +82,7 @@ def handed_over(array: DeviceArray, kind: str) -> Any:
 
 
 def device_of(name: str, operands: Sequence[Any]) -> torch.device:
-    """Where the device arrays among operands lie; an error where that is not one place."""
+    """The device of the device arrays among operands; an error if there are several."""
     devices = {x.tensor.device for x in operands if type(x) is DeviceArray}
     if len(devices) > 1:
         raise DeviceError(

@@ -1,7 +1,7 @@
 """One application of a primitive on tensors, made ready for operands of known types.
 
 In this order: an elementwise primitive by the row of its ufunc; another by its own row; one that has `lower`, or is a
-composed elementwise function, by the primitives it is made of; and the rest on the host, which is told.
+composed elementwise function, by the primitives it is made of; and the rest on the host, which is reported.
 """
 
 from collections.abc import Callable, Sequence

@@ -71,7 +71,7 @@ class DeviceArray(Tracer):
 
     @property
     def device(self) -> str:
-        """Where it lies: "cuda:0", or "cpu" for memory of the host that PyTorch computes in."""
+        """The name of the device: "cuda:0", or "cpu" for memory of the host that PyTorch computes in."""
         return str(self.tensor.device)
 
     def twin(self) -> "DeviceArray":
@@ -129,7 +129,7 @@ class DeviceArray(Tracer):
         return int(self)
 
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        """Refuse: a transfer is asked for by its name."""
+        """Refuse: transfers must be explicit."""
         del args, keywords
         raise TracingError(f"an array on {self.device} does not become a NumPy array unasked; write pb.fetch(x)")
 
@@ -138,7 +138,7 @@ class DeviceArray(Tracer):
         return self.held().__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        """Where the tensor lies, for other libraries."""
+        """The device of the tensor, for other libraries."""
         return cast("tuple[Any, int]", self.tensor.__dlpack_device__())
 
     def __repr__(self) -> str:

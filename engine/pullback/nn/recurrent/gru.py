@@ -81,7 +81,7 @@ class _ResetAfter(_Gru):
         (h, gates, u), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         steps = len(h)
         (h0_bar,) = reverse.initial_bars
-        # Of the candidate dz has what Wh sees, r * dn, until Wh is done; dn is what Wi sees.
+        # Until Wh is done, dz holds for the candidate the cotangent that Wh gets, r * dn; dn is the one that Wi gets.
         dz, dn, dh, product, of_product = reverse.spare
         r, z, n = split(gates)
         slopes_of_mix(z, n, h, h0, dz[:, :, 1], dn, spare=dz[:, :, 0])
@@ -207,7 +207,7 @@ def mix(z: Array, n: Array, before: Any, h: Array) -> None:
 
 
 def slopes_of_mix(z: Array, n: Array, h: Array, h0: Any, by_update: Array, by_candidate: Array, spare: Array) -> None:
-    """How h moves with z and with n, each before its activation: (before - n) * z * (1 - z), and (1 - z) * (1 - n^2)."""
+    """Write the derivatives of h by z and n, before activation: (before - n) * z * (1 - z) and (1 - z) * (1 - n^2)."""
     np.subtract(number(1, z.dtype), z, out=spare)
     slope_of_tanh(n, by_candidate)
     by_candidate *= spare

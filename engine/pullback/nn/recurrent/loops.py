@@ -13,7 +13,7 @@ from pullback.simplification.dead_code import drop_dead
 
 
 def write_loops(graph: Graph) -> Graph:
-    """The graph with a loop in the place of every recurrent layer whose saved values nobody reads."""
+    """The graph with a loop in the place of every recurrent layer whose saved values are not read."""
     if not any(isinstance(node.primitive, Recurrence) for node in graph.nodes):
         return graph
     without_gradients = drop_dead(written_out(graph, gradient_written_out))

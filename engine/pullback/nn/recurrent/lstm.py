@@ -110,7 +110,7 @@ def _gates(z: Any, hidden: int) -> list[Any]:
 
 
 def _slopes(dz: Array, through_h: Array, c: Array, gates: Array, c0: Any) -> None:
-    """How h moves with o and with c (`through_h`), and c with i, f and g, before their activations."""
+    """Write the derivatives of h by o and c (`through_h`), and of c by i, f and g, before their activations."""
     hidden = c.shape[-1]
     o, i, _, g = _gates(gates, hidden)
     d_o, d_i, d_f, d_g = _gates(dz, hidden)

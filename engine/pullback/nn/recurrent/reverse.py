@@ -1,7 +1,7 @@
 """Common parts of the whole-sequence rules: their memory, and the products after the loop back through time.
 
-A rule writes into the arrays it is given: its results, and `spare` ones of the shapes it asks for, whose contents are not
-defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
+A rule writes into the arrays it is given: its results, and `spare` ones of the shapes it declares, whose contents are
+not defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
 """
 
 from dataclasses import dataclass
@@ -31,15 +31,15 @@ class Reverse:
     bars: tuple[Any, ...]
     """Cotangents of the states of all steps; None for a kind of state that leads nowhere."""
     gradient: Weights | None
-    """Where the gradient by the weights goes; None if nobody needs it."""
+    """Views to write the gradient by the weights to; None if it is not needed."""
     x_bar: Array | None
-    """Where the cotangent of x goes; None if nobody needs it."""
+    """The array to write the cotangent of x to; None if it is not needed."""
     initial_bars: tuple[Array | None, ...]
-    """Where those of the initial states go."""
+    """The arrays to write the cotangents of the initial states to."""
     spare: tuple[Array, ...]
 
     def pull_input(self, dz: Array) -> None:
-        """From the cotangents of Wi x + b, one row per example and step: gradients by Wi and b; the cotangent of x."""
+        """Write the gradients by Wi and b and the cotangent of x, from rows of cotangents of Wi x + b."""
         if self.gradient is not None:
             np.matmul(dz.T, rows(self.x), out=self.gradient.wi)
             if self.gradient.b is not None:

@@ -6,7 +6,7 @@ dimension, the initial states that were given. Results: the states of all steps,
 cell's file says what is saved and how large. Overwritten: nothing but what the rule itself has made.
 
 In reverse only what is needed is computed: no product for the cotangent of a constant x, for constant weights, for an
-initial state that nobody asked for. The gradient by the parameters is one array in the layout of the block, and the
+initial state that is not needed. The gradient by the parameters is one array in the layout of the block, and the
 products over all steps are written straight into its views.
 """
 
@@ -58,7 +58,7 @@ class Recurrence(Primitive):
 
     @abstractmethod
     def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
-        """Write the cotangents of x, of the weights and of the initial states to where `reverse` says."""
+        """Write the cotangents of x, of the weights and of the initial states to the arrays of `reverse`."""
 
     @abstractmethod
     def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
@@ -101,7 +101,7 @@ class Recurrence(Primitive):
         return tuple(scan(step, tuple(initial), x)[1])
 
     def written_out(self, *operands: Any, **params: Any) -> Any:
-        """What the rule gives, by a loop of the graph; zeros where it would give what its gradient reads."""
+        """The results of the rule by a loop of the graph; zeros for those that only its gradient reads."""
         types = self.infer(*(leaf_type(operand, "an operand", self.name) for operand in operands), **params)
         results = (*self.loop(*operands, **params), *(zeros(type_) for type_ in types[self.states :]))
         return results if self.results > 1 else results[0]
@@ -153,7 +153,7 @@ class Recurrence(Primitive):
         return [bar if need else None for bar, need in zip((x_bar, w_bar, *given), needed, strict=True)]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Tangents of the states by the reference; what is saved has none, nobody outside reads it."""
+        """Tangents of the states by the reference; what is saved has none, since only the gradient reads it."""
         del y
         _, pushed = jvp(lambda *xs: self.reference(params, *xs), operands, _filled(tangents, operands))
         return (*pushed, *[None] * (self.results - self.states)) if self.results > 1 else pushed[0]
@@ -266,18 +266,18 @@ class _Gradient(Primitive):
         return 2 * self.rule.gates * hidden * steps * batch * columns
 
     def _roles(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """What the rule was applied to, its results, and the cotangents."""
+        """The operands of the rule, its results, and their cotangents."""
         inputs = 2 + sum(params["given"])
         results = inputs + self.rule.results
         return list(operands[:inputs]), list(operands[inputs:results]), list(operands[results:])
 
     def _of_operands(self, results: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Those of our results that belong to an operand."""
+        """The results that belong to an operand."""
         x, w, *initial = results
         return [x, w, *(bar for bar, is_given in zip(initial, params["given"], strict=True) if is_given)]
 
     def written_out(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
-        """The gradient by the loop of the rule; what nobody needs is still empty."""
+        """The gradient by the loop of the rule; what is not needed is still empty."""
         moving, function = self._function(operands, params, lambda *xs: self.rule.loop(*xs, **params))
         cotangents = iter(function(*moving))
         empty = zeros(ArrayType((0,), operands[1].dtype))
@@ -313,7 +313,7 @@ def read(w: Any, layout: Layout) -> Weights:
 
 @cache
 def _absent(dtype: np.dtype[Any]) -> Array:
-    """What stands where no cotangent was needed; made once, so that it costs no array."""
+    """A placeholder for cotangents that are not needed: one empty array for all of a dtype."""
     return np.empty(0, dtype)
 
 
@@ -335,7 +335,7 @@ def _spread(values: Sequence[Any], present: Sequence[bool]) -> list[Any]:
 
 
 def _repeated(x: Any, axis: int, size: int) -> Any:
-    """What all batches share, once for each along a new axis."""
+    """A value that all batches share, repeated along a new axis."""
     shape = np.shape(x)
     return np.broadcast_to(np.expand_dims(x, axis), (*shape[:axis], size, *shape[axis:]))
 

@@ -66,7 +66,7 @@ def gru(params: Stack, x: Any, h0: Any = None, reset: str = "after") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A kind of layer: its rule, None if there is none for what was asked, and its step."""
+    """A kind of layer: its rule, None if there is none for these arguments, and its step."""
 
     name: str
     gates: int

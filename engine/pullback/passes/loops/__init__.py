@@ -3,7 +3,7 @@
 | pass        | what it does                                                                              |
 |-------------|-------------------------------------------------------------------------------------------|
 | rolling     | makes a scan of the steps that straight code repeats, before it is differentiated          |
-| carries     | drops results nobody reads; what is carried unchanged becomes a constant                  |
+| carries     | drops results without readers; what is carried unchanged becomes a constant               |
 | hoisting    | computes what no step changes once, before the loop                                       |
 | sums        | `acc += a_t @ b_t` becomes one product of stacked a and b after the loop                  |
 | products    | products of constants and inputs are done for all steps at once, before the loop          |

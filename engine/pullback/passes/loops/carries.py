@@ -1,7 +1,7 @@
 """Carries, inputs and results of loops that are not needed.
 
-- A result per step that nobody reads is not collected.
-- A carry whose last value nobody reads, and which only feeds itself and others like it, is dropped.
+- A result per step that is never read is not collected.
+- A carry whose last value is never read, and which only feeds itself and others like it, is dropped.
 - A carry that is handed on as it came is a constant.
 - An operand that comes in twice comes in once, a result that is collected twice is collected once.
 """

@@ -1,4 +1,4 @@
-"""A scan taken apart into what passes speak of: constants, carries, inputs per step and results per step."""
+"""A scan taken apart for passes: constants, carries, inputs per step and results per step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

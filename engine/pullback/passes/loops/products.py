@@ -10,7 +10,7 @@ instead of many small ones (the `w @ x` of a recurrent layer). A result per step
         b = matmul u h                       b = matmul u h
 
 And the other way round: what leads from a product to results only, never to the next step, is done after the loop (the
-`w^T @ delta` for the inputs of a recurrent layer, on the way back).
+`w^T @ delta` for the inputs of a recurrent layer, in the backward pass).
 
 The rules' own batched forms do it, so each example's product is the same sum of the same terms.
 """

@@ -198,7 +198,7 @@ class _Code:
             first -= 1
         while last + 1 < steps and self._agrees(start + (last + 1) * period, wanted):
             last += 1
-        # What is read from before the first step may be anything that is there by then.
+        # Values that are read from before the first step may be any that are there by then.
         for earlier in range(max(0, first - LONGEST_DELAY), first):
             begin = start + earlier * period
             if all(self._agrees(start + step * period, wanted, begin) for step in range(earlier, first)):
@@ -231,7 +231,7 @@ class _Code:
         return Repetition(begin, period, last - first + 1, tuple(reads))
 
     def _agrees(self, begin: int, wanted: Sequence[Sequence[tuple[int, int] | None]], loop: int | None = None) -> bool:
-        """Whether the step from `begin` on reads what is made in the loop where it should; before the loop it may be anything."""
+        """True if the step from `begin` on reads the loop's values at these places; older values may be any."""
         for position, places in enumerate(wanted, begin):
             for (maker, output), place in zip(self.makers[position], places, strict=True):
                 if place is None or (position - maker, output) == place:
@@ -274,7 +274,7 @@ class _Code:
                 handed[cut] += nbytes * ((position + distance - cut) // period - (position - cut) // period)
         best = min(range(period), key=lambda cut: handed[cut])
         if handed[best] < handed[0] and found.steps > FEWEST_STEPS:
-            turned = self.repeating(found.start + best, period, found.steps - 1)
-            if turned is not None and turned.is_worthwhile:
-                return turned
+            shifted = self.repeating(found.start + best, period, found.steps - 1)
+            if shifted is not None and shifted.is_worthwhile:
+                return shifted
         return found

@@ -47,7 +47,7 @@ _ALWAYS_SAVED = 5000
 def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
     """Make a loop of everything that repeats, of what saves most first, inside of the loops too.
 
-    `is_compiled` says whether a node becomes machine code. A loop does so as a whole or not at all, so one that has other
+    `is_compiled` is true if a node becomes machine code. A loop does so as a whole or not at all, so one that has other
     nodes is left as it is, unless it is so long that compiling it takes longer than a person waits.
     """
     if any(node.primitive.effect.writes for node in graph.nodes):
@@ -224,7 +224,7 @@ def _written(
 
 
 def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
-    """What is read behind the loop and is not the end of a carry, by what makes it: of which steps."""
+    """The results that are read behind the loop, the ends of carries excepted, and the steps they are read of."""
     ends = {
         (read.position, read.output, delay)
         for reads in found.reads

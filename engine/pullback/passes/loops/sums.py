@@ -103,7 +103,7 @@ def _is_zero(atom: Atom, makers: dict[Var, Node]) -> bool:
 
 
 def _product_of_stacks(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
-    """Of `a @ b`, or of the outer product `u[:, None] * v`, with operands of two axes at most; of their negatives, transposes."""
+    """The sum over all steps of `a @ b` or `u[:, None] * v` as one product; also of their negatives and transposes."""
     maker = makers.get(term)
     if maker is None:
         return None
@@ -158,14 +158,14 @@ def _in_rows(nodes: list[Node], stack: Var, shape: tuple[int, ...], source: str)
 
 
 def _without_ones(atom: Atom, makers: dict[Var, Node]) -> Atom:
-    """What a reshape that only adds axes of length one was made of."""
+    """The operand of a reshape that only adds axes of length one; any other value as it is."""
     maker = makers.get(atom) if isinstance(atom, Var) else None
     is_reshape = maker is not None and maker.primitive is shapes.reshape
     return maker.inputs[0] if maker is not None and is_reshape else atom
 
 
 def _sum_of_stack(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
-    """Only of what is stacked anyway, or of a sum of that: the sum in the loop needs no memory."""
+    """The sum over steps of what is stacked anyway, or of a sum of that; None for others: their sum needs no memory."""
     summed, axes = term, (0,)
     maker = makers.get(term)
     if maker is not None and maker.primitive is sum_ and not dict(maker.params)["keepdims"]:

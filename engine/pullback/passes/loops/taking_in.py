@@ -7,7 +7,7 @@
 
 Products with all inputs are done before a loop, and what follows from them was done there with them: all of the product is
 written and read once more for it. In the step it is one operation more on what is read anyway. Only operations that cost no
-more than that are taken in, of one array for all steps and constants, where nobody but the loop reads the result.
+more than that are taken in, of one array for all steps and constants, where only the loop reads the result.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What scipy.linalg has and numpy.linalg has not. Importing this package imports SciPy, so `pullback.rules` leaves it out."""
+"""Functions of scipy.linalg that numpy.linalg lacks. This package imports SciPy, so `pullback.rules` leaves it out."""
 
 from pullback.rules.scipy_linalg import convolution, exponential, lu, sylvester
 

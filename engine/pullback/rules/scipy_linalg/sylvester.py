@@ -40,10 +40,10 @@ def _push_sylvester(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) ->
 def _pull_sylvester(needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any]) -> tuple[Any, Any, Any]:
     a, b, _ = operands
     q_bar = solve_sylvester(transposed(a), transposed(b), v)
-    turned = transposed(y)
+    y_t = transposed(y)
     return (
-        -np.matmul(q_bar, turned) if needed[0] else None,
-        -np.matmul(turned, q_bar) if needed[1] else None,
+        -np.matmul(q_bar, y_t) if needed[0] else None,
+        -np.matmul(y_t, q_bar) if needed[1] else None,
         q_bar,
     )
 

@@ -16,12 +16,12 @@ def relu(lanes: Lanes, x: str) -> str:
 
 
 def relu6(lanes: Lanes, x: str) -> str:
-    """Between 0 and 6."""
+    """The number, limited to the range from 0 to 6."""
     return extremum(lanes, "<", lanes.constant(6), relu(lanes, x))
 
 
 def hardtanh(lanes: Lanes, x: str) -> str:
-    """Between -1 and 1."""
+    """The number, limited to the range from -1 to 1."""
     return extremum(lanes, "<", lanes.constant(1), extremum(lanes, ">", lanes.constant(-1), x))
 
 

@@ -109,7 +109,7 @@ def inverse(lanes: Lanes, x: str) -> str:
 
 # --- quotients of integers ------------------------------------------------------------------------------------------
 def _safe_divisor(lanes: Lanes, a: str, b: str) -> tuple[str, str]:
-    """A divisor that the processor does not stop at, and where the quotient means nothing.
+    """A divisor that does not trap, and a mask of the lanes in which the quotient means nothing.
 
     0 divides into 0, with remainder 0. The least integer by -1 is itself, as by 1.
     """
@@ -146,7 +146,7 @@ def fmod_of_integers(lanes: Lanes, a: str, b: str) -> str:
 
 
 def _rounds_up(lanes: Lanes, rest: str, divisor: str) -> str:
-    """Where rounding towards zero is not rounding down: there is a rest, and its sign is not the divisor's."""
+    """Mask of the lanes in which truncation and floor differ: the rest is not 0, and its sign is not the divisor's."""
     zero = lanes.constant(0)
     differ = lanes.compare("<", both(lanes, "xor", rest, divisor), zero)
     return lanes.function.value(f"and {lanes.mask_type} {lanes.compare('!=', rest, zero)}, {differ}")

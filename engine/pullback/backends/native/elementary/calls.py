@@ -25,7 +25,7 @@ def most_bodies(points: int) -> int:
 def call(lanes: Lanes, name: str, emits: Sequence[Callable[..., str]], values: Sequence[str]) -> list[str]:
     """Results of functions of the same values, by one call of a function that computes them together.
 
-    Functions that share most of their work (sine and cosine) are called once where both are asked for.
+    Functions that share most of their work (sine and cosine) are called once where both are needed.
     """
     return lanes.function.once(
         ("call", name, lanes.dtype, lanes.width, *values), lambda: _call(lanes, name, emits, values)

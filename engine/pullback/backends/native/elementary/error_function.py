@@ -38,7 +38,7 @@ class _Tail:
     factor: float
     centre: float
     limit: float
-    """Where the tail is 0, in the format of the result."""
+    """The x from which the tail is 0 in the format of the result."""
     coefficients: tuple[float, ...]
     first_rest: float = 0.0
     """The error of the first coefficient."""
@@ -263,7 +263,7 @@ def erfc(lanes: Lanes, x: str) -> str:
 
 
 def _erfc(lanes: Lanes, x: str, y: str) -> str:
-    """From the tail y at |x|."""
+    """The complementary error function from its tail y at |x|."""
     a = lanes.absolute(x)
     far = lanes.select(lanes.compare("<", x, lanes.constant(0.0)), lanes.sub(lanes.constant(2.0), y), y)
     # 1 - x is exact where the result is small, and x times the polynomial is small beside it.
@@ -283,7 +283,7 @@ def normal_cdf(lanes: Lanes, x: str) -> str:
 
 
 def _normal_cdf(lanes: Lanes, x: str, y: str) -> str:
-    """From the tail y at |x|."""
+    """The normal distribution function from the tail y at |x|."""
     a, one = lanes.absolute(x), lanes.constant(1.0)
     far = lanes.select(lanes.compare("<", x, lanes.constant(0.0)), y, lanes.sub(one, y))
     first, *others = _CDF_NEAR

@@ -149,7 +149,7 @@ def exp(
     """e^(x + low), times a sum of two floats near 1: 0 below the least denormal, infinity above the largest number.
 
     Where it is `careful`, or there is a low part, what rounding the reduced argument loses is put back: the error is 0.7
-    units in the last place instead of 1. Where x is never `above` zero it is not asked about.
+    units in the last place instead of 1. Where x is never `above` zero, that is not tested.
     """
     x = clamp(lanes, x, above=above)
     n, bits = round_to_whole(lanes, x, 1 / LN2, 2 * format_of(lanes).bias)
@@ -195,7 +195,7 @@ def exp10(lanes: Lanes, x: str) -> str:
     return scale(lanes, lanes.add(_minus_one(lanes, natural, lost), lanes.constant(1.0)), n, bits)
 
 
-# What ln 10 is more than the float nearest to it.
+# The difference of ln 10 and the float nearest to it.
 _LN10_REST = {4: -3.197543673785701e-08, 8: -2.1707562233822494e-16}
 
 
@@ -225,7 +225,7 @@ def half_of_expm1_of_twice(lanes: Lanes, x: str) -> tuple[str, str]:
 def expm1(lanes: Lanes, x: str) -> str:
     """e^x - 1, with all digits near 0.
 
-    Half of it is computed, with 2^(n-1), which is no infinity where the result is none.
+    Half of it is computed, with 2^(n-1), which is finite where the result is.
     """
     clamped = at_least(lanes, x, -18.0 if is_single(lanes) else -39.0)
     clamped = at_most(lanes, clamped, 89.0 if is_single(lanes) else 710.0)
@@ -235,5 +235,5 @@ def expm1(lanes: Lanes, x: str) -> str:
 
 
 def is_tiny(lanes: Lanes, x: str) -> str:
-    """Where e^x - 1 is x to rounding: zeros, and denormals, of which there is no half."""
+    """Mask of x so small that e^x - 1 rounds to x; among them are denormals, which have no exact half."""
     return lanes.compare("<", lanes.absolute(x), lanes.constant(2.0**-30 if is_single(lanes) else 2.0**-60))

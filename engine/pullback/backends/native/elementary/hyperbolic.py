@@ -27,7 +27,7 @@ _TANH_BELOW = (1.0, 0.4615011593243707, 0.02329344698339494, 0.00020660908168429
 
 
 def tanh(lanes: Lanes, x: str) -> str:
-    """By e^(2|x|), of which single precision needs no more than its own digits where |x| is not small."""
+    """Hyperbolic tangent by e^(2|x|), which single precision does not need in more digits where |x| is not small."""
     return _tanh_single(lanes, x) if is_single(lanes) else _tanh_double(lanes, x)
 
 
@@ -50,7 +50,7 @@ def _tanh_single(lanes: Lanes, x: str) -> str:
 
 
 def _tanh_double(lanes: Lanes, x: str) -> str:
-    """By a quotient of polynomials, tanh(h) = h + h^3 a / b = w / b, of h = |x| - n ln(2) / 2, and with s = 2^n.
+    """Hyperbolic tangent by a quotient of polynomials, tanh(h) = h + h^3 a / b = w / b, h = |x| - n ln(2) / 2, s = 2^n.
 
         h + h^3 a / b                                 for |x| < 0.55, with n = 0
         1 + (w - b) / (((s + 1) b + (s - 1) w) / 2)   for all others, |h| <= ln(2) / 4
@@ -105,7 +105,7 @@ def _one_plus_sum(lanes: Lanes, a: str, b: str) -> tuple[str, str]:
 
 
 def _is_far(lanes: Lanes, x: str) -> tuple[str, str]:
-    """Where 1 is nothing to x, so that the result is log(2 x), and the 1 that means for the exponent."""
+    """Mask of x so large that the result is log(2 x), and what that adds to the exponent: 1 there, 0 elsewhere."""
     is_far = lanes.compare(">=", x, lanes.constant(2.0**30 if is_single(lanes) else 2.0**60))
     return is_far, lanes.select(is_far, lanes.constant(1.0), lanes.constant(0.0))
 

@@ -137,7 +137,7 @@ def _root_times(lanes: Lanes, x: str) -> str:
 
 
 def _at_minus_infinity(lanes: Lanes, x: str, there: float, elsewhere: str) -> str:
-    """Of a power that is no whole number the root knows nothing at -infinity; C's pow has a value."""
+    """Replace a power at x = -infinity, where one computed from a square root is wrong, by the value of C's pow."""
     is_there = lanes.compare("==", x, lanes.constant(float("-inf")))
     return lanes.select(is_there, lanes.constant(there), elsewhere)
 
@@ -168,7 +168,7 @@ def _product(lanes: Lanes, x: str, exponent: int) -> str:
         missing = lanes.mul(first, lanes.fma(lanes.neg(x), first, lanes.constant(1.0)))
         factor = (first, lanes.select(lanes.is_nan(missing), zero, missing))
     high, low = _by_squaring(factor, abs(exponent), lambda a, b: _multiply(lanes, a, b))
-    # Where the product has outgrown the format the second float is not a number; a zero keeps its sign.
+    # If the product exceeds the format, the second float is NaN; a zero keeps its sign.
     is_sum = lanes.function.value(
         f"and {lanes.mask_type} {lanes.compare('<', lanes.absolute(high), lanes.constant(float('inf')))}, "
         f"{lanes.compare('!=', low, zero)}"

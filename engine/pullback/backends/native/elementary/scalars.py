@@ -1,8 +1,8 @@
 """Elementwise primitives in registers: a row each, by name.
 
     compute(primitive, function, width, values, dtypes, result_dtype)   writes the code and gives the result
-    why_not(primitive, dtypes, result_dtype)                            says why a primitive is not computed here
-    cost(primitive, dtype)                                              says about how many cycles a vector of it takes
+    why_not(primitive, dtypes, result_dtype)                            the reason why a primitive is not computed here
+    cost(primitive, dtype)                                              about how many cycles a vector of it takes
     uses(steps)                                                         counts the functions that may be called
 
 Rows are found by name, so that functions of scipy.special are here without SciPy being imported.
@@ -40,7 +40,7 @@ Emit = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: how a primitive is computed."""
+    """The native implementation of one primitive."""
 
     emit: Emit
     kinds: str
@@ -241,7 +241,7 @@ ROWS: Mapping[str, Row] = {
 
 
 def why_not(primitive: Primitive, dtypes: Sequence[np.dtype[Any]], result_dtype: np.dtype[Any]) -> str | None:
-    """Why a primitive is not computed here in these dtypes, or None where it is."""
+    """The reason why a primitive is not computed here in these dtypes; None if it is."""
     strange = next((dtype for dtype in (*dtypes, result_dtype) if dtype not in DTYPES), None)
     if strange is not None:
         return f"{primitive.name} of {strange}, which native programs do not compute with"
@@ -297,7 +297,7 @@ def compute(
 _CALLED = 18
 
 _SINE_AND_COSINE = ("sin", "cos")
-"""One reduction of the argument gives both, and a derivative of one asks for the other."""
+"""One reduction of the argument gives both, and a derivative of one needs the other."""
 
 
 def _called_together(primitive: Primitive, dtypes: Sequence[np.dtype[Any]]) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class _Angle:
 
 
 def _angle(lanes: Lanes, x: str) -> _Angle:
-    """Sine and cosine share everything but the choice between them; a derivative of one asks for the other."""
+    """Sine and cosine share everything but the choice between them; a derivative of one needs the other."""
 
     def write() -> _Angle:
         size = lanes.absolute(x)
@@ -171,7 +171,7 @@ def _sign_of(lanes: Lanes, x: str) -> str:
 
 
 def _with_far(lanes: Lanes, name: str, x: str, size: str, y: str) -> str:
-    """Values y of a function of the C library, called where the size of x is beyond what was reduced."""
+    """The values y, replaced by those of the C library's function where the size of x is beyond the reduction."""
     function = lanes.function
     is_far = lanes.compare(">", size, lanes.constant(_FAR[lanes.dtype.itemsize]))
     result = function.slot(lanes.type, y)
@@ -325,7 +325,7 @@ def _away_from_limits(lanes: Lanes, smaller: str, larger: str) -> tuple[str, str
 
 # --- arcsin, arccos -------------------------------------------------------------------------------------------------
 def _arcsin_parts(lanes: Lanes, x: str) -> tuple[str, str, str]:
-    """Where |x| > 1/2, and s and what arcsin s is more: s is |x| there, else sqrt((1 - |x|) / 2)."""
+    """Mask of |x| > 1/2, s, and arcsin(s) - s; s is sqrt((1 - |x|) / 2) in these lanes and |x| in the others."""
     a = lanes.absolute(x)
     is_large = lanes.compare(">", a, lanes.constant(0.5))
     half_rest = lanes.mul_add(a, lanes.constant(-0.5), lanes.constant(0.5))

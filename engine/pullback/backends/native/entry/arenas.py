@@ -21,7 +21,7 @@ class Arena:
 
 
 def aligned_block(nbytes: int) -> np.ndarray[Any, Any]:
-    """So many bytes, whose first is at a multiple of the alignment; what is in them is undefined."""
+    """A block of bytes that begins at a multiple of the alignment; its contents are undefined."""
     if nbytes >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         pages = mmap.mmap(-1, nbytes + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         pages.madvise(mmap.MADV_HUGEPAGE)

@@ -1,4 +1,4 @@
-"""Which frames the calls of a callable try."""
+"""The frames that calls of a native callable try."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -44,6 +44,6 @@ def latest_frame(instance: Any) -> Frame | None:
 
 
 def forget_latest(instance: Any) -> None:
-    """A call goes through Python."""
+    """Note that a call goes through Python: none of the frames ran last."""
     if is_native(instance):
         instance._native_latest = 0  # noqa: SLF001 - as above

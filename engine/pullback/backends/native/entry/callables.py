@@ -62,7 +62,7 @@ def is_native(instance: Any) -> bool:
 
 
 def frame_offset(type_: type) -> int:
-    """Where in the instances of a native type the reference to their first frame is, in bytes."""
+    """Offset in bytes, in instances of a native type, of the reference to their first frame."""
     base: Any = type_.__base__
     return int(base.__basicsize__) + _WORD
 
@@ -90,7 +90,7 @@ def _make(base: type[_T]) -> type[_T]:
 
 _made: dict[type, Any] = {}
 
-#: What the types refer to for ever.
+#: Objects that the types refer to for ever.
 _alive: list[Any] = []
 
 # A function of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.

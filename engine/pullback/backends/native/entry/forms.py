@@ -16,7 +16,7 @@ Form: TypeAlias = Any
 
 
 class NotNativeError(Exception):
-    """Why calls of one kind go through Python."""
+    """Raised for calls that have to go through Python; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Frames: words each, and what it refers to, for as long as it is used.
+"""Frames: words of memory, and the objects they refer to, which live as long as the frame is used.
 
 The words refer to objects without counting it; the frame keeps them alive. Only the arrays that were returned last are
 references of the frame's own, which the frame gives up when it goes. It never goes while a run is on in it: then what it
@@ -47,7 +47,7 @@ class _Memory:
                 let_go(address)
 
 
-#: What belongs to frames that were given up while a run was on in them.
+#: Memory of frames that were given up during a run.
 _in_flight: list[_Memory] = []
 
 
@@ -84,7 +84,7 @@ class Frame:
 
     @property
     def address(self) -> int:
-        """Where the words begin."""
+        """Address of the first word."""
         return int(self.words.ctypes.data)
 
     @property
@@ -94,11 +94,11 @@ class Frame:
 
     @property
     def runs_left(self) -> int:
-        """How many calls may still run in it; below zero there is no end of them."""
+        """The number of calls that may still run in it; negative if it is not limited."""
         return int(self.words[Head.RUNS])
 
     def adopt(self, results: tuple[Any, ...]) -> None:
-        """Take arrays that an earlier run made, to be written again when nobody else refers to them."""
+        """Take arrays that an earlier run made, to be written again when nothing else refers to them."""
         for value, place in zip(results, self._memory.arrays[::2], strict=False):
             if type(value) is np.ndarray and self.words[place] == 0:
                 _hold(id(value))

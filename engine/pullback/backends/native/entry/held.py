@@ -1,8 +1,8 @@
 """Names in dicts and functions that have to be what they were, as words of memory that have to hold what they held.
 
-Looking a name up costs a call of Python; comparing the two words of its entry costs a fraction of a nanosecond. An entry
-stays in its place as long as the dict keeps its table, so the tables of the dicts are looked at first: the entry may only be
-read where table and layout are as they were. What is not laid out as in the CPythons we know is looked up.
+Looking a name up costs a call of Python; comparing the two words of its entry costs a fraction of a nanosecond. An
+entry stays in its place as long as the dict keeps its table, so the tables of the dicts are compared first: the entry
+may only be read where table and layout are as they were. What is not laid out as in the CPythons we know is looked up.
 """
 
 import functools
@@ -12,8 +12,9 @@ from typing import Any
 
 from pullback.backends.native.entry.offsets import int_at, word_at
 
-#: Where the fields of a dict, of its table and of a function are, in bytes; CPython 3.11 to 3.14 (Include/cpython/dictobject.h,
-#: Include/internal/pycore_dict.h, Include/cpython/funcobject.h). The first two are those of entry.ll.
+#: Offsets in bytes of the fields of a dict, of its table and of a function; CPython 3.11 to 3.14
+#: (Include/cpython/dictobject.h, Include/internal/pycore_dict.h, Include/cpython/funcobject.h). The first two are those of
+#: entry.ll.
 _TABLE, _SPLIT_VALUES = 32, 40
 _LAYOUT, _ENTRIES_USED, _INDICES = 8, 24, 32
 _CODE, _DEFAULTS = 48, 56
@@ -25,7 +26,7 @@ class Held:
 
     def __init__(self) -> None:
         self.tables: list[tuple[int, int, int]] = []
-        """Address of a dict, of its table, and what tells how the table is laid out."""
+        """Address of a dict, of its table, and the word with the layout of the table."""
         self.pairs: list[tuple[int, int, int]] = []
         """An address, and what the word there and the next one hold."""
         self.alive: list[Any] = []
@@ -62,7 +63,7 @@ class Held:
 
 
 def _entries(namespace: dict[str, Any]) -> dict[str, int]:
-    """Where the entry of each name is, its key first and then its value; nothing where the table is not as it should be."""
+    """Address of the entry of each name, a key and then its value; empty if the table is not laid out as expected."""
     if word_at(id(namespace) + _SPLIT_VALUES):
         return {}  # the values are with an object, and the keys are shared by all objects of its class
     table = word_at(id(namespace) + _TABLE)

@@ -16,7 +16,7 @@ _OUT = sys.intern("out")
 
 @functools.cache
 def entry_address(frame_offset: int) -> int:
-    """Where the vectorcall begins of callables that have the reference to their frame so many bytes behind their beginning."""
+    """Address of the vectorcall for callables with the reference to their frame at this offset in bytes."""
     loaded = load(text(frame_offset))
     _loaded.append(loaded)
     initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))

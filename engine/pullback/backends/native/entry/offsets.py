@@ -1,4 +1,4 @@
-"""True if objects are laid out in memory as the native entry reads them: looked at, not assumed.
+"""A check that objects are laid out in memory as the native entry reads them, instead of an assumption.
 
 The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references;
 it writes the value of numbers that it makes.
@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-#: Where the fields of an object and of an array are, in bytes; `%Object` and `%Array` in entry.ll are the same.
+#: Offsets in bytes of the fields of an object and of an array; `%Object` and `%Array` in entry.ll are the same.
 REFERENCES, TYPE = 0, 8
 DATA, DIMENSIONS, SHAPE, STRIDES, BASE, DTYPE, FLAGS, WEAK_REFERENCES = 16, 24, 32, 40, 48, 56, 64, 72
-#: Where a number in float64 has its value, and how large it is; `%Number` in entry.ll is the same.
+#: Offset and size of the value of a number in float64; `%Number` in entry.ll is the same.
 VALUE, NUMBER = 16, 24
 
 
 @functools.cache
 def why_unknown() -> str | None:
-    """Why objects are not read natively, to be part of a sentence; None where they are laid out as expected."""
+    """The reason why objects are not read natively, as part of a sentence; None where they are laid out as expected."""
     if sys.implementation.name != "cpython":
         return f"objects of {sys.implementation.name} are not read natively"
     if hasattr(sys, "gettotalrefcount"):
@@ -40,7 +40,7 @@ def why_unknown() -> str | None:
 
 
 def _look() -> dict[str, bool]:
-    """For each field, whether it is found where it should be, on arrays of different kinds."""
+    """For each field, True if it is where it is expected, on arrays of different kinds."""
     array = np.arange(24.0).reshape(2, 3, 4)
     view = np.zeros((4, 6), np.int32)[1:, ::2]
     locked = np.zeros((), np.float32)

@@ -12,7 +12,7 @@ from pullback.core.types import ArrayType
 class NativeProgram:
     """Machine code that takes a table of pointers (inputs, outputs, arena) and gives zero; and what is in the table.
 
-    What is not zero says that the values are not for this program. It writes to no input.
+    A result other than zero means that the values are not for this program. It writes to no input.
     """
 
     address: int
@@ -20,7 +20,7 @@ class NativeProgram:
     """Those that are read on each call, then the constants."""
     outputs: tuple[ArrayType, ...]
     guards: tuple[bool | int, ...] = ()
-    """The values that the last outputs have to have; the results of any other run are not what the caller asked for."""
+    """The values that the last outputs have to have; the results of any other run are wrong for the caller."""
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     arena_nbytes: int = 0
     releases: bool = False

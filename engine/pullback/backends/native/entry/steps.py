@@ -13,7 +13,7 @@ from pullback.blocks import Block
 
 
 class Fetch(IntEnum):
-    """How a thing is fetched that a program reads, or that has to be as it was; the numbers are those of entry.ll."""
+    """Ways to fetch what a program reads or what must not have changed; the numbers are those of entry.ll."""
 
     ARGUMENT = 0
     CONSTANT = 1
@@ -35,7 +35,7 @@ class Fetch(IntEnum):
 
 
 class Check(IntEnum):
-    """How it is checked, and what becomes of it; the numbers are those of entry.ll."""
+    """Checks of what was fetched, and what becomes of it; the numbers are those of entry.ll."""
 
     IDENTITY = 0
     ARRAY = 1
@@ -71,9 +71,9 @@ class Step:
     """The very object; for others than identity its type. `ABSENT` where there has to be nothing."""
     parent: int = 0
     place: int = -1
-    """Where its address goes in the table of the program: inputs first, then outputs."""
+    """The position of its address in the table of the program: inputs first, then outputs."""
     length: int = 0
-    """Of a container."""
+    """The length of a container."""
     inside: Any = None
     """The dict that an entry is in."""
 
@@ -112,7 +112,7 @@ def leaf_like(number: int, value: Any) -> Leaf:
 
 
 def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]:
-    """Steps for arguments, from the first on, that are leaves, None, constants, and nodes of trees; so many steps go before."""
+    """Steps for arguments of leaves, None, constants and nodes of trees, behind `before` other steps."""
     steps: list[Step] = []
     waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args, first)]
     for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other

@@ -1,4 +1,4 @@
-"""The words of a frame: which of them is what.
+"""The layout of the words of a frame.
 
 A template is made of 64-bit words, which every frame for calls of one kind has a copy of. Its head says where the rest is, in bytes from the beginning:
 
@@ -24,7 +24,7 @@ from pullback.blocks import Block, block_of
 
 WORD = 8
 
-#: What is in the word BUSY: nothing is on, a run is on, no run may be any more.
+#: Values of the word BUSY: no run is on, a run is on, no further run is allowed.
 IDLE, RUNNING, CLOSED = 0, 1, 2
 
 
@@ -69,7 +69,7 @@ _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
 _TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.NUMPY_DOUBLE, Make.DICT, Make.CALL})
 _NUMBERS_MADE = frozenset({Make.SCALAR, Make.NUMPY_DOUBLE, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
 
-#: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
+#: Kinds of guards, by the type of the value that was seen and the dtype of its atom.
 _GUARD_KINDS = {
     (bool, "b1"): 0,
     (bool, "i8"): 1,
@@ -165,7 +165,7 @@ class Template:
         )
 
     def number(self, place: int) -> int:
-        """Where a number is that the program reads or writes, in words; places are those of the table."""
+        """The word of a number that the program reads or writes; places are those of the table."""
         return self._numbers + place
 
     def _place(self, words: int) -> int:
@@ -208,7 +208,7 @@ class Template:
             self.words[word] = value
 
     def _write_shapes(self) -> list[int]:
-        """Where the shapes are of what is in the table, in bytes."""
+        """Write the shapes of everything in the table; gives the offset of each in bytes."""
         places = []
         begin = self._shapes
         for type_ in (*self.program.inputs, *self.program.outputs):
@@ -328,7 +328,7 @@ def _written(form: Form, first: int) -> Any:
 
 
 def watch_words(watched: Watched, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
-    """The words of a watch: of this array, which held these bytes where it is looked at."""
+    """The words of a watch: of this array, and of the bytes it held in the watched elements."""
     item = array.itemsize
     held_at = np.frombuffer(held, np.uint8).ctypes.data
     last = (array.size - 1) * item

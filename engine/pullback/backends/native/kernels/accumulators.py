@@ -1,9 +1,9 @@
-"""Reductions on the way: what they start from, how two become one, and where they are kept meanwhile.
+"""Accumulators of reductions: their starting values, how two are combined, and where they are kept.
 
-Sums of floats are kept in blocks: an accumulator takes at most `BLOCK` (128) numbers one after the other, and is then added
-to a second one that loses nothing to speak of: an f64 for f32, a sum with a compensation (Knuth's TwoSum) for f64. A block
-takes a few accumulators side by side, and lanes of each: these are added in a tree at the end. With u the unit of rounding
-and S the sum of magnitudes, the error is at most
+Sums of floats are kept in blocks: an accumulator takes at most `BLOCK` (128) numbers one after the other, and is then
+added to a second one whose rounding errors are negligible: an f64 for f32, a sum with a compensation (Knuth's TwoSum)
+for f64. A block takes a few accumulators side by side, and lanes of each: these are added in a tree at the end. With u
+the unit of rounding and S the sum of magnitudes, the error is at most
 
     (BLOCK + log2(accumulators * lanes) + 2) u S    whatever the number of terms,
 
@@ -51,7 +51,7 @@ class Combiner:
         return self.lanes.constant(starting_value(self.kind, self.lanes.dtype))
 
     def combine(self, total: str, term: str) -> str:
-        """One more term."""
+        """Combine two values of the reduction."""
         lanes = self.lanes
         if lanes.dtype.kind == "b":
             operation = "or" if self.kind in ("any", "max", "sum") else "and"
@@ -67,7 +67,7 @@ class Combiner:
         return lanes.select(lanes.is_nan(term), term, farther) if lanes.is_float else farther
 
     def across(self, a: str) -> str:
-        """All lanes as one."""
+        """Reduce all lanes to one."""
         lanes = self.lanes
         if self.kind in ("sum", "prod") and lanes.dtype.kind != "b":
             return a if lanes.width == 1 else lanes.sum_lanes(a) if self.kind == "sum" else self._product_of_lanes(a)
@@ -101,7 +101,7 @@ class Combiner:
         return lanes.function.value(f"call reassoc {lanes.element} @{name}({lanes.element} {one}, {lanes.type} {a})")
 
     def tree(self, terms: list[str]) -> str:
-        """Several as one, neighbours first."""
+        """Combine several values, neighbours first."""
         while len(terms) > 1:
             pairs = [self.combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
             terms = pairs + terms[len(pairs) * 2 :]
@@ -109,17 +109,17 @@ class Combiner:
 
 
 def accumulated_dtype(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
-    """In which dtype lanes are kept: truth values as numbers, since masks in loops are dear on processors without them."""
+    """The dtype in which lanes are kept: truth values as numbers, since masks in loops are slow on some processors."""
     return np.dtype("i4") if dtype.kind == "b" and width > 1 else dtype
 
 
 def finer_cells(lanes: Lanes) -> int:
-    """How many f64 a second accumulator of a sum is made of."""
+    """The number of f64 that hold a second accumulator of a sum."""
     return 1 if lanes.dtype.itemsize < 8 else 2
 
 
 def add_finely(lanes: Lanes, term: str, cells: list[str], active: int | None = None) -> None:
-    """Add the sum of a block to a second accumulator, which lies in f64 where the pointers say."""
+    """Add the sum of a block to a second accumulator, which is in f64 at these pointers."""
     wide = lanes.as_dtype("f8")
     total = wide.load(cells[0], active=active)
     if len(cells) == 1:
@@ -139,5 +139,5 @@ def finer_total(lanes: Lanes, cells: list[str], active: int | None = None) -> st
     if len(cells) == 1:
         return total
     lost = wide.load(cells[1], active=active)
-    # What is lost on the way to an infinity is no number.
+    # At an infinite total the rounding error is NaN, and is left out.
     return wide.select(wide.is_nan(lost), total, wide.add(total, lost))

@@ -33,7 +33,7 @@ def with_few_axes(nest: Nest, vector_bits: int) -> Nest:
 
 
 def _strides(nest: Nest) -> list[tuple[int, ...]]:
-    """Of reads, writes and results, in this order."""
+    """Strides of reads, writes and reductions, in this order."""
     strides = [read.strides for read in nest.reads]
     strides += [write.strides for write in nest.writes]
     return strides + [reduction.strides for reduction in nest.reductions]
@@ -116,7 +116,7 @@ def _cost_along(axis: Axis, axes: list[Axis], nest: Nest, lanes: int) -> float:
 
 
 def cycles_of_nest(nest: Nest, vector_bits: int) -> float:
-    """What a nest costs, about, as its operands lie: to tell layouts apart, not nests; there must be points in its space."""
+    """Estimated cycles of a nest for the layouts of its operands: compares layouts, not nests. Its space has points."""
     axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
     lanes = vector_bits // (8 * nest.widest)
     least = min((_cost_along(axis, axes, nest, lanes) for axis in axes), default=0.0)

@@ -1,7 +1,7 @@
 """Products by BLAS: gemm of Fortran's interface, where every argument is a pointer and integers have 32 bits.
 
 BLAS knows matrices whose columns are contiguous. A matrix whose rows are is the transpose of one, so C = A B is computed
-as C' = B' A', and a factor that lies the other way is given with the flag that transposes it.
+as C' = B' A', and a factor in the other order is given with the flag that transposes it.
 """
 
 from contextlib import ExitStack

@@ -29,9 +29,9 @@ class Cut:
 
 
 def in_blocks(axis: int, size: int, unit: int, blocks: int, *, longer: bool = True) -> Cut:
-    """About so many blocks of whole units, all alike where that is possible nearby: each size is a function of its own.
+    """About this number of blocks of whole units, all of one size if possible: a function is written for each size.
 
-    They may have to be no `longer` than so many blocks are.
+    Unless they may be `longer`, blocks have at most the length that this number gives.
     """
     units = math.ceil(size / unit)
     about = math.ceil(units / blocks)
@@ -55,7 +55,7 @@ def count_of(cuts: Sequence[Cut]) -> int:
 def write_block(
     function: Function, cuts: Sequence[Cut], block: Index, write: Callable[[list[Index], Sizes], None]
 ) -> None:
-    """What is done with the block of a number: `write(indices, sizes)`, once for each size that blocks have.
+    """Write the block of a number: `write(indices, sizes)`, once for each size that blocks have.
 
     The indices are the numbers of the block along each cut; the last cut is gone along first.
     """
@@ -87,7 +87,7 @@ def write_block(
 
 # --- operands -----------------------------------------------------------------------------------------------------------
 def operands_of(nest: Nest) -> tuple[Read | Write | Reduction, ...]:
-    """All that a nest reads or gives."""
+    """All operands of a nest: its reads, writes and reductions."""
     return (*nest.reads, *nest.writes, *nest.reductions)
 
 
@@ -127,7 +127,7 @@ def block_of(nest: Nest, cuts: Sequence[Cut], sizes: Sizes) -> Nest:
 
 
 def _step(nest: Nest, operand: Read | Write | Reduction, cuts: Sequence[Cut], along: Cut) -> int:
-    """How far an operand moves from one block to the next; blocks begin where a period does."""
+    """The distance of an operand from one block to the next; blocks begin where a period does."""
     if isinstance(operand, Read) and operand.period and along.axis == len(nest.space) - 1:
         return 0
     if not isinstance(operand, Reduction) or not is_combined(operand, cuts):
@@ -145,7 +145,7 @@ def is_combined(reduction: Reduction, cuts: Sequence[Cut]) -> bool:
 
 
 def partials_of(nest: Nest, reduction: Reduction, cuts: Sequence[Cut]) -> int:
-    """How many numbers all blocks find of a reduction."""
+    """The number of partial results of a reduction, over all blocks."""
     return _parts(reduction, cuts) * math.prod(kept_sizes(nest, reduction))
 
 

@@ -1,6 +1,6 @@
 """Branches: each is a function of its own, and the one that is taken writes the results.
 
-A number that is none of a branch is no matter for native code: the program ends, saying so, and the slow path raises.
+A number without a branch is not handled by native code: the program declines, and the slow path raises.
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ _CACHES = ((32 * 1024, 3.0, 1.0), (1024 * 1024, 10.0, 2.5))
 _WAYS = 8
 _EXPOSED = 0.5  # of the cycles for rows that lie far apart, while nothing else is done
 
-#: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
+#: Most bytes of the panels and strips that are copied: they lie on the stack, and in the second cache.
 _PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
 _STRIP_ROWS = (192, 96)
 
@@ -55,12 +55,12 @@ class Choice:
     rows: int
     columns: int
     depth: int
-    """How many steps of the contracted axis are done at a time."""
+    """The number of steps of the contracted axis that are done at a time."""
     height: int
-    """How many rows are."""
+    """The number of rows that are done at a time."""
     chains: int = 1
     packs: bool = False
-    """True if the columns of a tile are copied first to where they lie next to each other."""
+    """True if the columns of a tile are copied first, so that they are adjacent."""
     packs_rows: bool = False
     """True if the rows are, as many as are done at a time."""
     axis: int = -1
@@ -83,12 +83,12 @@ class Choice:
 
 
 def registers(vector_bits: int) -> int:
-    """How many vectors the processor holds: 32 with AVX-512, else 16 are counted on."""
+    """The number of vector registers: 32 with AVX-512, else 16 are assumed."""
     return 32 if vector_bits == 512 else 16
 
 
 def full_width(vector_bits: int, dtype: np.dtype[Any]) -> int:
-    """How many numbers a vector holds."""
+    """The number of elements of a dtype in a vector."""
     return max(1, vector_bits // (8 * dtype.itemsize))
 
 
@@ -103,7 +103,7 @@ def cycles_of_product(product: Product, vector_bits: int) -> float:
 
 
 def lanes_apart(product: Product, vector_bits: int) -> tuple[Literal["m", "n"], int] | None:
-    """Where to cut a product in two, along the axis that lanes stand for, so that the first part fills all of its vectors.
+    """A cut of a product in two, along the axis of the lanes, so that the first part fills its vectors; None if slower.
 
     What is left over is another product then, cut in its own way: four columns of a hundred are a fourth of a vector of 16
     for each row, but where A lies so that lanes may be rows, they are full vectors. 96 + 4 columns of f4[100, 100] take 17.3
@@ -163,7 +163,7 @@ def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
 
 
 def _depth(product: Product) -> int:
-    """All steps at a time; of a large matrix times a vector a few, so that the matrix is read line by line."""
+    """The number of steps done at a time: all; of a large matrix times a vector a few, to read it line by line."""
     large = product.k * product.n * product.b_dtype.itemsize > _STREAMED_BYTES
     return _STREAMED_STEPS if product.m == 1 and large and product.k > 8 * _STREAMED_STEPS else max(1, product.k)
 
@@ -188,7 +188,7 @@ def _packing(plain: Choice, product: Product) -> Iterator[Choice]:
 
 
 def _block(size: int, most: int, multiple: int) -> int:
-    """Length of equal blocks of at most so many, in whole multiples."""
+    """Length of equal blocks, at most a given one, in whole multiples."""
     if size <= most:
         return max(1, size)
     even = -(-size // -(-size // most))
@@ -274,7 +274,7 @@ def _packing_cost(choice: Choice, product: Product) -> float:
 
 
 def _copied(step: int, across: int, together: int) -> float:
-    """Cycles to copy a number of lines of so many."""
+    """Cycles to copy lines of a given length."""
     if across == 1:
         vectors, rest = divmod(together, 8)
         return (vectors + rest.bit_count() + _LINE_COPIED) / together
@@ -300,7 +300,7 @@ def _load(stride: int, width: int, size: int, *, aligned: bool = False) -> float
 
 
 def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:
-    """Cycles to store a tile: lanes that lie apart are stored one by one, unless entries that do not take their place."""
+    """Cycles to store a tile; lanes that are not adjacent are transposed if entries are, else stored one by one."""
     if choice.along == "inner":
         return rows * len(columns) * (_STORED + 1.5 * choice.width.bit_length())
     stride = _lane_strides(choice, product)[2]
@@ -354,7 +354,7 @@ def _in_order(used: int, total: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _apart(steps: int, stride: int, used: int) -> float:
-    """Cycles for the lines of a step, of many that are a stride apart, each of which uses so many bytes."""
+    """Cycles for the cache lines of a step, which are a stride apart and of which these bytes are used."""
     lines = -(-used // _LINE)
     cycles = 0.0
     for size, penalty, _ in _CACHES:

@@ -35,12 +35,12 @@ _MOST_PARTS, _PART_NS = 8, 1_000_000.0
 
 _LINE = 64
 
-#: What tiles must gain: they take more memory, and some of them are computed again.
+#: The largest part of the direct form's cycles that tiles may take: they need more memory, and some are redone.
 _WORTH = 0.92
 
 
 def _refusal(node: Node) -> str | None:
-    """Why a node is not emitted."""
+    """The reason why a node is not emitted; None if it is."""
     dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
     if len(dtypes) > 1:
         return f"{node.primitive.name} of operands of different dtypes"
@@ -61,7 +61,7 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
 
 
 def _parts(node: Node) -> int:
-    """Their number: a divisor of the number of examples."""
+    """The number of parts: a divisor of the number of examples."""
     examples = node.inputs[1].type.shape[0]
     flops = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
     most = min(_MOST_PARTS, round(estimated_ns(flops=flops) / _PART_NS))
@@ -74,7 +74,7 @@ def _part(value: Stored, parts: int) -> Stored:
 
 
 def _moved(function: Function, value: Stored, part: Stored, pointer: str, number: Index) -> str:
-    """Where a part of an array of examples begins."""
+    """Pointer to a part of an array of examples."""
     return function.element(pointer, function.mul(number, part.shape[0] * value.strides[0]), memory_type(value.dtype))
 
 
@@ -100,7 +100,7 @@ def _scratch(node: Node, vector_bits: int) -> int:
 
 
 def _in_lines(nbytes: int) -> int:
-    """So many bytes as whole lines of the cache: no two parts share one."""
+    """The number of bytes rounded up to whole lines of the cache, so that no two parts share one."""
     return -(-nbytes // _LINE) * _LINE
 
 

@@ -1,4 +1,4 @@
-"""Up to which size products are tiles of our own; beyond it BLAS is asked, where its interface can describe them.
+"""The size up to which products are tiles of our own; larger ones are for BLAS, where its interface can describe them.
 
 Where OpenBLAS overtakes depends on the machine, so it is found out once: before the first product that is large enough to
 matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept
@@ -31,7 +31,7 @@ from pullback.backends.native.writing.module import Module
 #: Few rows or columns are read once each, which BLAS does no faster.
 _FEW = 16
 
-#: How much slower than BLAS own tiles may be: below that, no call and no import of SciPy is the better.
+#: The largest slowdown of own tiles against BLAS that is accepted, to avoid the call and the import of SciPy.
 _TOLERATED = 1.05
 _ROUNDS = 4
 

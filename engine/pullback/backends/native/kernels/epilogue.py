@@ -51,7 +51,7 @@ _ROWS, _LEAST_ROWS = 8, 32
 #: cache, and beyond the third.
 WORTH_IT = ((1 << 20, 16), (1 << 23, 32), (1 << 25, 128))
 
-#: What blocks find of reductions is this part of the result at most.
+#: The largest size of partial reductions, as a part of the result.
 _PARTIALS = 0.125
 
 _LINE = 64
@@ -85,11 +85,11 @@ class Epilogue:
 
     @property
     def blocks(self) -> int:
-        """Their number."""
+        """The number of blocks."""
         return count_of(self.cuts)
 
     def partials(self) -> list[int]:
-        """By reduction, bytes for what the blocks find of it."""
+        """Bytes for the partial results of each reduction, over all blocks."""
         sizes = [
             partials_of(self.nest, one, self.cuts) * one.dtype.itemsize if is_combined(one, self.cuts) else 0
             for one in self.nest.reductions
@@ -229,7 +229,7 @@ def emit_with_epilogue(
     """Call the kernel of a product and its nest.
 
     The pointers are those of A and B, and of the operands of the nest: None for its reads of C, which is nowhere as a whole.
-    What blocks find of reductions is kept in a `room` of as many bytes as `partials` says.
+    Partial results of reductions are kept in a `room`, whose bytes are the sum of `partials`.
     """
     nest, product = one.nest, one.product
     places = list(operands)
@@ -283,7 +283,7 @@ class _Writer:
         self.results = [number for number, operand in enumerate(operands) if operand is None]
 
     def write(self, block: Index) -> None:
-        """Its product, then its nest."""
+        """Write the product of the block, then its nest."""
         write_block(self.function, self.one.cuts, block, self._write)
 
     def _write(self, indices: Sequence[Index], sizes: Sizes) -> None:
@@ -306,7 +306,7 @@ class _Writer:
         emit_nest(inner, replace(nest, reads=tuple(reads)), pointers)
 
     def _factors(self, indices: Sequence[Index]) -> list[str]:
-        """Where A and B of a block begin."""
+        """Pointers to A and B at a block."""
         product = self.one.product
         strides = ((*product.a_batch, product.a_strides[0], 0), (*product.b_batch, 0, product.b_strides[1]))
         moved = []

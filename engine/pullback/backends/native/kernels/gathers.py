@@ -6,7 +6,7 @@ is read, times a stride. All of these rules are such a sum, so they are one kern
     for places that positions depend on:   read the positions; a position out of bounds ends the program, saying so
         for the other places:              result[place] = x[sum], result[sum] = v[place] or result[sum] += v[place]
 
-Every position is looked at before anything is read or written by it. Where one is out of bounds the results hold rubbish,
+Every position is checked before anything is read or written by it. Where one is out of bounds the results hold rubbish,
 and the slow path raises. What is stored at or added to one element comes in the order of `np.add.at`.
 """
 
@@ -45,12 +45,12 @@ class Pick:
     size: int
     axis: int
     strides: tuple[int, ...]
-    """Of the positions, along the axes of the space."""
+    """Strides of the positions along the axes of the space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Which element of an array belongs to each place of a space."""
+    """A selection from an array: one element for each place of a space."""
 
     space: Shape
     places: tuple[tuple[int, int, int, int], ...]
@@ -60,12 +60,12 @@ class Picked:
     picks: tuple[Pick, ...]
 
     def offset(self, strides: Sequence[int]) -> int:
-        """Where the first element is, but for what is picked."""
+        """Offset of the first element, without the positions that are picked."""
         starts = sum(start * strides[axis] for axis, start in self.starts)
         return starts + sum(start * strides[axis] for _, axis, start, _ in self.places)
 
     def steps(self, strides: Sequence[int]) -> tuple[int, ...]:
-        """How far apart elements are along the axes of the space, but for what is picked."""
+        """Strides along the axes of the space, without the positions that are picked."""
         steps = [0] * len(self.space)
         for place, axis, _, step in self.places:
             steps[place] = step * strides[axis]
@@ -246,7 +246,7 @@ _Axis = tuple[int, int, int]
 
 
 def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
-    """The same places with fewer axes: where one goes on where the next one ends, they are one."""
+    """The same places with fewer axes: an axis that continues where the next one ends is merged with it."""
     joined: list[_Axis] = []
     for size, step, other in axes:
         if size == 1:
@@ -269,7 +269,7 @@ class _Moving:
     way: _Move
 
     def rows(self, axes: Sequence[_Axis], base: Index, other: Index) -> None:
-        """All places of these axes."""
+        """Move the elements at all places of these axes."""
         if not axes:
             self._move(self.lanes.narrowed(), base, other)
             return

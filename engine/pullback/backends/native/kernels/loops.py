@@ -1,6 +1,6 @@
 """Scans: the body is a function of its own, called once a step with pointers into what is scanned.
 
-consts  where they are and as they lie
+consts  in place, in any layout
 carry   as in `steps`; one that is collected too is written and read where it is collected
 xs, ys  pointers to the step's part of the operand and of the result: nothing is copied
 

@@ -20,7 +20,7 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 _LINE = 64
 
-#: How near memory is brought that is wanted soon: to the second cache, since the first is for what is wanted now.
+#: Locality of prefetches: into the second cache, since the first is for what is used now.
 _NEAR = 2
 
 #: A matrix of more bytes is not in the second cache when it is read.
@@ -98,7 +98,7 @@ class _Writer:
 
     # --- the batch and the contracted axis ----------------------------------------------------------------------------
     def write(self) -> None:
-        """All of it."""
+        """Write the whole product."""
         choice = self.choice
         with ExitStack() as loops:
             batch: list[Index] = []
@@ -196,7 +196,7 @@ class _Writer:
 
     # --- tiles --------------------------------------------------------------------------------------------------------
     def _panels(self, part: _Part) -> None:
-        """All columns, a few at a time."""
+        """Write all columns, a few at a time."""
         for start, rest in self._cut(self.product.n, self.choice.columns * self.unit):
             with start as column:
                 self._rows(part, column, self._columns(part, rest or self.choice.columns * self.unit))
@@ -211,7 +211,7 @@ class _Writer:
         return (*columns, Column(Lanes(self.function, self.product.dtype, width), rest if rest < width else None))
 
     def _rows(self, part: _Part, column: Index, columns: tuple[Column, ...]) -> None:
-        """All rows of a few columns, a few at a time."""
+        """Write all rows of a few columns, a few at a time."""
         choice, function = self.choice, self.function
         right = self._right(part, column)
         if self.packed is not None:
@@ -232,7 +232,7 @@ class _Writer:
         """Have a piece of the next panel brought nearer, so that all of it is near once the last rows of this one are done.
 
         Of the weight gradient 512 x 128 x 1600, behind a loop, this saves 2 %. Behind the last panel nothing is there to be
-        brought, which harms nobody.
+        brought, which does no harm.
         """
         product, choice, function = self.product, self.choice, self.function
         tiles = part.rows // choice.rows
@@ -251,7 +251,7 @@ class _Writer:
                 function.call("void", fetch, ("ptr", pointer), ("i32", 0), ("i32", _NEAR), ("i32", 1))
 
     def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
-        """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
+        """The columns of a tile, copied so that they are adjacent: a line is a step, or a column."""
         choice, dtype = self.choice, self.product.b_dtype
         inner, across = self.product.b_strides
         target, width, line = self.packed or "", choice.width, choice.panel_line

@@ -7,7 +7,8 @@ them along axes of the space. Values are numbered: the reads first, then the ste
          -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
          -> bodies       the text: every value where its operands are first there,                      bodies.py,
                          reductions in registers, on the stack or in their result,                      accumulators.py,
-                         operands that lie across the vectors, apart or backwards                       turning.py, strided.py
+                         operands that lie across the vectors, apart or backwards                       transposing.py,
+                                                                                                        strided.py
          -> nests        one function of the program, or one for each pass                              nests.py
          -> blocks       several functions over parts of the space, and what they found combined        blocks.py
 
@@ -30,7 +31,7 @@ ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 class Read:
     """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
 
-    With a period it begins again after so many elements of the last axis; only `axes.with_few_axes` makes such.
+    With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such.
     """
 
     pointer: int

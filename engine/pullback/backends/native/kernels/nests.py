@@ -18,7 +18,7 @@ __all__ = ["Constant", "Nest", "Read", "Reduction", "ReductionKind", "Step", "Wr
 
 
 def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
-    """Call the function of a nest, which is written when it is met for the first time."""
+    """Call the function of a nest, which is written at its first call."""
     if math.prod(nest.space) == 0:
         _emit_empty(emission, nest, pointers)
         return

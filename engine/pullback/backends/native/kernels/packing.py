@@ -1,4 +1,4 @@
-"""Packing: a panel of a matrix copied to where its rows lie next to each other."""
+"""Packing: a panel of a matrix copied so that its rows are adjacent."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -8,7 +8,7 @@ import numpy as np
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
 
-#: Which element (row, lane) of the block lies in each lane of a vector.
+#: For each lane of a vector, the element (row, lane) of the block in it.
 _Origins: TypeAlias = list[tuple[int, int]]
 
 
@@ -16,7 +16,8 @@ _Origins: TypeAlias = list[tuple[int, int]]
 class Panel:
     """`steps` rows of `columns` numbers, `step` and `column` elements apart; packed, rows are `width` elements apart.
 
-    What lies behind the columns of a packed row, up to the next whole vector, is scribbled in where the width has room for it.
+    What lies behind the columns of a packed row, up to the next whole vector, is overwritten where the width has room
+    for it.
     """
 
     steps: int
@@ -86,16 +87,16 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
 
 
 def _counted(panel: Panel, column: int, columns: int, lanes: int) -> int | None:
-    """How many lanes may be stored from a column on: all of them where there is room behind the columns."""
+    """The number of lanes that may be stored from a column on; None for all, where there is room behind the columns."""
     return None if column + lanes <= panel.width else columns
 
 
 def transposed(lanes: Lanes, rows: list[str]) -> list[str]:
     """A square block of as many rows as lanes, transposed.
 
-    In each round every row meets the one whose number differs in one bit. Rounds within 16 bytes interleave, as the
-    instructions unpcklps and unpcklpd do; those beyond exchange 16 bytes. Where each element is gets written down on the
-    way, and the columns are found by that.
+    In each round every row is combined with the one whose number differs in one bit. Rounds within 16 bytes interleave,
+    as the instructions unpcklps and unpcklpd do; those beyond exchange 16 bytes. Where each element is gets written
+    down on the way, and the columns are found by that.
     """
     width = lanes.width
     held: list[tuple[str, _Origins]] = [

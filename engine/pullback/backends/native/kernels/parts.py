@@ -35,7 +35,7 @@ class Partition:
     """The number of parts, along which axis of the result, and how long they are."""
 
     axis: int
-    """Of the batch, then rows and columns."""
+    """The axis: those of the batch come first, then rows and columns."""
     length: int
     count: int
 
@@ -91,7 +91,7 @@ def nanoseconds_of(product: Product, vector_bits: int) -> float:
 
 
 def _cut(axis: int, size: int, unit: int, count: int) -> Partition:
-    """So many parts or fewer, of whole units."""
+    """A partition into at most `count` parts of whole units."""
     length = -(-size // max(1, count) // unit) * unit
     return Partition(axis, length, -(-size // length)) if count > 1 else Partition(axis, size, 1)
 
@@ -104,7 +104,7 @@ def write_part(
     number: Index,
     write: Write,
 ) -> None:
-    """One part, whose number is not known now; the last may be shorter, and is a text of its own then."""
+    """Write one part, whose number is not known now; the last may be shorter, and is written apart then."""
     size = (*product.batch, product.m, product.n)[partition.axis]
     first = function.mul(number, partition.length)
     rest = size - (partition.count - 1) * partition.length

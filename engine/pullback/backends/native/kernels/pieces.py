@@ -1,7 +1,7 @@
 """Pieces: the sums of a tile in the form in which they are stored.
 
-Lanes that lie apart in the result would be stored one by one. Where rows or columns of the tile lie next to each other
-instead, the sums are transposed in registers first, so that these become the lanes.
+Lanes that are not adjacent in the result would be stored one by one. Where rows or columns of the tile lie next to each
+other instead, the sums are transposed in registers first, so that these become the lanes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ class Piece:
     row: int
     column: int
     place: int
-    """Of the axis of the batch that lanes stood for."""
+    """The place along the axis of the batch that lanes stood for."""
     along: Along
     """The axis of its lanes."""
     lanes: Lanes
     value: str
     active: int | None = None
-    """How many lanes count; None for all."""
+    """The number of lanes that count; None for all."""
 
 
 def pieces_of(choice: Choice, product: Product, columns: Sequence[Column], sums: Sums) -> Iterator[Piece]:

@@ -14,7 +14,7 @@ def each(
     places: tuple[Index, ...] = (),
     *offsets: Index,
 ) -> None:
-    """For every place along these axes `write(places, *offsets)`, with the offset of it in each array."""
+    """Call `write(places, *offsets)` for every place along these axes, with its offset in each array."""
     begins = offsets or (0,) * len(arrays)
     if not axes:
         write(places, *begins)

@@ -28,15 +28,15 @@ from pullback.rules.sliding import Sliding
 #: Windows of more elements than this are walked by a loop.
 _UNROLLED_WINDOW = 9
 
-#: How many copies of one channel with what is around it each primitive keeps; in the same places, shares and maxima of windows.
+#: The number of padded copies of one channel that each primitive keeps; shares and maxima of windows are copies too.
 _COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 2, max_select: 2, max_spread: 4}
 
-#: Which copy has the shares, by whether they are those of maxima.
+#: The number of the copy with the shares, by whether they are those of maxima.
 _SHARES = {False: 1, True: 2}
 
 
 def _refusal(node: Node) -> str | None:
-    """Why a node is not emitted."""
+    """The reason why a node is not emitted; None if it is."""
     dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
     if len(dtypes) > 1:
         return f"{node.primitive.name} of operands of different dtypes"
@@ -75,7 +75,7 @@ def _scratch(node: Node, vector_bits: int) -> int:
 def emit_pooling(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
 ) -> None:
-    """A pooling or a derivative of it."""
+    """Emit a pooling or a derivative of it."""
     (result,) = results
     if not all(operand.size for operand in (*operands, result)):
         return
@@ -145,7 +145,7 @@ class _Writer:
         return around.get(self.pooling.primitive, [0.0])
 
     def _copied(self) -> dict[int, int]:
-        """Which operand is copied to which copy."""
+        """The number of the copy of each operand that is copied."""
         return {mean_spread: {}, max_select: {0: 0, 1: 1}, max_spread: {1: 1}}.get(self.pooling.primitive, {0: 0})
 
     def _set(self, copy: str, value: float) -> None:
@@ -194,7 +194,7 @@ class _Writer:
         return divided_by_ties(lanes, moved, self._count(place, y), y)
 
     def _count(self, place: "_Place", y: str) -> str:
-        """How many elements of the windows are their maximum."""
+        """The number of elements of each window that are its maximum."""
         zero, one = self.lanes.constant(0), self.lanes.constant(1)
         return self._fold(
             zero, lambda tap, sum_: self.lanes.add(sum_, _of_largest(self.lanes, place.copies, tap, y, one))
@@ -233,7 +233,7 @@ class _Writer:
                 short.store(short.add(short.load(here[0], tap), own), here[0], tap)
 
     def _each_tap(self, *, unrolled: int = _UNROLLED_WINDOW) -> Iterator[Index]:
-        """How far each element of a window is from its first place."""
+        """Go through the elements of a window, with the offset of each from the first."""
         function, taps = self.function, self.taps
         if len(taps) <= unrolled:
             yield from taps

@@ -13,7 +13,7 @@ from math import prod
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.correlation import Layout
-from pullback.backends.native.kernels.convolution.rows import along, by_turns, clear_all, evens_and_odds
+from pullback.backends.native.kernels.convolution.rows import along, clear_all, evens_and_odds, interleaved
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
@@ -88,7 +88,7 @@ class _Writer:
         return self.lanes.load(start, stride=layout.spatial[-1], active=active)
 
     def _rows(self, pointer: str, layout: Layout, windows: Sequence[Index]) -> list[str]:
-        """Where each row of the windows begins."""
+        """Pointers to the rows of the windows."""
         window, function = self.pooling.sliding.kernel, self.function
         places = [function.mul(index, step) for index, step in zip(windows, (1, 1, *window), strict=True)]
         start = self._start(pointer, layout, places)
@@ -107,7 +107,7 @@ class _Writer:
         lanes, width, met = self.lanes, self.lanes.width, _PAIR * (active or self.lanes.width)
         for number, row in enumerate(self._rows(self.result, self.pooling.result, windows)):
             pair = shares[_PAIR * number : _PAIR * (number + 1)]
-            for half, value in enumerate(by_turns(lanes, *pair)):
+            for half, value in enumerate(interleaved(lanes, *pair)):
                 if met > half * width:
                     lanes.store(value, row, half * width, active=min(width, met - half * width))
 

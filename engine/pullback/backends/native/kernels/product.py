@@ -1,4 +1,4 @@
-"""A matrix product: its sizes, and how its matrices lie in memory."""
+"""A matrix product: its sizes, and the layouts of its matrices."""
 
 import math
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class Product:
 
     @property
     def multiplications(self) -> int:
-        """Their number at each place of the batch."""
+        """The number of multiplications at each place of the batch."""
         return self.m * self.n * self.k
 
     def transposed(self) -> "Product":

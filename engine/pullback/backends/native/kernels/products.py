@@ -1,11 +1,11 @@
-"""Matrix products: C = alpha A B, or C += alpha A B, for matrices that lie in memory in any way, and for batches of them.
+"""Matrix products: C = alpha A B, or C += alpha A B, for matrices in any layout, and for batches of them.
 
 A product is described by sizes and strides alone, so vectors, transposes, broadcasts and outer products are no cases of
 their own.
 
     Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
-                              and what is copied, transposed or done on the way                 packing.py, pieces.py
+                              and what is copied, transposed or computed in between             packing.py, pieces.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
             -> parts          several threads, each with a part of the result               parts.py
 

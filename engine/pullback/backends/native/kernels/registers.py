@@ -36,7 +36,7 @@ Cells: TypeAlias = np.ndarray[Any, Any]
 _MOST_ELEMENTS = 32
 _MOST_INSTRUCTIONS = 4000
 
-#: What a kernel costs beside its work, in cycles: the call, and that what one stores the next waits for.
+#: Cycles of a kernel beside its work: the call, and the wait of the next kernel for stored values.
 _CYCLES_OF_A_KERNEL = 20
 
 

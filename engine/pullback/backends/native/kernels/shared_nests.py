@@ -35,9 +35,9 @@ from pullback.backends.native.writing.lanes import memory_type
 PARTIALS_BYTES: Final = 1 << 15
 """Results of blocks are on the stack of the program: not more than this."""
 LINE: Final = 64
-"""An axis that vectors lie along, or what is written, is cut at multiples of so many: blocks share no line of the cache."""
+"""An axis that vectors lie along, or what is written, is cut at multiples of it: blocks share no line of the cache."""
 STRETCH: Final = 1024
-"""Where there are other axes, a block has at least so many elements that follow each other: pieces of rows would be slow."""
+"""The least number of consecutive elements of a block, if there are other axes: short pieces of rows would be slow."""
 
 _CYCLES_PER_NS: Final = 3.0
 _BYTES_PER_NS: Final = 16.0  # between main memory and the third cache
@@ -72,7 +72,7 @@ def emit_shared_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) ->
 
 # --- where to cut -------------------------------------------------------------------------------------------------------
 def _cut(nest: Nest, vector_bits: int) -> Cut | None:
-    """How to cut a nest of few axes, or None where it is not worth it or not possible."""
+    """The cut of a nest of few axes; None where it is not worth it or not possible."""
     work_ns = estimated_ns(nest, vector_bits)
     if blocks_of(work_ns, math.prod(nest.space)) == 1:
         return None
@@ -100,7 +100,7 @@ def _cut_along(axis: int, nest: Nest, work_ns: float) -> Cut | None:
 
 
 def estimated_ns(nest: Nest, vector_bits: int) -> float:
-    """How long a nest takes on one thread, roughly: the longer of its arithmetic and of its way through memory."""
+    """Estimated time of a nest on one thread: the longer of its arithmetic and its memory traffic."""
     axes = nest.axes_of_values()
     points = math.prod(nest.space)
     cycles = sum(points * 8 * reduction.dtype.itemsize / vector_bits for reduction in nest.reductions)

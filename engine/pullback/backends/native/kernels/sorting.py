@@ -38,7 +38,7 @@ class _Runs:
 
     @classmethod
     def of(cls, count: int) -> "_Runs":
-        """As few runs as there can be."""
+        """The smallest number of runs that can sort so many elements."""
         passes = max(0, -(-count // _RUN) - 1).bit_length()
         return cls(count, -(-count >> passes), passes)
 
@@ -269,7 +269,7 @@ def _emit_search(
             wanted = key_of(v, pointers[1], at)
 
             def step(found: Index, last: int, length: int) -> Index:
-                """Go on by a length where the last of so many elements is before what is looked for."""
+                """Advance by a length if its last element is before the one that is searched for."""
                 place = function.mul(function.add(found, last), a.strides[0])
                 is_before = keys.compare("<" if side == "left" else "<=", key_of(a, pointers[0], place), wanted)
                 return function.add(found, function.value(f"select i1 {is_before}, i64 {length}, i64 0"))

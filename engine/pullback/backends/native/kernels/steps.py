@@ -1,7 +1,7 @@
 """Steps of loops and branches: graphs as functions of their own, and what goes from step to step.
 
 A step is a function of pointers to what its graph is given, to where its results go, and to its part of the arena, which every
-step uses again. What it is given lies as it lies: a transposed matrix is none the worse for it.
+step uses again. Its inputs may be in any layout: a transposed matrix costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,14 +52,14 @@ def room(type_: ArrayType) -> int:
 
 
 def memory_of(graph: Graph, given: Sequence[Stored], vector_bits: int) -> Memory:
-    """Kernels and memory of a graph for what lies like this; how much it is does not depend on that."""
+    """Kernels and memory of a graph for inputs in these layouts; the size of the memory does not depend on them."""
     return plan_memory(
         graph, vector_bits, {var: one.strides for var, one in zip(graph.inputs, given, strict=True)}, is_body=True
     )
 
 
 def nbytes_of(graph: Graph, vector_bits: int) -> int:
-    """How much memory the steps of a graph scribble in."""
+    """Bytes of the arena of a step."""
     return plan_memory(graph, vector_bits, is_body=True).nbytes
 
 
@@ -69,7 +69,7 @@ def write_step(emission: Emission, memory: Memory, name: str) -> str:
     types = [*(var.type for var in graph.inputs), *(atom.type for atom in graph.outputs)]
     parameters = [("ptr", f"p{number}") for number in range(len(types))]
     function = emission.module.function(name, [*parameters, ("ptr", "arena")], returns="i64")
-    # Where something lies is all that counts of what is given: the views of the graph know its strides.
+    # Only the layouts of what is given matter, and the views of the graph know its strides.
     stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
     given = len(graph.inputs)
     emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")
@@ -79,7 +79,7 @@ def write_step(emission: Emission, memory: Memory, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Turning:
-    """Variables that point to what a carry is now, to where it is written next, and to where after that."""
+    """Pointers, in variables, to the current value of a carry, to where it is written next, and to where after that."""
 
     now: str
     next: str
@@ -105,19 +105,19 @@ class Carries:
 
     @staticmethod
     def nbytes(types: Sequence[ArrayType]) -> int:
-        """How much scratch memory they take."""
+        """Bytes of scratch memory for carries of these types."""
         return sum(2 * room(type_) for type_ in types)
 
     def now(self) -> list[str]:
-        """Where they are."""
+        """Pointers to the current values."""
         return [self._emission.function.load("ptr", one.now) for one in self._turning]
 
     def following(self) -> list[str]:
-        """Where the step that is open writes them."""
+        """Pointers to where the current step writes the next values."""
         return [self._emission.function.load("ptr", one.next) for one in self._turning]
 
     def turn(self, written: Sequence[str], elsewhere: Sequence[bool]) -> None:
-        """Go on from where they were written; what was written `elsewhere` has not used its buffers."""
+        """Make the next values the current ones; what was written `elsewhere` has not used its buffers."""
         function = self._emission.function
         for one, place, is_elsewhere in zip(self._turning, written, elsewhere, strict=True):
             function.store("ptr", place, one.now)
@@ -127,7 +127,7 @@ class Carries:
                 function.store("ptr", place, one.spare)
 
     def finish(self, results: Sequence[Stored]) -> None:
-        """Copy the last ones to where they belong."""
+        """Copy the final values to where they belong."""
         for place, result in zip(self.now(), results, strict=True):
             copy_bytes(self._emission, place, result)
 

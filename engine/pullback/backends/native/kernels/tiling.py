@@ -60,7 +60,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A loop along an axis: so many positions a turn, each of `unit` elements (the lanes of a vector, else 1)."""
+    """A loop along an axis: some positions a turn, each of `unit` elements (the lanes of a vector, else 1)."""
 
     axis: int
     unit: int
@@ -77,7 +77,7 @@ Loop: TypeAlias = Span | Walk
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where a reduction is kept while the loops run; depths count the loops outside.
+    """The storage of a reduction while the loops run; depths count the loops outside.
 
     In registers between `begins` and its end there; with a `block` what was added since that depth goes to a second
     accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result so many times
@@ -102,7 +102,7 @@ class Tiling:
     """The axis that some operands are contiguous along which are not along the vectors: these are transposed by squares."""
 
     def walk_depth(self, axis: int) -> int:
-        """How many loops are open once an axis is bound."""
+        """The number of loops that are open once an axis is bound."""
         return next(depth + 1 for depth, loop in enumerate(self.loops) if isinstance(loop, Walk) and loop.axis == axis)
 
 
@@ -131,7 +131,7 @@ def _arranged(nest: Nest, walks: list[Walk], *, fixed: bool) -> tuple[list[Loop]
 
     That takes turns of other lengths, so it is not for those that are fixed.
     """
-    # What takes one turn is no loop: outside the others, what varies along it alone is computed once.
+    # A walk of one turn is no loop: outside the others it lets values that vary along it alone be computed once.
     once = [walk for walk in walks if walk.length >= nest.space[walk.axis]]
     again = [walk for walk in walks if walk not in once]
     along = len(nest.space) - 1
@@ -152,7 +152,7 @@ def _arranged(nest: Nest, walks: list[Walk], *, fixed: bool) -> tuple[list[Loop]
 
 
 def _across(nest: Nest, lanes: int) -> int | None:
-    """The axis along which operands are contiguous that are not so along the last, if squares are worth turning."""
+    """The axis along which operands are contiguous that are not so along the last, if squares are worth transposing."""
     along = len(nest.space) - 1
     if nest.period or lanes < 2 or lanes * cost_of_a_turn(nest) > _TURNED:
         return None
@@ -186,7 +186,7 @@ def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
 
 
 def _lanes(nest: Nest, vector_bits: int) -> int:
-    """As many as the widest dtype leaves; no more than a power of two that holds the line."""
+    """The number of lanes: as many as the widest dtype allows, at most the power of two that holds the line."""
     line = 1 << (nest.space[-1] - 1).bit_length()
     return min(vector_bits // (8 * nest.widest), line)
 
@@ -268,7 +268,7 @@ def _block(walks: list[tuple[int, Walk]], terms: float) -> tuple[int, Span] | No
 
 
 def is_float_sum(reduction: Reduction) -> bool:
-    """Whether the order of its terms matters to a reduction, and how many there are."""
+    """True for a sum of floats, whose value depends on the order and the number of its terms."""
     return reduction.kind == "sum" and np.dtype(reduction.dtype).kind == "f"
 
 
@@ -281,7 +281,7 @@ def _begins(reduction: Reduction, loops: "list[Walk] | list[Loop]") -> int:
 
 
 def _terms_of_a_turn(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction) -> float:
-    """How many terms one accumulator takes in one turn of all walks."""
+    """The number of terms that one accumulator takes in one turn of all walks."""
     copies = _copies(loops, reduction, kept=False)
     return copies / _partials(nest, loops, reduction)
 

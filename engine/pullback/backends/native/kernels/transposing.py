@@ -34,7 +34,7 @@ def _turned_in_pieces(lanes: Lanes, rows: list[str], piece: int) -> list[str]:
 
 
 def _interleaved(lanes: Lanes, a: str, b: str, piece: int) -> tuple[str, str]:
-    """Numbers of a and b by turns, within each piece: those of its lower half, and those of its upper."""
+    """Numbers of a and b interleaved within each piece: those of its lower half, and those of its upper."""
     starts = range(0, lanes.width, piece)
     lower = [start + k // 2 + lanes.width * (k % 2) for start in starts for k in range(piece)]
     return shuffled(lanes, a, b, lower), shuffled(lanes, a, b, [place + piece // 2 for place in lower])
@@ -51,11 +51,11 @@ def _pieces_turned(lanes: Lanes, rows: list[str], piece: int) -> list[str]:
     if count == 2:
         return [_pieces_shuffled(lanes, rows[0], rows[1], order, piece) for order in (lower, upper)]
     even, odd = [0, 2, 4, 6], [1, 3, 5, 7]
-    turned_rows = []
+    transposed_rows = []
     for part in (lower, upper):
         first, second = (_pieces_shuffled(lanes, rows[k], rows[k + 1], part, piece) for k in (0, 2))
-        turned_rows += [_pieces_shuffled(lanes, first, second, order, piece) for order in (even, odd)]
-    return turned_rows
+        transposed_rows += [_pieces_shuffled(lanes, first, second, order, piece) for order in (even, odd)]
+    return transposed_rows
 
 
 def _pieces_shuffled(lanes: Lanes, a: str, b: str, order: Sequence[int], piece: int) -> str:

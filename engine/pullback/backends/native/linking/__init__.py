@@ -1,4 +1,4 @@
-"""From the text of a module to addresses of its functions."""
+"""Linking: from the text of a module to addresses of its functions."""
 
 from pullback.backends.native.linking.loading import Loaded, load
 from pullback.backends.native.linking.target import Target, forced_width, host_target

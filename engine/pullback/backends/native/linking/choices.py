@@ -1,9 +1,9 @@
 """Choices that are made on the machine, and on which the text of a program depends besides its key.
 
-    provide("side of products", find)           find("512 f4") says what is chosen for an argument
-    chosen("side of products", "512 f4")        asks it while a text is written, and notes that it was asked
+    provide("side of products", find)           find("512 f4") gives what is chosen for an argument
+    chosen("side of products", "512 f4")        gives it while a text is written, and notes that
 
-What was asked for is kept with the object, and the object is used only where the same would be chosen now.
+The choices are kept with the object, and the object is used only where the same would be chosen now.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias
 
-#: What was asked, for which argument, and what was chosen.
+#: A choice: its name, its argument, and the result.
 Choice: TypeAlias = tuple[str, str, str]
 
 _finders: dict[str, Callable[[str], str]] = {}
@@ -34,7 +34,7 @@ def chosen(name: str, argument: str) -> str:
 
 @contextmanager
 def noting() -> Iterator[list[Choice]]:
-    """Collect what is asked for inside."""
+    """Collect the choices that are made inside the block."""
     noted: list[Choice] = []
     token = _noted.set(noted)
     try:

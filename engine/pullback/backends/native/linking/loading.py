@@ -18,12 +18,12 @@ class Loaded:
     def __init__(self, code: "Code", text_hash: str, *, is_from_cache: bool) -> None:
         self._code = code
         self.text_hash = text_hash
-        """Of the text that LLVM was given."""
+        """The hash of the text that LLVM was given."""
         self.is_from_cache = is_from_cache
         """True if its object code was found on disk."""
 
     def address(self, name: str) -> int:
-        """Where a function that the module defines begins."""
+        """Address of a function that the module defines."""
         try:
             return self._code.address(name)
         except KeyError:
@@ -33,8 +33,8 @@ class Loaded:
 def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
 
-    A text that is yet to be written comes with a key that says all it depends on, or what makes it: it is written only where
-    no object of the key is on disk. Without a key it is written, and where no objects are kept no key is made.
+    A text that is yet to be written comes with a key of all it depends on, or of what makes it: it is written only
+    where no object of the key is on disk. Without a key it is written, and where no objects are kept no key is made.
     """
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 

@@ -1,8 +1,8 @@
-"""Object code kept on disk between processes, under a name that says all it depends on.
+"""Object code kept on disk between processes, under a name that is a hash of all it depends on.
 
 The folder is `$PULLBACK_CACHE_DIR`, else the platform's for caches of this user; `PULLBACK_CACHE=0` switches it off, and
 `PULLBACK_CACHE_MIB` is how large it may grow (256). It is only ever a shortcut: whatever is wrong with it - no folder, no
-space, no permission, a file cut short, a file of somebody else's - is a miss, never an error. A file is
+space, no permission, a file cut short, a file of another user - is a miss, never an error. A file is
 
     pullback object 2 <SHA-256 of all that follows this line, in hex>
     {"name": ..., "imports": [...], "exports": [...], "text": <hash>, "choices": [...], "bytes": <length of the code>}
@@ -50,9 +50,9 @@ class Object:
     imports: tuple[str, ...]
     """The symbols that it calls from outside."""
     exports: tuple[str, ...]
-    """The functions that can be asked for by name."""
+    """The functions that can be found by name."""
     text_hash: str
-    """Of the text that it was made of."""
+    """The hash of the text that it was made of."""
     choices: tuple[Choice, ...] = ()
     """The choices made on this machine while the text was written."""
 
@@ -69,12 +69,12 @@ def hash_of(text: str) -> str:
 
 
 def is_checking() -> bool:
-    """True if texts are to be written in any case, and held against those that the objects on disk were made of."""
+    """True if texts are always written, and compared with those that the objects on disk were made of."""
     return os.environ.get("PULLBACK_CACHE", "").strip() == "check"
 
 
 def find(name: str) -> Object | None:
-    """The object of a name, or None where there is none that can be believed."""
+    """The object of a name, or None where there is none that is valid."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -98,7 +98,7 @@ def keep(name: str, compiled: Object) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Where objects are; None where they are not to be kept. Read from the environment on each call."""
+    """The folder of objects; None if they are not kept. Read from the environment on each call."""
     if os.environ.get("PULLBACK_CACHE", "").strip() == "0":
         return None
     chosen = os.environ.get("PULLBACK_CACHE_DIR", "").strip()
@@ -109,7 +109,7 @@ def cache_folder() -> Path | None:
 
 
 def limit_bytes() -> int:
-    """How large all objects together may be."""
+    """The limit for the size of all objects together."""
     try:
         mebibytes = float(os.environ.get("PULLBACK_CACHE_MIB", ""))
     except ValueError:
@@ -147,7 +147,7 @@ def _platform_folder() -> Path:
 
 # --- files --------------------------------------------------------------------------------------------------------------
 def _read(path: Path) -> bytes:
-    # Not to follow links, nor to wait for the other end of a pipe that somebody put here.
+    # Not to follow links, nor to wait for the other end of a pipe that was put here.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         facts = os.fstat(file.fileno())

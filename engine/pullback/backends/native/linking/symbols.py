@@ -4,9 +4,9 @@
     Py…, _Py…                          CPython's functions and objects
     PyArray…                           NumPy's functions and types, by their place in its table
     malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
-    whatever `provide` was told        other parts of this package
+    what `provide` was called for      other parts of this package
 
-A name that is none of these is refused before anything is linked. SciPy is imported when the first program asks for a
+Any other name is refused before anything is linked. SciPy is imported when the first program asks for a
 routine of it.
 """
 
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 _DECLARATION = re.compile(r"^(?:declare [^@\n]*@([\w.$]+)\(|@([\w.$]+) = external )", re.MULTILINE)
 
-#: What LLVM itself calls where the processor has no instruction; programs get these undeclared.
+#: Functions that LLVM itself calls where the processor has no instruction; programs get these undeclared.
 CALLED_BY_CODE_GENERATOR: Final = ("fma", "fmaf", "fmod", "fmodf", "memcpy", "memmove", "memset")
 
 _THREADS = ("create", "join", "detach", "self", "sigmask")
@@ -73,7 +73,7 @@ _provided: dict[str, Callable[[], int]] = {}
 
 
 def provide(name: str, find: Callable[[], int]) -> None:
-    """Let programs ask for a name that another part of this package answers for, with an address that holds for ever."""
+    """Provide a symbol that another part of this package defines, with an address that never changes."""
     _provided[name] = find
 
 
@@ -84,13 +84,13 @@ def declared_symbols(text: str) -> tuple[str, ...]:
 
 
 def addresses_of(names: Iterable[str]) -> dict[str, int]:
-    """Where each of the names is; ValueError for one that nobody here knows."""
+    """Addresses of symbols; ValueError for an unknown one."""
     return {name: address_of(name) for name in names}
 
 
 @functools.cache
 def address_of(name: str) -> int:
-    """Where a function or variable of a name is; ValueError for one that nobody here knows."""
+    """Address of a function or variable; ValueError for an unknown symbol."""
     for prefix, module in _SCIPY_MODULES.items():
         if name.startswith(prefix):
             return _scipy_routine(module, name.removeprefix(prefix))
@@ -120,7 +120,7 @@ def scipy_module(name: str) -> ModuleType:
     """The module, imported without the package around it where that is possible.
 
     `import scipy.linalg.cython_blas` runs all of scipy.linalg first, 400 ms of CPU time; the extension module alone, with
-    `scipy` itself, takes 40 ms. It is not left in sys.modules, so whoever imports it properly later does so from the
+    `scipy` itself, takes 40 ms. It is not left in sys.modules, so a later import of it takes place from the
     beginning, and gets this very module.
     """
     if name in sys.modules:

@@ -1,4 +1,4 @@
-"""For which processor programs are written: the one they run on, or a narrower one that it can stand in for.
+"""The processor that programs are written for: this one, or a narrower one that it can stand in for.
 
 Vectors are 512 bits wide where the processor has AVX-512 (F and VL), 256 with AVX2 and FMA, and 128 on all others (NEON on
 ARM, SSE elsewhere). Writers of kernels ask `host_target()`; tests narrow it with `forced_width`, which takes the features of
@@ -28,19 +28,19 @@ class Target:
     vector_bits: int
     """Width of its vectors: 512, 256 or 128."""
     registers: int
-    """How many vectors it holds in registers."""
+    """The number of its vector registers."""
     fma: bool
     """Multiplies and adds in one instruction; where it does not, `llvm.fma` is right but slow (a call per number)."""
 
 
 def host_target() -> Target:
-    """The processor that programs are written for: this machine's, or the one that `forced_width` says."""
+    """The processor that programs are written for: this machine's, or the one that `forced_width` sets."""
     return _forced.get() or _host()
 
 
 @contextlib.contextmanager
 def forced_width(bits: int) -> Iterator[Target]:
-    """Write for a processor with vectors of so many bits, in this thread, until left."""
+    """Write for a processor with vectors of this width, in this thread, inside the block."""
     if bits not in available_widths():
         raise ValueError(f"This processor has vectors of {available_widths()} bits, not of {bits}.")
     host = _host()

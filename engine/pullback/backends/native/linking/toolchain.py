@@ -36,7 +36,7 @@ class Code:
         self._finalizer.atexit = False  # the process takes its memory along, and something may still run in it
 
     def address(self, name: str) -> int:
-        """Where an exported function begins."""
+        """Address of an exported function."""
         found: int = self._library[name]
         return found
 
@@ -117,9 +117,9 @@ def _new_machine(cpu: str, features: str) -> Any:
 
 
 # --- one thread at a time, and no fork in between -----------------------------------------------------------------------
-# llvmlite lets one thread at a time into LLVM, call by call, under a lock of its own. Between fork and the end of a child
-# nobody would release that lock if another thread held it, so a fork waits until no thread does. Always in this order:
-# ours, then llvmlite's; finalizers take llvmlite's alone.
+# llvmlite lets one thread at a time into LLVM, call by call, under a lock of its own. If another thread held it at a fork,
+# it would never be released in the child, so a fork waits until no thread holds it. Always in this order: ours, then
+# llvmlite's; finalizers take llvmlite's alone.
 _ours = threading.RLock()
 
 

@@ -1,4 +1,4 @@
-"""Several threads for one program, where it has work enough for them.
+"""Threads: several for one program, where it has enough work for them.
 
 setting     how many threads the user allows: `pb.threads`
 limits      how many this process has processors for

@@ -1,22 +1,24 @@
 """BLAS on one thread while a program calls it, whatever it does for others.
 
-    pullback_blas_enter()    from here on BLAS does what it is asked on the thread that asks
-    pullback_blas_leave()    until as many have left as entered; then it is as it was before
+    pullback_blas_enter()    from here on BLAS computes on the thread that calls it
+    pullback_blas_leave()    until as many have left as entered; then the setting is restored
 
 Threads of OpenBLAS spin while they wait, which is ruinous where processors are shared, and begin at sizes that take a few
 microseconds. Programs have threads of their own for what is worth it, and call BLAS from each of them.
 
-The setting is the library's, for the whole process: others who call SciPy's BLAS at the same moment get one thread too, and
-a limit that somebody sets in the meantime is undone at the end. NumPy's wheels have a BLAS of their own, which is left alone.
-Libraries other than OpenBLAS are not told anything.
+The setting is the library's, for the whole process: others who call SciPy's BLAS at the same moment get one thread too,
+and a limit that other code sets in the meantime is undone at the end. NumPy's wheels have a BLAS of their own, which is
+left alone. Libraries other than OpenBLAS are left alone too.
 """
 
 import contextlib
 import ctypes
 from typing import Any, Final
 
-#: Who enters first saves the setting, who leaves last restores it. Between the last one's leaving and its restoring another
-#: one may enter: it then finds one thread, has nothing to restore, and what the last one restores holds.
+#: The first to enter saves the setting, the last to leave restores it. Another thread may enter between the decrement
+#: of @blas_inside by the last one and its restoring. It then saves 1, which it will not restore, and cannot change the
+#: number that is being restored: `leave` loads that before it decrements, and `enter` stores after an increment that
+#: saw this decrement (acq_rel). The calls of this thread may then run on several threads.
 TEXT: Final = """
 @blas_get = internal global ptr null
 @blas_set = internal global ptr null

@@ -1,4 +1,4 @@
-"""The pool and the setting of BLAS as functions of this process, loaded when the first program or caller asks."""
+"""The pool and the setting of BLAS as functions of this process, loaded when first used."""
 
 import ctypes
 import os
@@ -28,7 +28,7 @@ class Counts(ctypes.Structure):
 
 
 class Library:
-    """The loaded module, and what it was told about this process."""
+    """The loaded module, with its settings for this process."""
 
     def __init__(self) -> None:
         with_threads = os.name == "posix"
@@ -40,13 +40,13 @@ class Library:
         self._is_blas_bound = False
 
     def address(self, name: str) -> int:
-        """Where a function begins, for programs that call it."""
+        """Address of a function that programs call."""
         if name in {BLAS_ENTER, BLAS_LEAVE}:
             self._bind_blas()
         return self._loaded.address(name)
 
     def _choose(self, limit: setting.Setting) -> None:
-        """Make a setting known to the pool; NumPy's limit is asked on each call."""
+        """Make a setting known to the pool; NumPy's limit is read on each call."""
         is_auto = limit == "auto"
         self._function("pool_set_limit", None, ctypes.c_int64)(limits.fixed_limit() if is_auto else limit)
         if os.name == "posix":
@@ -77,7 +77,7 @@ _making = threading.Lock()
 
 
 def library() -> Library:
-    """The one of this process."""
+    """The library of this process."""
     global _library  # noqa: PLW0603 - the process has one pool
     if _library is None:
         with _making:

@@ -1,4 +1,4 @@
-"""How many threads `"auto"` is: the processors that this process really has, less what its user reserves.
+"""The number of threads that `"auto"` stands for: the processors this process really has, less what its user reserves.
 
 The least of
 
@@ -42,12 +42,12 @@ def fixed_limit() -> int:
 
 @functools.cache
 def numpys_limit() -> int | None:
-    """The address of the function that says how many threads NumPy's OpenBLAS may use; None where it has another BLAS."""
+    """Address of the function that gives the thread limit of NumPy's OpenBLAS; None where NumPy has another BLAS."""
     return blas.threads_function(importlib.import_module("numpy._core._multiarray_umath"), "get")
 
 
 def processor_quota(groups_of_process: Path, groups: Path) -> float | None:
-    """Processors' worth of time that control groups grant, from their files of either version; None where all of it."""
+    """Processors' worth of time that control groups grant, of either version; None if there is no quota."""
     try:
         lines = groups_of_process.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

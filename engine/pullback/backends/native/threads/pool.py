@@ -1,4 +1,4 @@
-"""The threads of this process: they take blocks of work from whoever has some, and sleep between.
+"""The threads of this process: they take blocks of work from callers, and sleep between.
 
     pullback_parallel_for(function, context, blocks)    calls function(context, block) for every block, on several threads
 
@@ -25,7 +25,7 @@ SPIN_NS: Final = 100_000
 _LOOKS: Final = 32
 """Looks at the state between two at the clock."""
 
-#: What tells a processor that a loop waits for another one.
+#: Instructions that tell a processor that a loop waits for another one.
 _PAUSES: Final = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),

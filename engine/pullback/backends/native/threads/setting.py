@@ -88,7 +88,7 @@ def _set(setting: Setting) -> None:
 
 
 def _of_environment() -> Setting:
-    """The number that the environment asks for; one thread, with a warning, where that is no setting."""
+    """The number set in the environment; one thread, with a warning, if that is no valid setting."""
     text = os.environ.get(VARIABLE, "").strip()
     try:
         return checked("auto" if text == "auto" else int(text or "1"))

@@ -18,7 +18,7 @@ from pullback.backends.native.writing.function import Function, Index
 SHARED_FROM_NS: Final = 20_000
 """Work below this stays on one thread. To offer blocks takes about a microsecond, if threads do not sleep."""
 LEAST_BLOCK_NS: Final = 5_000
-"""How long blocks are as long as there are fewer than `ENOUGH` of them."""
+"""The length of blocks while there are fewer than `ENOUGH` of them."""
 ENOUGH: Final = 16
 """So many blocks keep the threads of most machines busy, and the last ones to finish finish together."""
 BLOCK_NS: Final = 250_000
@@ -32,12 +32,12 @@ BuildBlock: TypeAlias = Callable[[Function, Sequence[str], Index], None]
 
 
 def estimated_ns(*, flops: float = 0.0, bytes_moved: float = 0.0) -> float:
-    """How long work takes on one thread, roughly: only for `blocks_of`."""
+    """Estimated time of work on one thread; only for `blocks_of`."""
     return max(flops / _FLOPS_PER_NS, bytes_moved / _BYTES_PER_NS)
 
 
 def blocks_of(work_ns: float, parts: int) -> int:
-    """Into how many blocks to cut work that has so many independent parts; 1 where it is not worth sharing."""
+    """The number of blocks to cut work into that has so many independent parts; 1 where sharing does not pay."""
     if work_ns < SHARED_FROM_NS or parts < 2:
         return 1
     return min(parts, max(min(ENOUGH, round(work_ns / LEAST_BLOCK_NS)), round(work_ns / BLOCK_NS)))

@@ -176,7 +176,7 @@ class Function:
 
     @contextmanager
     def loop(self, start: Index, stop: Index, step: int = 1, *, at_least_once: bool = False) -> Iterator[Index]:
-        """For index in range(start, stop, step); one turn that is known to be the only one is written without a loop.
+        """A loop of an index over range(start, stop, step); a single turn, if known now, is written without a loop.
 
         Whether it runs at all is checked first where that is not known now, but for what runs `at_least_once`.
         """
@@ -205,7 +205,7 @@ class Function:
 
     @contextmanager
     def loop_while(self, goes_on: Callable[[], str]) -> Iterator[None]:
-        """As long as an i1 is true, which is computed before each turn."""
+        """A loop that runs while an i1 is true, which is computed before each turn."""
         head, body, after = self.new_label("while"), self.new_label("loop"), self.new_label("after")
         self.do(f"br label %{head}")
         with self._block(head):

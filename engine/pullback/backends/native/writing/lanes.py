@@ -71,7 +71,7 @@ class Lanes:
 
     @property
     def mask_type(self) -> str:
-        """Of what a comparison gives."""
+        """LLVM's type of the result of a comparison."""
         return self._of("i1")
 
     def _of(self, element: str) -> str:
@@ -83,11 +83,11 @@ class Lanes:
 
     @property
     def suffix(self) -> str:
-        """How intrinsics of this type end."""
+        """The suffix of intrinsics for this type."""
         return self._suffix(self.element)
 
     def as_dtype(self, dtype: np.dtype[Any] | str) -> "Lanes":
-        """As many lanes of another dtype."""
+        """The same number of lanes of another dtype."""
         return Lanes(self.function, np.dtype(dtype), self.width)
 
     def narrowed(self) -> "Lanes":
@@ -121,7 +121,7 @@ class Lanes:
         return text if self.width == 1 else f"<{', '.join([f'{element} {text}'] * self.width)}>"
 
     def splat(self, one: str) -> str:
-        """One number in every lane."""
+        """A number in every lane."""
         if self.width == 1:
             return one
         first = self.function.value(f"insertelement {self.type} poison, {self.element} {one}, i64 0")
@@ -244,7 +244,7 @@ class Lanes:
 
     # --- memory -----------------------------------------------------------------------------------------------------
     def load(self, pointer: str, index: Index = 0, *, stride: Index = 1, active: int | None = None) -> str:
-        """As many numbers as there are lanes from memory, `stride` elements apart; of the first `active` only, else 0."""
+        """Load a number for each lane, `stride` elements apart; only the first `active` ones, 0 in the others."""
         memory = _MEMORY[self.dtype.str[1:]]
         start = self.function.element(pointer, index, memory)
         whole = active is None or active >= self.width
@@ -368,7 +368,7 @@ class Lanes:
 
 
 def reduce_lanes(lanes: Lanes, operation: str, a: str) -> str:
-    """All lanes as one number, by one of LLVM's reductions that need no first number."""
+    """Reduce all lanes to one number, by one of LLVM's reductions that need no first number."""
     name = f"llvm.vector.reduce.{operation}.{lanes.suffix}"
     lanes.function.module.declare(name, lanes.element, lanes.type)
     return lanes.function.call(lanes.element, f"@{name}", (lanes.type, a))

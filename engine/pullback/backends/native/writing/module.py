@@ -82,7 +82,7 @@ class Module:
         return self._constants.setdefault(text, f"@constant{len(self._constants)}")
 
     def text(self) -> str:
-        """All of it."""
+        """The text of the module."""
         for kernel in self.later.values():
             kernel.write()
         self.later.clear()

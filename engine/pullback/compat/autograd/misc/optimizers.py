@@ -1,6 +1,6 @@
 """Gradient descent with momentum, RMSprop and Adam, on arrays and on nested containers of them.
 
-`grad(x, i)` is given the iterate and the number of the iteration; `callback(x, i, g)` is told of each.
+`grad(x, i)` is given the iterate and the number of the iteration; `callback(x, i, g)` is called for each.
 """
 
 from collections.abc import Callable

@@ -23,7 +23,7 @@ __all__ = [
     "select",
     "where",
 ]
-# What a star import gives.
+# The names of a star import.
 __all__ += [name for name in pullback.numpy.__all__ if name not in __all__ and not name.startswith("__")]
 
 __version__ = np.__version__

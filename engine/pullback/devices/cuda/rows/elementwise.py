@@ -1,7 +1,7 @@
 """Elementwise rows: PyTorch's function for each of NumPy's and SciPy's ufuncs.
 
 Operands come in the dtypes in which the ufunc computes, and the result is cast to the dtype that it gives: PyTorch's
-promotion is not NumPy's. Where the two differ in values, the row says so and mends it.
+promotion is not NumPy's. Where the two differ in values, the row corrects it, with a comment.
 """
 
 from collections.abc import Callable
@@ -81,12 +81,12 @@ SPECIAL: dict[str, Row] = {
     "xlogy": torch.special.xlogy,
 }  # fmt: skip
 
-#: Of these PyTorch takes no complex numbers, or means something else by them.
+#: Functions for which PyTorch takes no complex numbers, or means something else by them.
 _REAL_ONLY = frozenset(
     {np.maximum, np.minimum, np.fmax, np.fmin, np.greater, np.greater_equal, np.less, np.less_equal, np.heaviside,
      np.sign, np.cbrt, np.rint, np.floor_divide, np.remainder}
 )  # fmt: skip
-#: Of these PyTorch has none for whole numbers, or where a power of one is below zero does not say so.
+#: Functions that PyTorch lacks for whole numbers, or whose powers below zero it computes without an error.
 _FLOATING_ONLY = frozenset({np.power, np.reciprocal, np.heaviside, np.signbit})
 #: PyTorch has few functions of unsigned integers wider than a byte.
 WIDE_UNSIGNED = frozenset(map(np.dtype, (np.uint16, np.uint32, np.uint64)))

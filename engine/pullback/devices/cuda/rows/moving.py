@@ -146,7 +146,7 @@ def _checked(positions: Tensor, size: int, axis: int) -> Tensor:
 
 
 def _lines(shape: Shape, positions: Sequence[Tensor], key: Any, device: torch.device) -> Tensor:
-    """Where the elements that a key with arrays names lie in an array of this shape that is one line.
+    """Positions, in the flattened array, of the elements that a key with arrays selects.
 
     NumPy takes numbers of a key together with its arrays; where a slice is between them, their axes come first.
     """
@@ -190,7 +190,7 @@ def _scatter_add(
 def _set_at(
     result: ArrayType, dtype: torch.dtype, x: Tensor, v: Tensor, *positions: Tensor, key: Any, unique: bool = False
 ) -> Tensor:
-    """The value that is stored last at an element stays, as in NumPy; `unique` is also said of numbers that may repeat."""
+    """The value that is stored last at an element stays, as in NumPy; `unique` may be set for numbers that repeat."""
     del unique
     y = x.clone(memory_format=torch.contiguous_format)
     if not positions:

@@ -14,7 +14,7 @@ from pullback.rules.sliding import Pads, Sliding
 
 
 class _Windows:
-    """The windows of an array: it with its padding, and for each element of a window what all windows meet there."""
+    """The windows of an array: it with its padding, and for each element of a window what all windows read there."""
 
     def __init__(self, size: Shape, window: Shape, stride: Shape, pad: Pads) -> None:
         self._sliding = Sliding(size, window, stride, pad, (1,) * len(window))

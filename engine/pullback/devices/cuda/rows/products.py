@@ -1,7 +1,7 @@
 """Rows of products of matrices and of convolutions: the libraries that PyTorch brings, in full precision.
 
 TF32 is off in convolutions whatever PyTorch's own switch says, and algorithms that differ from run to run are not taken.
-In products PyTorch's switch is left alone: it is off unless somebody turned it on.
+In products PyTorch's switch is left alone: it is off unless the user turned it on.
 """
 
 from contextlib import AbstractContextManager

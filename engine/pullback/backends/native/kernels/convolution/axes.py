@@ -1,8 +1,9 @@
-"""A sliding window along one axis: which elements of the source a result meets there.
+"""A sliding window along one axis: the elements of the source that each result reads.
 
-Result q meets, through its taps k, the source at `step * q + offset_k`; outside the source there are zeros. A convolution is
-this with its stride as the step. Its transpose with respect to the data is this with a step of 1, in one course for every
-remainder of positions by the stride: results of one course meet the same taps, and are written `spread` apart.
+Result q reads, through its taps k, the source at `step * q + offset_k`; outside the source there are zeros. A
+convolution is this with its stride as the step. Its transpose with respect to the data is this with a step of 1, in one
+course for every remainder of positions by the stride: results of one course have the same taps, and are written
+`spread` apart.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pullback.rules.sliding import Sliding
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """One element of the kernel along an axis: its index there, and where it meets the source for the first result."""
+    """One element of the kernel along an axis: its index there, and the offset in the source for the first result."""
 
     index: int
     offset: int
@@ -20,7 +21,7 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Results that meet the same taps, which may be none: how many, and where the first is written."""
+    """Results with the same taps, which may be none: their number, and where the first is written."""
 
     first: int
     count: int
@@ -47,22 +48,22 @@ class Axis:
 
     @property
     def phases(self) -> tuple[int, ...]:
-        """The remainders by the step of what is met, ascending: source elements of one phase lie together when packed."""
+        """The remainders of offsets by the step, ascending: source elements of one phase lie together when packed."""
         return tuple(sorted({offset % self.step for offset in self._offsets}))
 
     @property
     def low(self) -> int:
-        """The least of what is met by the first result, in steps."""
+        """The lowest offset of the first result, in steps."""
         return min(self._offsets) // self.step
 
     @property
     def reach(self) -> int:
-        """How many steps more than one the results of one place meet."""
+        """The distance in steps between the first and the last element that a result reads."""
         return max(self._offsets) // self.step - self.low
 
     @property
     def is_inside(self) -> bool:
-        """True if all rows of all phases are in the source, also those that have an element that no result meets."""
+        """True if all rows of all phases are in the source, also those with an element that no result reads."""
         extent = self.count + self.reach
         return self.step * self.low + self.phases[0] >= 0 and (
             self.step * (self.low + extent - 1) + self.phases[-1] < self.size
@@ -70,7 +71,7 @@ class Axis:
 
     @property
     def can_skip(self) -> bool:
-        """True if the taps that meet the source from any one result are a range, and for some results not all."""
+        """True if the taps of every result that are inside the source are a range, and for some results not all."""
         offsets = sorted(self._offsets)
         return (
             self.step == 1
@@ -81,7 +82,7 @@ class Axis:
 
     @property
     def mean_met(self) -> float:
-        """How many taps meet the source, on an average of results; of an axis that can skip."""
+        """The mean number of taps inside the source, over all results; for an axis that can skip."""
         met = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
         return sum(max(0, results) for results in met) / self.count
 
@@ -93,13 +94,13 @@ class Axis:
 
     @property
     def shared(self) -> int:
-        """How many zeros at the end of one row are those at the beginning of the next."""
+        """The number of zeros at the end of one row that are those at the beginning of the next."""
         met = [self.met(phase) for phase in self.phases]
         end = self.count + self.reach
         return min(self.reach, *(min(begin, end - stop) for begin, stop in met))
 
     def shift(self, tap: Tap) -> int:
-        """How many steps after `low` a tap is met."""
+        """The distance in steps from `low` to a tap."""
         return tap.offset // self.step - self.low
 
 

@@ -7,7 +7,7 @@
 
 Where numbers of channels or of results are no multiples of a tile, the last tile begins earlier and computes some results
 again: nothing is masked, and there is one tile in the text. Combinations of courses share it too; a table has their taps.
-Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those that meet the source.
+Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those inside the source.
 
 What is to be done to results on their way out (a bias, an activation) belongs where they are stored: `_store` where lines
 are direct, `_write_row` where they are not.
@@ -58,7 +58,7 @@ class _Writer:
 
     # --- the whole --------------------------------------------------------------------------------------------------
     def write(self) -> None:
-        """Blocks, groups, channels, lines."""
+        """Write the loops over blocks, groups, channels and lines."""
         plan, correlation, function = self.plan, self.correlation, self.function
         if plan.planes is not None and plan.planes.has_zeros:
             clear(function, self.lanes, plan.planes, self.copy)
@@ -102,7 +102,7 @@ class _Writer:
                 self._write_rows(target, taps, starts, places)
 
     def _met(self, axis: int, result: Index) -> tuple[Index, Index]:
-        """Begin and end of the taps of an axis, in order of what they meet, that are in the source."""
+        """Begin and end of the taps of an axis, in order of their offsets, that are inside the source."""
         function, taps = self.function, self.axes[axis].courses[0].taps
         if axis not in self.plan.skips:
             return 0, 0
@@ -117,7 +117,7 @@ class _Writer:
     def _along_line(self, ranges: dict[int, tuple[Index, Index]]) -> Iterator[Index]:
         plan, function, last = self.plan, self.function, len(self.axes) - 1
         if plan.is_by_places:
-            # What a tile has beyond the examples of a place is computed again at the next.
+            # The results of a tile beyond the examples of a place are computed again at the next.
             with function.loop(0, plan.block[last]) as index, function.loop(0, plan.block[0], plan.span) as example:
                 ranges[last] = self._met(last, index)
                 yield function.add(function.mul(index, plan.pitches[last]), example)
@@ -129,7 +129,7 @@ class _Writer:
                 yield place
 
     def _write_rows(self, target: str, taps: "_Class", starts: Sequence[Index], places: dict[int, Index]) -> None:
-        """From a line to where results belong, leaving out what is between rows."""
+        """Copy results from a line to the target, without the elements between rows."""
         plan, function = self.plan, self.function
         last = len(self.axes) - 1
         with ExitStack() as stack:
@@ -155,7 +155,7 @@ class _Writer:
                     self._write_row(line, self._at(target, count * self._spread(last)), 1)
 
     def _write_row(self, line: str, target: str, count: int) -> None:
-        """A row of so many results, of one example or of all that lie side by side."""
+        """Copy a row of results, of one example or of all that lie side by side."""
         plan, function = self.plan, self.function
         last = len(self.axes) - 1
         pitch, spread = plan.pitches[last], self._spread(last)
@@ -183,43 +183,43 @@ class _Writer:
         with function.loop(0, correlation.ins, together) as channel:
             here = self._at(base, function.mul(channel, pitch))
             own = self._at(weights, function.mul(channel, correlation.weights.ins))
-            with self._each_tap(taps, ranges) as (of_source, of_weights):
+            with self._each_tap(taps, ranges) as (source_base, weights_base):
                 unrolled = [
                     (a + k * pitch, b + k * correlation.weights.ins)
                     for k in range(together)
                     for a, b in self.table.unrolled
                 ]
-                self._accumulate(sums, self._at(here, of_source), self._at(own, of_weights), unrolled)
+                self._accumulate(sums, self._at(here, source_base), self._at(own, weights_base), unrolled)
         return sums
 
     @contextmanager
     def _each_tap(self, taps: "_Class", ranges: dict[int, tuple[Index, Index]]) -> Iterator[tuple[Index, Index]]:
-        """For each tap, but those left out, how far away its number in the source is, and that in the weights."""
+        """Go through the taps that are not left out, with the offset of each in the source and in the weights."""
         function, plan = self.function, self.plan
         with ExitStack() as stack:
-            of_source: Index = 0
-            of_weights: Index = 0
+            source_base: Index = 0
+            weights_base: Index = 0
             for axis in plan.skips:
                 number = stack.enter_context(function.loop(*ranges[axis]))
                 offsets = _offsets(plan, axis, _ascending(self.axes[axis].courses[0]))
                 (source, weight), (next_source, next_weight) = offsets[0], offsets[min(1, len(offsets) - 1)]
-                of_source = function.add(of_source, function.mul(number, next_source - source))
-                of_weights = function.add(of_weights, function.mul(number, next_weight - weight))
-                of_source, of_weights = function.add(of_source, source), function.add(of_weights, weight)
+                source_base = function.add(source_base, function.mul(number, next_source - source))
+                weights_base = function.add(weights_base, function.mul(number, next_weight - weight))
+                source_base, weights_base = function.add(source_base, source), function.add(weights_base, weight)
             source_offset, weight_offset = stack.enter_context(taps.each(function))
-            yield function.add(of_source, source_offset), function.add(of_weights, weight_offset)
+            yield function.add(source_base, source_offset), function.add(weights_base, weight_offset)
 
     def _accumulate(self, sums: list[list[str]], source: str, weights: str, taps: Sequence[tuple[int, int]]) -> None:
         function, lanes, tile = self.function, self.lanes, self.plan.tile
         one = lanes.narrowed()
         values = [[function.load(lanes.type, slot) for slot in row] for row in sums]
-        for of_source, of_weights in taps:
+        for source_base, weights_base in taps:
             met = [
-                lanes.load(source, of_source + vector * lanes.width, active=self._active(vector))
+                lanes.load(source, source_base + vector * lanes.width, active=self._active(vector))
                 for vector in range(tile.vectors)
             ]
             for out in range(tile.outs):
-                weight = lanes.splat(one.load(weights, of_weights + out * self.correlation.weights.outs))
+                weight = lanes.splat(one.load(weights, weights_base + out * self.correlation.weights.outs))
                 values[out] = [
                     lanes.mul_add(weight, vector, value) for vector, value in zip(met, values[out], strict=True)
                 ]
@@ -228,7 +228,7 @@ class _Writer:
                 function.store(lanes.type, value, slot)
 
     def _active(self, vector: int) -> int | None:
-        """How many lanes of a vector are in a line that is shorter than the tile; all are in others."""
+        """The number of lanes of a vector that are in a line shorter than the tile; None for all of them."""
         plan = self.plan
         if not plan.is_bounded or plan.length >= plan.span:
             return None
@@ -254,7 +254,7 @@ class _Class:
 
     @contextmanager
     def each(self, function: Function) -> Iterator[tuple[Index, Index]]:
-        """For each of its taps in the table, how far away its number in the source is, and that in the weights."""
+        """Go through the taps in the table, with the offset of each in the source and in the weights."""
         if self.table is None:
             yield self.only
             return
@@ -285,7 +285,7 @@ class _Table:
 
     @classmethod
     def of(cls, plan: Plan) -> "_Table":
-        """Of all taps of a plan."""
+        """The table of all taps of a plan."""
         axes, target = plan.correlation.axes, plan.correlation.target.along
         combinations = list(product(*(axis.courses for axis in axes)))
         alone = len(combinations) == 1 and len(combinations[0][-1].taps) <= _UNROLLED_TAPS and not plan.is_by_places
@@ -312,7 +312,7 @@ class _Table:
 
     @contextmanager
     def classes(self, function: Function) -> Iterator[_Class]:
-        """For each combination of courses."""
+        """Go through the combinations of courses."""
         flat = [entry for taps in self._classes for entry in taps]
         table = _constants(function, [number for entry in flat for number in entry]) if len(flat) > 1 else None
         if len(self._classes) == 1:
@@ -336,7 +336,7 @@ class _Table:
 
 
 def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
-    """How far away what the taps of a course along one axis meet is, and their weights."""
+    """Offsets in the source and in the weights of the taps of a course along one axis."""
     planes, stride = plan.planes, plan.correlation.source.along[number]
     return [
         (
@@ -348,7 +348,7 @@ def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
 
 
 def _ascending(course: Course) -> Course:
-    """With its taps in order of what they meet."""
+    """The course with its taps in ascending order of their offsets."""
     return replace(course, taps=tuple(sorted(course.taps, key=lambda tap: tap.offset)))
 
 

@@ -25,17 +25,17 @@ class Layout:
 
     @classmethod
     def of(cls, value: Stored) -> "Layout":
-        """Of (batch, channels, …)."""
+        """The layout of a value of shape (batch, channels, …)."""
         return cls(value.strides[0], value.strides[1], value.strides[2:])
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """All of them."""
+        """All strides, in the order of the axes."""
         return (self.examples, self.channels, *self.spatial)
 
     @property
     def along(self) -> tuple[int, ...]:
-        """Along examples and each axis."""
+        """Strides along examples and along each spatial axis."""
         return (self.examples, *self.spatial)
 
 

@@ -31,7 +31,7 @@ _FOLDING = 14
 
 @dataclass(frozen=True, slots=True)
 class DottingPlan:
-    """How the products are taken."""
+    """A plan of the products: width of vectors, size of tiles, taps that are summed together."""
 
     sums: WeightSums
     lanes: int
@@ -66,7 +66,7 @@ class DottingPlan:
 
 
 def make_dotting_plan(sums: WeightSums, vector_bits: int) -> DottingPlan | None:
-    """The plan for vectors of so many bits; None where registers do not hold the taps of a row."""
+    """The plan for a width of vectors in bits; None where registers do not hold the taps of a row."""
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
     most, kernel = _MOST_SUMS.get(vector_bits, 8), sums.sliding.kernel
     plans = [
@@ -105,7 +105,7 @@ class _Writer:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Examples, groups, tiles."""
+        """Write the loops over examples, groups and tiles."""
         function, plan, sums = self.function, self.plan, self.sums
         if self.planes.has_zeros:
             clear(function, self.lanes, self.planes, self.copy)
@@ -127,8 +127,8 @@ class _Writer:
             weights = self._at(
                 self.weights, function.offset((own, sums.weights.examples), (channel, sums.weights.channels))
             )
-            with self._each_row_of_taps() as (of_copy, of_weights):
-                self._sum(y, self._at(copy, of_copy), self._at(weights, of_weights))
+            with self._each_row_of_taps() as (copy_offset, weights_offset):
+                self._sum(y, self._at(copy, copy_offset), self._at(weights, weights_offset))
 
     def _joined(self) -> list[list[tuple[int, int]]]:
         """Taps that are summed together, along the axes that have them."""
@@ -136,7 +136,7 @@ class _Writer:
 
     @contextmanager
     def _each_row_of_taps(self) -> Iterator[tuple[Index, Index]]:
-        """How far away the taps of the last axis are, for each combination of the others."""
+        """Go through the rows of taps, with the offset of each in the copy and in the weights."""
         function = self.function
         rows = _added(self.offsets[: len(self.offsets) - len(self._joined())])
         if len(rows) == 1:
@@ -163,13 +163,13 @@ class _Writer:
 
             def add(index: Index, active: int | None) -> None:
                 own = [(self._at(y, function.mul(index, stride)), out * sums.y.channels, stride) for out in outs]
-                met = [(self._at(copy, index), of_copy, 1) for of_copy, _ in taps]
+                met = [(self._at(copy, index), copy_offset, 1) for copy_offset, _ in taps]
                 self._add_products(slots, own, met, active)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
-            for number, (_, of_weights) in enumerate(taps):
-                place = of_weights + out * sums.weights.examples
+            for number, (_, weights_offset) in enumerate(taps):
+                place = weights_offset + out * sums.weights.examples
                 term = lanes.sum_lanes(function.load(lanes.type, slots[out][number]))
                 one.store(one.add(one.load(weights, place), term), weights, place)
 

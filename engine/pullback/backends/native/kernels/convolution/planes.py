@@ -1,9 +1,9 @@
-"""Where a block of the source is copied to, with its zeros around it, so that every tap reads it at a fixed offset.
+"""Planes: a block of the source copied with its zeros around it, so that every tap reads it at a fixed offset.
 
     [channel][phase][example][first axis]…[last axis]       or, of small examples,
     [channel][phase][first axis]…[last axis][example]
 
-Results are numbered as elements of such a plane are: result q of a row is at q, and what it meets at a tap lies a fixed
+Results are numbered as elements of such a plane are: result q of a row is at q, and what it reads at a tap lies a fixed
 distance further on, also across the ends of rows. So a whole plane of results, or several of them, is one long line, whose
 elements between rows mean nothing; they are computed, and left out when results are written. The zeros after a row are also
 those before the next one, so with a window of three there is one such element a row. Where examples are innermost there is
@@ -24,7 +24,7 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """The copy of a block: so many results along each axis, and the channels of one group."""
+    """The copy of a block: of `block` results along each axis, and of the channels of one group."""
 
     axes: tuple[Axis, ...]
     block: tuple[int, ...]
@@ -94,7 +94,7 @@ class Planes:
 
 
 def clear(function: Function, lanes: Lanes, planes: Planes, memory: str) -> None:
-    """Zeros everywhere: those around the source stay."""
+    """Set everything to zero; the zeros around the source are never overwritten."""
     clear_row(function, lanes, memory, planes.size)
 
 
@@ -107,7 +107,7 @@ def spread(
     starts: Sequence[Index],
     result: str,
 ) -> None:
-    """The way back: a block to where it would have been copied from; what no result meets is not written."""
+    """Copy a block back to the source; elements that no result reads are not written."""
     _each_phase(function, lanes, target, planes, result, starts, memory, back=True)
 
 
@@ -138,23 +138,23 @@ def _each_phase(
     element = memory_type(lanes.dtype)
     with ExitStack() as stack:
         channel = stack.enter_context(function.loop(0, planes.channels))
-        here = function.element(source, function.mul(channel, layout.channels), element)
-        there = function.element(memory, function.mul(channel, planes.channel_pitch), element)
+        source_channel = function.element(source, function.mul(channel, layout.channels), element)
+        copied_channel = function.element(memory, function.mul(channel, planes.channel_pitch), element)
         phases: list[Index] = []
         for axis, pitch in zip(planes.axes[:-1], planes.phase_pitches[:-1], strict=True):
             number = stack.enter_context(function.loop(0, len(axis.phases)))
-            there = function.element(there, function.mul(number, pitch), element)
+            copied_channel = function.element(copied_channel, function.mul(number, pitch), element)
             phases.append(_phase(function, axis, number))
         last, pitch = planes.axes[-1], planes.phase_pitches[-1]
         filling = _Filling(function, lanes, planes, layout.along, starts, back)
         if len(last.phases) > _FEW_PHASES and len({last.met(phase) for phase in last.phases}) == 1:
             with function.loop(0, len(last.phases)) as number:
-                part = function.element(there, function.mul(number, pitch), element)
-                filling.fill(here, part, [*phases, _phase(function, last, number)], last.met(last.phases[0]))
+                part = function.element(copied_channel, function.mul(number, pitch), element)
+                filling.fill(source_channel, part, [*phases, _phase(function, last, number)], last.met(last.phases[0]))
         else:
             for number, phase in enumerate(last.phases):
-                part = function.element(there, number * pitch, element)
-                filling.fill(here, part, [*phases, phase], last.met(phase))
+                part = function.element(copied_channel, number * pitch, element)
+                filling.fill(source_channel, part, [*phases, phase], last.met(phase))
 
 
 #: So many phases of a row are written one after the other; more are walked by a loop where they are alike.
@@ -175,7 +175,7 @@ def _phase(function: Function, axis: Axis, number: Index) -> Index:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """The copy of phases of one channel."""
+    """A copy of the phases of one channel; with `back` it is copied back to the source."""
 
     function: Function
     lanes: Lanes
@@ -184,50 +184,53 @@ class _Filling:
     starts: Sequence[Index]
     back: bool
 
-    def fill(self, source: str, target: str, phases: Sequence[Index], met: tuple[int, int]) -> None:
-        """Row by row, of one example or of all that lie side by side."""
+    def fill(self, source: str, target: str, phases: Sequence[Index], span: tuple[int, int]) -> None:
+        """Copy one phase row by row, of one example or of all that lie side by side; rows outside the source are zeros.
+
+        `span` is the part of a row, in elements of the phase, that is in the source.
+        """
         function, planes, strides = self.function, self.planes, self.strides
         element, last = memory_type(self.lanes.dtype), len(planes.axes) - 1
-        of: Index = 0
-        to: Index = 0
+        source_offset: Index = 0
+        row_offset: Index = 0
         inside: str | None = None
         with ExitStack() as stack:
             for number in range(last):
                 axis = planes.axes[number]
                 if number == 0 and planes.has_examples_innermost:
-                    of = function.mul(self.starts[0], strides[0])
+                    source_offset = function.mul(self.starts[0], strides[0])
                     continue
                 index = stack.enter_context(function.loop(0, planes.extents[number]))
                 steps = function.add(function.add(index, self.starts[number]), axis.low)
                 position = function.add(function.mul(steps, axis.step), phases[number])
-                of = function.add(of, function.mul(position, strides[number]))
-                to = function.add(to, function.mul(index, planes.pitches[number]))
+                source_offset = function.add(source_offset, function.mul(position, strides[number]))
+                row_offset = function.add(row_offset, function.mul(index, planes.pitches[number]))
                 if not axis.is_inside:
-                    here = function.value(f"icmp ult i64 {position}, {axis.size}")
-                    inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
-            row = function.element(target, to, element)
+                    on_axis = function.value(f"icmp ult i64 {position}, {axis.size}")
+                    inside = on_axis if inside is None else function.value(f"and i1 {inside}, {on_axis}")
+            row = function.element(target, row_offset, element)
             if inside is None:
-                self._copy(source, of, row, phases[-1], met)
+                self._copy(source, source_offset, row, phases[-1], span)
                 return
             with function.when(inside):
-                self._copy(source, of, row, phases[-1], met)
+                self._copy(source, source_offset, row, phases[-1], span)
             if planes.is_part and not self.back:
                 with function.when(function.value(f"xor i1 {inside}, true")):
                     clear_row(function, self.lanes, row, planes.extents[last] * planes.pitches[last])
 
-    def _copy(self, source: str, of: Index, row: str, phase: Index, met: tuple[int, int]) -> None:
+    def _copy(self, source: str, source_offset: Index, row: str, phase: Index, span: tuple[int, int]) -> None:
         function, planes = self.function, self.planes
         element, axis, stride = memory_type(self.lanes.dtype), planes.axes[-1], self.strides[-1]
-        begin, end = met
+        begin, end = span
         if end <= begin:
             return
         first = function.mul(function.add(axis.step * (axis.low + begin), phase), stride)
-        here = function.element(source, function.add(of, first), element)
-        there = function.element(row, begin * planes.pitches[-1], element)
+        in_source = function.element(source, function.add(source_offset, first), element)
+        in_copy = function.element(row, begin * planes.pitches[-1], element)
         if self.back:
-            copy_row(function, self.lanes, there, 1, here, axis.step * stride, end - begin)
+            copy_row(function, self.lanes, in_copy, 1, in_source, axis.step * stride, end - begin)
         elif planes.has_examples_innermost:
             rows, strides = planes.block[0], (self.strides[0], axis.step * stride)
-            transpose_rows(function, self.lanes, here, strides, there, planes.pitches[-1], rows, end - begin)
+            transpose_rows(function, self.lanes, in_source, strides, in_copy, planes.pitches[-1], rows, end - begin)
         else:
-            copy_row(function, self.lanes, here, axis.step * stride, there, 1, end - begin)
+            copy_row(function, self.lanes, in_source, axis.step * stride, in_copy, 1, end - begin)

@@ -8,7 +8,7 @@ from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
-#: What is copied of the source at a time stays in a second-level cache of a megabyte, beside weights and results. The weights
+#: A copied block of the source stays in a second-level cache of a megabyte, beside weights and results. The weights
 #: are read again for every block, so it may be as large as they are: 512 channels of 7 x 7 then take 0.88 of the time.
 _LEAST_BLOCK, _LARGEST_BLOCK = 256 * 1024, 768 * 1024
 
@@ -37,7 +37,7 @@ class Plan:
     tile: Tile
     lanes: int
     skips: tuple[int, ...] = ()
-    """Axes along which taps that meet nothing but zeros are left out, for one result after the other."""
+    """Axes along which taps that read nothing but zeros are left out, for one result after the other."""
 
     @property
     def vector_bits(self) -> int:
@@ -133,7 +133,7 @@ class Plan:
 
 
 def make_plan(correlation: Correlation, vector_bits: int, most_bytes: int) -> Plan:
-    """The plan for vectors of so many bits that is expected to be the fastest of those that need no more memory."""
+    """The plan that is expected to be the fastest, for a width of vectors and a limit of memory."""
     plans = [plan for plan in _plans(correlation, vector_bits) if plan.most_bytes <= most_bytes]
     return min(plans, key=lambda plan: plan.cycles)
 
@@ -224,7 +224,7 @@ def _block_bytes(correlation: Correlation) -> int:
 
 
 def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
-    """Results along each axis in one block, where one channel of one example has so many elements."""
+    """Results along each axis in one block, for a number of elements in a channel of an example."""
     axes = correlation.axes
     counts = tuple(axis.count for axis in axes)
     bytes_ = correlation.ins * example * correlation.dtype.itemsize
@@ -239,7 +239,7 @@ def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
 
 
 def _examples_side_by_side(correlation: Correlation, one: Planes, vector_bits: int) -> int:
-    """How many examples lie side by side where they are innermost: enough for a line of several vectors."""
+    """The number of examples that lie side by side where they are innermost: enough for a line of several vectors."""
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     bytes_ = one.size * correlation.dtype.itemsize
     return _balanced(correlation.axes[0].count, min(lanes, _block_bytes(correlation) // bytes_))

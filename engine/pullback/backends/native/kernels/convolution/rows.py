@@ -87,7 +87,7 @@ def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, t
 
 
 def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: int | None) -> None:
-    """Every other number of a pair of vectors; what follows the last of them may be nobody's."""
+    """Every other number of a pair of vectors; what follows the last of them may be outside of the array."""
     function = lanes.function
     pair = function.element(source, function.mul(index, 2), memory_type(lanes.dtype))
     even, _ = evens_and_odds(lanes, pair, 1, 2 * (active or lanes.width) - 1)
@@ -95,7 +95,7 @@ def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: in
 
 
 def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str]:
-    """The first `met` numbers of a row by turns into two vectors, and zeros."""
+    """The first `met` numbers of a row, deinterleaved into two vectors and filled up with zeros."""
     width = lanes.width
     if stride != 1:
         return [
@@ -107,8 +107,8 @@ def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str
     return [shuffled(lanes, first, second, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 
-def by_turns(lanes: Lanes, evens: str, odds: str) -> list[str]:
-    """Two vectors that have the numbers of two others by turns."""
+def interleaved(lanes: Lanes, evens: str, odds: str) -> list[str]:
+    """Two vectors interleaved, as two vectors."""
     width = lanes.width
     starts = (0, width // 2)
     orders = [[start + lane // 2 + lane % 2 * width for lane in range(width)] for start in starts]
@@ -148,7 +148,7 @@ def transpose_rows(
     rows: int,
     count: int,
 ) -> None:
-    """`target[k * pitch + r] = source[r * strides[0] + k * strides[1]]` for so many rows and so many numbers in each."""
+    """`target[k * pitch + r] = source[r * strides[0] + k * strides[1]]` for a number of rows and of numbers in each."""
     if rows == 1:
         copy_row(function, lanes, source, strides[1], target, pitch, count)
         return

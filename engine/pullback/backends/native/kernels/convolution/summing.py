@@ -1,8 +1,8 @@
 """The gradient of a convolution with respect to its weights (weight_sums.py), with vectors across channels.
 
-x is copied with its zeros, channels last: what one result meets along the last axis of the kernel is then one run of
+x is copied with its zeros, channels last: what one result reads along the last axis of the kernel is then one run of
 numbers, which are multiplied with that result of a few outputs and added to sums in registers. Nothing is summed but what
-belongs to a result: an infinity that no result meets at a tap does not touch that tap's sum.
+belongs to a result: an infinity that no result reads at a tap does not touch that tap's sum.
 
     for blocks of examples and rows:  copy the block
         for groups, tiles of outputs, rows of taps, tiles of the run:  sums over the block's results, added to those in memory
@@ -25,13 +25,13 @@ from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.core.types import Shape
 
-#: What is copied of the data at a time.
+#: Bytes of the data that are copied at a time.
 _BLOCK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SummingPlan:
-    """How the sums are taken."""
+    """A plan of the sums: width of vectors, size of tiles, rows of a block."""
 
     sums: WeightSums
     lanes: int
@@ -46,7 +46,7 @@ class SummingPlan:
 
     @property
     def span(self) -> Shape:
-        """Positions along each axis that results of a block meet."""
+        """Positions along each axis that results of a block read."""
         sliding = self.sums.sliding
         counts = (self.rows, *sliding.out[1:])
         return tuple(
@@ -74,13 +74,13 @@ class SummingPlan:
 
     @property
     def runs(self) -> Shape:
-        """How many runs there are along each axis of the kernel: elements of the last axis are joined where they are neighbours."""
+        """The number of runs along each axis of the kernel; one along the last, if its elements are joined."""
         kernel = self.sums.sliding.kernel
         return (*kernel[:-1], 1) if self.is_joined else kernel
 
     @property
     def is_joined(self) -> bool:
-        """True if what is met along the whole last axis of the kernel lies together."""
+        """True if the elements read along the whole last axis of the kernel are adjacent."""
         return _is_joined(self.sums)
 
     @property
@@ -126,7 +126,7 @@ def _run(sums: WeightSums) -> int:
 
 
 def make_summing_plan(sums: WeightSums, vector_bits: int) -> SummingPlan:
-    """The plan for vectors of so many bits."""
+    """The plan for a width of vectors in bits."""
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
     # Channels of y are often a power of two apart: more than eight of them would share too few places of the cache.
     tile = choose_tile(sums.outs, _run(sums), lanes, vector_bits, most_outs=8)
@@ -161,7 +161,7 @@ class _Writer:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Blocks, sums, and where they belong."""
+        """Write the blocks and their sums, then copy the sums to the weights."""
         function, plan, sums = self.function, self.plan, self.sums
         clear_row(function, self.lanes, self.copy, plan.copied + plan.summed)
         with function.loop(0, sums.examples) as example:
@@ -200,22 +200,22 @@ class _Writer:
         if end <= begin:
             return
         with ExitStack() as stack:
-            of: Index = 0
-            to: Index = 0
+            source_offset: Index = 0
+            row_offset: Index = 0
             inside: str | None = None
             for axis in range(len(span) - 1):
                 index = stack.enter_context(function.loop(0, span[axis]))
                 moved = function.add(index, function.mul(start, sliding.stride[0])) if axis == 0 else index
                 position = function.sub(moved, sliding.pad[axis][0])
-                of = function.add(of, function.mul(position, strides[axis]))
-                to = function.add(to, function.mul(index, pitches[axis]))
+                source_offset = function.add(source_offset, function.mul(position, strides[axis]))
+                row_offset = function.add(row_offset, function.mul(index, pitches[axis]))
                 if sliding.pad[axis][0] or span[axis] > sliding.size[axis] or (is_part and axis == 0):
-                    here = function.value(f"icmp ult i64 {position}, {sliding.size[axis]}")
-                    inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
-            row = self._at(target, to)
+                    on_axis = function.value(f"icmp ult i64 {position}, {sliding.size[axis]}")
+                    inside = on_axis if inside is None else function.value(f"and i1 {inside}, {on_axis}")
+            row = self._at(target, row_offset)
 
             def copy() -> None:
-                source = self._at(self._at(x, of), (begin - low) * strides[-1])
+                source = self._at(self._at(x, source_offset), (begin - low) * strides[-1])
                 transposed = self._at(row, begin * pitches[-1])
                 both = (self.sums.x.channels, strides[-1])
                 transpose_rows(function, self.lanes, source, both, transposed, pitches[-1], self.sums.ins, end - begin)
@@ -230,7 +230,7 @@ class _Writer:
                     clear_row(function, self.lanes, row, span[-1] * pitches[-1])
 
     def _copy_part_of_row(self, x: str, start: Index, target: str) -> None:
-        """One axis only, too long to be copied at once."""
+        """Copy a part of a row that is too long to be copied at once; of data with one axis."""
         function, sums, one = self.function, self.sums, self.lanes.narrowed()
         first = function.sub(function.mul(start, self.sliding.stride[0]), self.sliding.pad[0][0])
         with function.loop(0, self.plan.span[0]) as index:
@@ -244,7 +244,7 @@ class _Writer:
 
     # --- the sums ---------------------------------------------------------------------------------------------------
     def _offsets(self) -> list[int]:
-        """How far from a result's position each run is in the copy."""
+        """The offset of each run in the copy, from the position of a result."""
         return [
             sum(k * d * pitch for k, d, pitch in zip(place, self.sliding.dilation, self.plan.pitches, strict=True))
             for place in product(*map(range, self.plan.runs))
@@ -291,7 +291,7 @@ class _Writer:
             yield run, function.load("i64", function.element(table, run, "i64"))
 
     def _sum_tile(self, y: str, base: str, memory: str, pitch: int, rows: Index) -> None:
-        """One tile over the results of a block; `pitch` is the distance of sums of neighbouring outputs."""
+        """Sum one tile over the results of a block; `pitch` is the distance of sums of neighbouring outputs."""
         function, lanes, tile = self.function, self.lanes, self.plan.tile
         one, zero = lanes.narrowed(), lanes.constant(0)
         slots = [[function.slot(lanes.type, zero) for _ in range(tile.vectors)] for _ in range(tile.outs)]

@@ -1,4 +1,4 @@
-"""How much of the result is kept in registers at a time.
+"""Tiles: the parts of a result that are kept in registers.
 
 A tile is `outs` channels times `vectors` of pixels. For each tap it takes one number of each channel's weights into all
 lanes of a register, and multiplies with the vectors of the source at that tap.
@@ -32,7 +32,7 @@ def choose_tile(outs: int, length: int, lanes: int, vector_bits: int, *, most_ou
 
 
 def tiles_in_registers(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
-    """Tiles of at most so many channels and vectors."""
+    """Tiles with at most these numbers of channels and vectors."""
     # One register holds the weight; narrower machines without fused products need one for the product.
     registers = {512: 31, 256: 15}.get(vector_bits, 14)
     for tall in range(min(outs, registers), 0, -1):

@@ -26,7 +26,7 @@ class WeightSums:
     outs: int
     """Channels of x and of y in a group."""
     weights: Layout
-    """Of the result, whose examples are outputs."""
+    """The layout of the result, whose examples are outputs."""
     y: Layout
     x: Layout
     dtype: np.dtype[Any]

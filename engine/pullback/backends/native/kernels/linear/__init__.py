@@ -4,9 +4,9 @@ stacks.py            places of stacks in lanes
 small.py             matrices of few rows, written out: every element is a register, lanes are matrices or right sides
 lapack.py            larger ones, by SciPy's LAPACK and BLAS
 pulling.py           the pullback of a Cholesky factor, block by block
-matrices.py          what emitters share
+matrices.py          common parts of emitters
 factorizations.py    the emitters of factors
-workspaces.py        the room that LAPACK asks for
+workspaces.py        the workspaces that LAPACK requires
 decompositions.py    the emitters of eigenvalues, singular values and QR factors
 systems.py           the emitters of solutions
 """

@@ -35,14 +35,14 @@ def _why_not(node: Node) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Memory that a kernel scribbles in: arrays of these lengths, what LAPACK works in, and its integers."""
+    """Scratch memory of a kernel: arrays of these lengths, and LAPACK's workspaces of numbers and of integers."""
 
     lengths: tuple[int, ...]
     numbers: int
     integers: int = 0
 
     def nbytes(self, dtype: np.dtype[Any]) -> int:
-        """All of it."""
+        """Bytes of the memory."""
         return (sum(self.lengths) + self.numbers) * dtype.itemsize + 4 * self.integers
 
     def places(self, function: Function, dtype: np.dtype[Any], pointer: str) -> tuple[list[str], Room]:
@@ -108,7 +108,7 @@ def _by_columns(one: Lanes, source: Place, target: str, rows: int, columns: int)
 
 
 def _from_columns(one: Lanes, source: str, target: Place, rows: int, columns: int) -> None:
-    """Copy a matrix that lies by columns."""
+    """Copy a matrix that is stored by columns."""
     function = one.function
     with function.loop(0, rows) as i, function.loop(0, columns) as j:
         target.store(one, one.load(source, function.offset((j, rows), (i, 1))), i, j)

@@ -29,7 +29,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory that a routine scribbles in: so many numbers, and so many integers."""
+    """The workspace of a routine: numbers of elements and of integers."""
 
     numbers: str
     count: int
@@ -166,7 +166,7 @@ class Lapack:
 
 @contextmanager
 def one_thread(function: Function) -> Iterator[str]:
-    """BLAS on this thread inside; gives a slot of i1 whose truth, met behind it, ends the kernel: these values are not for it."""
+    """BLAS on this thread inside the block; a kernel in which the slot given is true afterwards declines its values."""
     declined = function.slot("i1", "false")
     with blas_on_this_thread(function):
         yield declined

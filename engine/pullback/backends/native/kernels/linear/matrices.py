@@ -21,7 +21,7 @@ _COMPUTED = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 
 def why_not(node: Node) -> str | None:
-    """Why a node has no native form: its floats are of several kinds, or of one that LAPACK is not called for."""
+    """The reason why a node has no native form: it mixes dtypes of floats, or LAPACK is not called for its dtype."""
     dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs) if atom.type.dtype.kind == "f"}
     if len(dtypes) == 1 and dtypes <= _COMPUTED and node.inputs[0].type.dtype in dtypes:
         return None
@@ -30,7 +30,7 @@ def why_not(node: Node) -> str | None:
 
 
 def matrix_bytes(node: Node, _: int) -> int:
-    """Room for one matrix, where it may have to be copied to lie in order."""
+    """Room for one matrix, where it may have to be copied in order."""
     type_ = node.inputs[0].type
     return 0 if type_.shape[-1] <= SMALL else type_.shape[-1] ** 2 * type_.dtype.itemsize
 

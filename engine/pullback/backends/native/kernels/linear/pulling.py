@@ -107,6 +107,6 @@ def _with_transpose(one: Lanes, size: Index, lower: Matrix, both: Matrix) -> Non
 
 @contextmanager
 def _downwards(function: Function, count: Index) -> Iterator[Index]:
-    """For number in reversed(range(count)), where there is one at least."""
+    """A loop over reversed(range(count)); the count is at least one."""
     with function.loop(0, count, at_least_once=True) as turn:
         yield function.sub(function.sub(count, 1), turn)

@@ -95,18 +95,18 @@ def adjugate(lanes: Lanes, rows: Rows) -> Rows:
     """The transpose of the cofactors, from smaller determinants: right at singular matrices too."""
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
 
-    def determinant(of: tuple[int, ...], columns: tuple[int, ...]) -> str:
-        """Of some rows and columns, along the first of these rows."""
-        if not of:
+    def determinant(chosen: tuple[int, ...], columns: tuple[int, ...]) -> str:
+        """The determinant of some rows and columns, expanded along the first of these rows."""
+        if not chosen:
             return lanes.constant(1)
-        if (of, columns) not in known:
+        if (chosen, columns) not in known:
             total = ""
             for k, column in enumerate(columns):
-                minor = determinant(of[1:], columns[:k] + columns[k + 1 :])
-                element = lanes.neg(rows[of[0]][column]) if k % 2 else rows[of[0]][column]
+                minor = determinant(chosen[1:], columns[:k] + columns[k + 1 :])
+                element = lanes.neg(rows[chosen[0]][column]) if k % 2 else rows[chosen[0]][column]
                 total = lanes.mul_add(element, minor, total) if total else lanes.mul(element, minor)
-            known[of, columns] = total
-        return known[of, columns]
+            known[chosen, columns] = total
+        return known[chosen, columns]
 
     def cofactor(row: int, column: int) -> str:
         others = [tuple(k for k in range(len(rows)) if k != taken) for taken in (row, column)]

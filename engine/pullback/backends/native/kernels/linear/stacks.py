@@ -38,7 +38,7 @@ class Place:
         lanes.store(value, self.pointer, self.offset(*place), stride=self.apart, active=self.active)
 
     def offset(self, *place: Index) -> Index:
-        """Where an element is, from where the array begins."""
+        """The offset of an element from the beginning of the array."""
         return self.function.offset(*zip(place, self.strides, strict=True))
 
 

@@ -34,7 +34,7 @@ _Owned = tuple[str, Stored, int]
 # --- small systems ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How the right sides of small systems are taken: in lanes, or written out beside a matrix in every lane."""
+    """The right sides of small systems: in lanes, or written out beside a matrix in every lane."""
 
     grouping: Grouping
     columns: int
@@ -42,7 +42,7 @@ class _Columns:
 
     @classmethod
     def of(cls, x: Stored, most: int) -> "_Columns":
-        """For results like these."""
+        """The right sides of systems with such a result."""
         columns, stack = x.shape[-1], x.shape[:-2]
         longest = max(stack, default=1)
         if longest > 1 and columns <= _FEW_COLUMNS and columns < min(most, longest):
@@ -68,13 +68,13 @@ class _Columns:
 
 
 def _with_axis(stored: Stored, axis: int) -> Stored:
-    """With one more axis, of one place."""
+    """The operand with one more axis, of length one."""
     shape, strides = ((*values[:axis], new, *values[axis:]) for values, new in ((stored.shape, 1), (stored.strides, 0)))
     return Stored(stored.pointer, shape, strides, stored.dtype)
 
 
 def _transposed(stored: Stored) -> Stored:
-    """With the last two axes changed."""
+    """The operand with its last two axes swapped."""
     shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (stored.shape, stored.strides))
     return Stored(stored.pointer, shape, strides, stored.dtype)
 
@@ -89,7 +89,7 @@ class _Order:
 
     @classmethod
     def read(cls, lanes: Lanes, place: Place, size: int) -> "_Order":
-        """From memory."""
+        """Read an order from memory."""
         if lanes.width > 1 and place.apart != 0:
             places = lanes.as_dtype(ORDER_DTYPE)
             return cls(lanes, tuple(place.load(places, i) for i in range(size)), is_shared=False)
@@ -115,7 +115,7 @@ class _Order:
                 place.store(self.lanes, picked, row, *rest)
 
     def _picked(self, values: Sequence[str], compared: Sequence[tuple[str, int]]) -> str:
-        """In every lane the value whose number is the one it is compared with."""
+        """In every lane, the value whose number equals the one it is compared with."""
         places, picked = self.lanes.as_dtype(ORDER_DTYPE), values[0]
         for value, (number, other) in zip(values[1:], compared[1:], strict=True):
             picked = self.lanes.select(places.compare("==", number, places.constant(other)), value, picked)
@@ -142,7 +142,7 @@ class _ByFactors:
     width: int
 
     def write_small(self, function: Function, pointers: Sequence[str]) -> None:
-        """Written out."""
+        """Write the systems out in registers."""
         size, trans = self.x.shape[-2], self.trans
         columns = _Columns.of(self.x, self.width)
         lanes = Lanes(function, self.x.dtype, columns.grouping.width)
@@ -174,7 +174,7 @@ class _ByFactors:
         columns.grouping.each(function, columns.owned(pointers, (self.factors, self.order), (self.b, self.x)), write)
 
     def write(self, function: Function, pointers: Sequence[str]) -> None:
-        """By BLAS: `factors` are the transposes of l and u."""
+        """Write the systems as calls of BLAS: `factors` are the transposes of l and u."""
         one = Lanes(function, self.x.dtype, 1)
 
         def check(at: Sequence[Place]) -> None:
@@ -211,7 +211,7 @@ class _ByFactors:
 
 
 def _copy_row(lanes: Lanes, source: str, target: str, like: Stored, count: int) -> None:
-    """Numbers that lie like those in a row of an array, to where they follow each other."""
+    """Copy numbers that lie like those in a row of an array, to contiguous memory."""
     function, one, stride = lanes.function, lanes.narrowed(), like.strides[-1]
     whole = count - count % lanes.width if stride == 1 else 0
     if whole:
@@ -251,7 +251,7 @@ class _ByTriangle:
     width: int
 
     def write_small(self, function: Function, pointers: Sequence[str]) -> None:
-        """Written out."""
+        """Write the systems out in registers."""
         size, columns = self.x.shape[-2], _Columns.of(self.x, self.width)
         lanes = Lanes(function, self.x.dtype, columns.grouping.width)
 
@@ -283,7 +283,7 @@ class _ByTriangle:
         columns.grouping.each(function, columns.owned(pointers, (self.a,), (self.b, self.x)), write)
 
     def write(self, function: Function, pointers: Sequence[str]) -> None:
-        """By BLAS."""
+        """Write the systems as calls of BLAS."""
         one, size = Lanes(function, self.x.dtype, 1), self.x.shape[-2]
 
         def check(at: Sequence[Place]) -> None:

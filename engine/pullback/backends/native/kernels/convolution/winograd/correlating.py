@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from pullback.backends.native.kernels.convolution.planes import fill
-from pullback.backends.native.kernels.convolution.rows import by_turns, clear_row, copy_row, overlapping
+from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile
 from pullback.backends.native.kernels.convolution.winograd.plans import TERMS, TILE, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.singly import write_tiles_in_doubt
@@ -59,7 +59,7 @@ class _Writer:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Blocks, panels, rows."""
+        """Write the loops over blocks, panels and rows."""
         function, plan, correlation = self.function, self.plan, self.correlation
         clear_row(function, self.lanes, self.copy, plan.copied + 2 * plan.measured)
         with ExitStack() as stack:
@@ -109,7 +109,7 @@ class _Writer:
                 )
 
     def _write_products(self, outs: int, vectors: int) -> None:
-        """One product of matrices for each term."""
+        """Write a product of matrices for each term."""
         function, plan, lanes = self.function, self.plan, self.lanes
         length = vectors * lanes.width
         with function.loop(0, TERMS) as term, overlapping(function, self.correlation.outs, outs) as out:
@@ -147,7 +147,7 @@ class _Writer:
         return [[function.load(lanes.type, slot) for slot in row] for row in slots]
 
     def _write_tiles(self, start: Index, vectors: int) -> None:
-        """From sums of products to lines of results: even and odd ones of a row by turns."""
+        """Transform sums of products to lines of results, which alternate between even and odd ones of a row."""
         function, plan, lanes = self.function, self.plan, self.lanes
         width = lanes.width
         with function.loop(0, self.correlation.outs) as out:
@@ -165,13 +165,13 @@ class _Writer:
                 for row, (even, odd) in enumerate(tile_of_terms(lanes, terms)):
                     for value in (even, odd):
                         doubt = lanes.mul_add(value, lanes.constant(0), doubt)
-                    for half, both in enumerate(by_turns(lanes, even, odd)):
+                    for half, both in enumerate(interleaved(lanes, even, odd)):
                         lanes.store(both, target, row * plan.row_pitch + half * width)
                 lanes.store(doubt, doubts)
 
     # --- results ----------------------------------------------------------------------------------------------------
     def _write_rows(self, starts: Sequence[Index]) -> None:
-        """From lines to where results belong, leaving out what is between rows."""
+        """Copy results from lines to the target, without the elements between rows."""
         function, plan = self.function, self.plan
         layout, (_, rows, columns) = self.correlation.target, self.correlation.axes
         pitches = plan.planes.pitches

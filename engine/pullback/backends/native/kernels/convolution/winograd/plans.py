@@ -19,7 +19,8 @@ _TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
 #: Cycles to copy a number of the source, to copy a result, and to compute the terms of a window.
 _COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 26.0
 
-#: What is written and read soon after stays in a second-level cache of a megabyte; cycles for a byte that does not, and for one
+#: Data that is read soon after it is written stays in a second-level cache of a megabyte; cycles for any other byte,
+#: and for one
 #: that is read in order again and again.
 _NEAR_BYTES, _FAR, _STREAMED = 768 * 1024, 0.1, 0.045
 
@@ -34,13 +35,13 @@ _LINE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlan:
-    """Tiles of a block are one line, with what lies between rows of them; so many vectors of them are a panel."""
+    """Tiles of a block are one line, with what lies between rows of them; `vectors` vectors of them are a panel."""
 
     correlation: Correlation
     planes: Planes
     """The copy of a block of the source, by even and odd places along both axes; its results are tiles."""
     tile: Tile
-    """Of the products: results by vectors of a panel."""
+    """The tile of the products: results by vectors of a panel."""
     lanes: int
     vectors: int
     """Vectors of tiles in the line of a block."""
@@ -66,7 +67,7 @@ class WinogradPlan:
         return _LINE_BYTES // self.correlation.dtype.itemsize
 
     def _apart(self, count: int) -> int:
-        """So many numbers as an odd number of lines of the cache: an even number of them apart would share its places."""
+        """A distance for `count` elements: an odd number of cache lines, as even distances would share cache sets."""
         lines = -(-count // self.line)
         return (lines + 1 - lines % 2) * self.line
 
@@ -84,7 +85,7 @@ class WinogradPlan:
 
     @property
     def window(self) -> list[list[int]]:
-        """Which weights meet the rows and columns of a window, numbered as they lie."""
+        """The numbers of the weights that belong to the rows and columns of a window."""
         axes = self.correlation.axes[1:]
         rows, columns = (sorted(axis.courses[0].taps, key=lambda tap: tap.offset) for axis in axes)
         return [[3 * row.index + column.index for column in columns] for row in rows]
@@ -200,7 +201,7 @@ def make_winograd_plan(correlation: Correlation, vector_bits: int) -> WinogradPl
 
 
 def _first_offset(axis: Axis) -> int | None:
-    """Where the window of three of the first result begins, if it is one."""
+    """Offset of the window of the first result; None if the taps of an axis are no window of three in steps of one."""
     if axis.step != 1 or axis.spread != 1 or len(axis.courses) != 1:
         return None
     (course,) = axis.courses

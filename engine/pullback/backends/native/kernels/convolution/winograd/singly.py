@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from pullback.backends.native.kernels.convolution.rows import by_turns, overlapping
+from pullback.backends.native.kernels.convolution.rows import interleaved, overlapping
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TILE, WinogradPlan
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
-#: How many vectors of results may be summed together for the four results of a tile: one alone would wait for itself.
+#: Most vectors of results that are summed together for the four results of a tile: one alone would wait for itself.
 _TOGETHER = (3, 2)
 
 
 def write_tiles_in_doubt(
     function: Function, plan: WinogradPlan, copy: str, packed: str, doubts: str, lines: str
 ) -> None:
-    """All of a block: computed again into the lines of results."""
+    """Compute the tiles in doubt of a block again, directly, into the lines of results."""
     one = Lanes(function, plan.correlation.dtype, 1)
     element, pitches = memory_type(one.dtype), plan.planes.pitches
     with (
@@ -49,7 +49,7 @@ def _store_pairs(lanes: Lanes, even: str, odd: str, target: str, pitch: int) -> 
     """Two numbers beside each other for each lane: half as many stores."""
     function, element, half = lanes.function, memory_type(lanes.dtype), lanes.width // 2
     two = Lanes(function, lanes.dtype, 2)
-    for part, both in enumerate(by_turns(lanes, even, odd)):
+    for part, both in enumerate(interleaved(lanes, even, odd)):
         for number in range(half):
             order = f"<2 x i32> <i32 {2 * number}, i32 {2 * number + 1}>"
             piece = function.value(f"shufflevector {lanes.type} {both}, {lanes.type} poison, {order}")

@@ -1,9 +1,9 @@
-"""Which tiles of a block are in doubt: those with a window whose numbers are not spread enough (weights.py).
+"""Tiles in doubt: those of a block with a window whose numbers are not spread enough (weights.py).
 
     sums of magnitudes and of squares over channels, for every place of the copy
     of these the sums over the four windows of a tile, lanes are tiles
 
-What lies between rows is looked at as well, and means nothing.
+Places between rows are computed as well, and mean nothing.
 """
 
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ def count_doubts(lanes: Lanes, doubts: str, vectors: int) -> str:
 
 
 def set_doubts(lanes: Lanes, doubts: str, vectors: int) -> None:
-    """All of so many vectors of tiles are."""
+    """Mark all tiles of a number of vectors as in doubt."""
     index: Index
     for index in range(0, vectors * lanes.width, lanes.width):
         lanes.store(lanes.constant(1), doubts, index)

@@ -1,6 +1,7 @@
 """Weights for tiles: packed with results side by side, their terms, and how spread the numbers of a window have to be.
 
-Lanes are results. The bound of errors by Winograd tiles is held against the least that a sum of magnitudes can be (decision 73):
+Lanes are results. The bound of errors by Winograd tiles is compared with the least that a sum of magnitudes can be
+(decision 73):
 
     norm of the numbers of a window * sensitivity <= WORTH * (level * sum of their magnitudes - lack * their norm)
 
@@ -22,13 +23,13 @@ from pullback.backends.native.kernels.convolution.winograd.transforms import Mat
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type, number
 
-#: How many eps times the sum of magnitudes an error may be.
+#: The largest error, in eps times the sum of magnitudes.
 WORTH = 64
 
 #: Levels that are tried, as parts of the mean magnitude of the weights of a result.
 _LEVELS = (0.25, 0.6)
 
-#: What the statistics themselves may be off, by rounding.
+#: The largest rounding error of the statistics themselves.
 _ROUNDED = 1 + 1 / 64
 
 
@@ -37,7 +38,7 @@ def least_square(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).tiny) * 2.0**16
 
 
-#: What windows may be without: an outer row, an outer column, by turns.
+#: The edges of windows: True if they lack an outer row, and if they lack an outer column.
 EDGES = ((False, False), (False, True), (True, False), (True, True))
 
 
@@ -48,7 +49,7 @@ def write_weights(function: Function, plan: WinogradPlan, weights: str, memory: 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Where what is made of the weights lies."""
+    """Pointers to what is computed from the weights."""
 
     spreads: str
     """The least spread of a window for each of EDGES, infinity where none is enough."""
@@ -57,7 +58,7 @@ class Made:
 
     @classmethod
     def at(cls, function: Function, plan: WinogradPlan, memory: str) -> "Made":
-        """From the beginning of `plan.weight_bytes`."""
+        """The pointers, in `plan.weight_bytes` of memory."""
         element = memory_type(plan.correlation.dtype)
         packed = function.element(memory, plan.line, element)
         return cls(memory, packed, function.element(packed, plan.packed, element))
@@ -114,7 +115,7 @@ class _Writer:
 
     # --- terms ------------------------------------------------------------------------------------------------------
     def _write_terms(self, out: Index) -> tuple[Matrix, str]:
-        """Of all channels, for a vector of results; gives the norms of their terms, and the mean magnitude."""
+        """Write the terms of all channels for a vector of results; gives the norms of terms and the mean magnitude."""
         function, lanes, plan = self.function, self.lanes, self.plan
         zero = lanes.constant(0)
         squares = [function.slot(lanes.type, zero) for _ in range(TERMS)]
@@ -172,7 +173,7 @@ class _Writer:
         return spreads
 
     def _lacks(self, out: Index, levels: Sequence[str]) -> list[list[str]]:
-        """For each level and each of EDGES, the sum of squares of what magnitudes lack."""
+        """For each level and each of EDGES, the sum of the squared shortfalls of magnitudes below the level."""
         function, lanes, plan = self.function, self.lanes, self.plan
         zero = lanes.constant(0)
         slots = [[function.slot(lanes.type, zero) for _ in range(TAPS)] for _ in levels]
@@ -187,7 +188,7 @@ class _Writer:
         return [[self._lack(squares, edge) for edge in EDGES] for squares in slots]
 
     def _lack(self, slots: Sequence[str], edge: tuple[bool, bool]) -> str:
-        """Of all taps, or the larger sum of those that are left without the first, and without the last row or column."""
+        """The sum over all taps; at an edge the largest of those without its first or its last row or column."""
         values = [self.function.load(self.lanes.type, slot) for slot in slots]
         rows, columns = ([range(2), range(1, 3)] if lacking else [range(3)] for lacking in edge)
         sums = [self._sum(values[3 * i + j] for i in row for j in column) for row in rows for column in columns]

@@ -1,0 +1,133 @@
+"""`/projects`: all projects, with what changed lately in each. `/` leads here where there are several."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links, sources
+from pullback_dashboards.choices import FIRST_STEPS
+from pullback_dashboards.history import History
+from pullback_dashboards.news.sources import lately
+from pullback_dashboards.news.view import Extent, News, tell
+from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.sources import present_of
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.unprojected import notice_of
+from pullback_service.ids import ProjectId
+from pullback_service.projects.models import Project
+from pullback_service.projects.queries import list_projects
+from pullback_service.sessions import ReadSession
+
+router = APIRouter(include_in_schema=False)
+
+TOLD = Extent(commits=5, items=2, cases=1)
+MOST_TOLD = 25
+"""Of how many projects changes are told: those that were uploaded to last."""
+COLUMNS = ("project", "last_report_at", "reports", "commits", "changes", "newest_change")
+_LATELY: Keeping[History] = Keeping(MOST_TOLD)
+
+
+@dataclass(frozen=True)
+class ProjectRow:
+    """A project, and what changed at its newest commits on the machine that measured last."""
+
+    name: str
+    href: str
+    reports: int
+    commits: int
+    last_report_at: datetime | None
+    changes: tuple[News, ...] = ()
+    more: int = 0
+    is_told: bool = True
+    """Whether it was looked at what changed."""
+
+
+@dataclass(frozen=True)
+class ProjectsView:
+    """What the page shows, the project that was uploaded to last first."""
+
+    rows: tuple[ProjectRow, ...]
+
+
+async def _read(request: Request, session: ReadSession) -> ProjectsView:
+    projects = sorted(await list_projects(session), key=_by_news)
+    notice = notice_of(request)
+    told = [await _row(session, project, notice) for project in projects[:MOST_TOLD]]
+    return ProjectsView((*told, *(_plain(project, is_told=False) for project in projects[MOST_TOLD:])))
+
+
+def _by_news(project: Project) -> tuple[float, str]:
+    newest = project.last_report_at
+    return (float("inf") if newest is None else -newest.timestamp(), project.name)
+
+
+async def _row(session: AsyncSession, project: Project, notice: str) -> ProjectRow:
+    project_id = ProjectId(project.id)
+    machines = await sources.machines_of(session, project_id)
+    if not machines:
+        return _plain(project)
+    machine = machines[0]
+    present = await present_of(session, project_id, machine.id, notice=notice)
+    history = await _LATELY.get(present.key, lambda: lately(session, project_id, machine.id))
+    told = tell(history, TOLD, project=project.name, machine=None)
+    return _plain(project, told.news, told.left_out)
+
+
+def _plain(project: Project, changes: Sequence[News] = (), more: int = 0, *, is_told: bool = True) -> ProjectRow:
+    return ProjectRow(
+        project.name,
+        links.overview(project.name),
+        project.reports,
+        project.commits,
+        project.last_report_at,
+        tuple(changes),
+        more,
+        is_told,
+    )
+
+
+AskedView = Annotated[ProjectsView, Depends(_read)]
+
+
+@router.get("/projects")
+@router.get("/projects.md")
+async def projects_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(
+        request,
+        "projects.html",
+        title="Projects",
+        view=view,
+        twins=("json", "csv", "md"),
+        first_steps=FIRST_STEPS.format(base=str(request.base_url).rstrip("/")),
+        scripts=("copy.js",) if not view.rows else (),
+    )
+
+
+@router.get("/projects.json")
+async def projects_json(view: AskedView) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/projects.csv")
+async def projects_csv(view: AskedView) -> Response:
+    """The same as CSV."""
+    return csv_twin("projects", _table(view), COLUMNS)
+
+
+def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:
+    for row in view.rows:
+        newest = row.changes[0] if row.changes else None
+        yield {
+            "project": row.name,
+            "last_report_at": row.last_report_at,
+            "reports": row.reports,
+            "commits": row.commits,
+            "changes": len(row.changes) + row.more if row.is_told else None,
+            "newest_change": f"{newest.variant}: {newest.text} ({newest.sha[:9]})" if newest else None,
+        }

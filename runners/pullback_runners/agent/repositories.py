@@ -1,0 +1,97 @@
+"""Repositories whose commits an agent builds: its own clone, and those that its operator listed.
+
+A folder of this machine is read where it is. Of an address there is a bare mirror in the agent's data folder, which gets the
+commits that jobs name, by their full hashes. No hook and no filter of a repository runs, and its submodules are not fetched.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from pullback_runners.agent.errors import JobFailedError, PermanentError
+from pullback_runners.projects.repositories import git, is_clone, last_line, top_of
+
+_FETCH_TIMEOUT_S = 1800
+_CURRENT = "refs/heads/current"
+"""Where a mirror keeps what HEAD of its repository was at the last fetch."""
+
+
+class Repositories:
+    """`own` is the clone for projects of which the service does not name the repository; `allowed` are addresses and folders."""
+
+    def __init__(self, mirrors: Path, own: Path | None, allowed: Sequence[str] = ()) -> None:
+        self._mirrors = mirrors
+        self._own = own if own is None else top_of(own).resolve()
+        self._allowed = {_key(each) for each in (*allowed, *([] if own is None else [str(self._own)]))}
+        for each in allowed:
+            if "://" not in each and "@" not in each and not is_clone(Path(each)):
+                raise PermanentError(
+                    f"--allow {each}: no address, and no git repository with commits; name one of them"
+                )
+
+    def with_commits(self, address: str | None, shas: Sequence[str]) -> Path:
+        """A repository that has some commits, which are fetched if need be; JobFailedError says why they cannot be had.
+
+        Another agent may have them, or may build what this one may not: none of these failures is the commit's.
+        """
+        if address is None:
+            if self._own is None:
+                raise _elsewhere(
+                    "name the project's repository (`pullback project set`), or give the agent a clone (--repository)"
+                )
+            return self._with(self._own, "origin", shas)
+        if _key(address) not in self._allowed:
+            raise _elsewhere(f"start the agent with --allow {address}: it builds only repositories that it was told of")
+        folder = Path(address)
+        if folder.is_dir():
+            return self._with(top_of(folder).resolve(), "origin", shas)
+        return self._with(self._mirror(address), address, shas)
+
+    def _mirror(self, address: str) -> Path:
+        mirror = self._mirrors / f"{hashlib.sha256(_key(address).encode()).hexdigest()[:16]}.git"
+        if not (mirror / "HEAD").exists():
+            mirror.mkdir(parents=True, exist_ok=True)
+            made = git(
+                mirror, "init", "--quiet", "--bare", "--template=", f"--initial-branch={_CURRENT.rpartition('/')[2]}"
+            )
+            if made.returncode != 0:
+                raise _elsewhere(
+                    f"the agent cannot make a mirror of the repository ({_without_places(last_line(made))})"
+                )
+        return mirror
+
+    def _with(self, repository: Path, source: str, shas: Sequence[str]) -> Path:
+        missing = [sha for sha in dict.fromkeys(shas) if not _holds(repository, sha)]
+        if missing:
+            # Names of their own keep commits that no branch has any more, and tell the next fetch what is there.
+            wanted = [f"{sha}:refs/pullback/{sha}" for sha in missing] if source != "origin" else missing
+            wanted += [f"+HEAD:{_CURRENT}"] if source != "origin" else []
+            options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--end-of-options")
+            fetched = git(repository, "fetch", *options, source, *wanted, timeout_s=_FETCH_TIMEOUT_S)
+            lacking = [sha for sha in missing if not _holds(repository, sha)]
+            if lacking:
+                said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
+                raise _elsewhere(
+                    f"push commit {lacking[0][:10]} to the repository that is measured, from which it cannot be fetched{said}"
+                )
+        return repository
+
+
+def _elsewhere(remedy: str) -> JobFailedError:
+    """A fault of this agent. The remedy comes first, for lists of jobs cut a sentence short."""
+    return JobFailedError("infra", remedy, retryable=True)
+
+
+def _holds(repository: Path, sha: str) -> bool:
+    return git(repository, "cat-file", "-e", f"{sha}^{{commit}}").returncode == 0
+
+
+def _key(address: str) -> str:
+    """What two ways to write one repository have in common."""
+    folder = Path(address)
+    return str(folder.resolve()) if folder.is_dir() else address.rstrip("/").removesuffix(".git")
+
+
+def _without_places(text: str) -> str:
+    """Without folders and addresses: whoever may read a job is not to learn where its agent keeps things, or a remote's password."""
+    return " ".join("…" if "/" in word else word for word in text.split())

@@ -1,0 +1,33 @@
+"""The `pullback.toml` that a commit is measured by, read without a checkout."""
+
+from pathlib import Path
+
+from pullback_runners.errors import UsageError
+from pullback_runners.projects.checkouts import write_commit
+from pullback_runners.projects.configuration import FILE, ProjectFile, parse_project, read_project
+from pullback_runners.projects.repositories import git, is_bare
+
+
+def project_of_commit(repository: Path, sha: str, scratch: Path) -> tuple[ProjectFile, Path | None]:
+    """The project as a commit's own file says it, and where the files lie that it names: None where that is the commit.
+
+    A commit that is older than the file is measured by the current one with its workloads: that of the files checked out,
+    or of HEAD where there are none, whose files are written below `scratch`.
+    """
+    text = _text(repository, sha)
+    if text is not None:
+        return parse_project(text, repository), None
+    if not is_bare(repository) and (repository / FILE).is_file():
+        return read_project(repository / FILE), repository
+    text = _text(repository, "HEAD")
+    if text is None:
+        raise UsageError(
+            f"commit {sha[:10]} has no {FILE}, nor has HEAD of its repository; `pullback init` writes one, commit that"
+        )
+    write_commit(repository, "HEAD", scratch)
+    return parse_project(text, scratch), scratch
+
+
+def _text(repository: Path, revision: str) -> str | None:
+    shown = git(repository, "cat-file", "blob", f"{revision}:{FILE}")
+    return shown.stdout.decode(errors="replace") if shown.returncode == 0 else None

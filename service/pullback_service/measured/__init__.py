@@ -1,0 +1,1 @@
+"""What was measured: the text of the workload, the files of the subject, and the release of the harness."""

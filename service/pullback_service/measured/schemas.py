@@ -1,0 +1,18 @@
+"""What the API says about what was measured."""
+
+from pydantic import BaseModel, Field
+
+from pullback_service.measured.measured import Measured
+
+
+class MeasuredSummary(BaseModel):
+    """Of what a number was measured; null is what its reports do not tell. Where two differ in text or harness, so do levels."""
+
+    workload: str | None = Field(description="Digest of the workload's text.", examples=["5f0c3a6e9b1d7c24"])
+    subject: str | None = Field(description="Digest of the files that make two commits differ.")
+    harness: str | None = Field(description="Release of the harness.", examples=["0.9.0"])
+
+
+def plain_measured(measured: Measured) -> dict[str, str | None]:
+    """A `MeasuredSummary`."""
+    return {name: value or None for name, value in measured._asdict().items()}

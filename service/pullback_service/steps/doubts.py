@@ -1,0 +1,63 @@
+"""Why a judgement claims nothing, as it is stored: a code, and what differs from case to case. Pure.
+
+`judge` says it in words, which may be reworded; what is stored of it is put into words where it is read.
+"""
+
+import re
+from typing import Final
+
+from pullback_service.measured.measured import EQUAL_CODE
+
+WORDS: Final = {
+    "uncommitted": "Measured with uncommitted changes.",
+    "counted_uncommitted": "Counted with uncommitted changes.",
+    "busy": (
+        "Measured in the same groups, but on a busy machine and without an A/A control that says how far that moves a ratio."
+    ),
+    "apart": "Measured at different times, not in the same groups.",
+    "within_scatter": "Measured at different times, and no farther apart than such measurements scatter.",
+    "same_program": "Both commits ran the same program, at different times: what differs is the machine.",
+    "no_ratio": "A value is zero or less, so the two have no ratio.",
+    "counted_apart": (
+        "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
+        "session made both."
+    ),
+    "candidate_counts_differ": "Reports of the candidate do not count alike.",
+    "reference_counts_differ": "Reports of the reference do not count alike.",
+    "processes_differ": "Processes of one program do not count alike.",
+    "contradiction": "Reports contradict each other.",
+    "failed_once": "Reports contradict each other: in one of them the candidate failed.",
+    "failed": "The candidate failed where both were to be compared.",
+    "no_reference": "Not measured at the reference.",
+    "no_candidate": "Not measured at the candidate.",
+    "open_interval": "The interval allows for more than one answer.",
+    "no_interval": "The upload gives no interval around its ratio.",
+    "methods": "Measured by different methods, {}.",
+    "equal_code": EQUAL_CODE,
+    "level": "Another level: {} changed between the two, so the commits do not compare.",
+    "software": "Counted with other software ({}): compare both commits in one installation to tell.",
+    "wrong_gradient": "Another report of these commits: {}",
+    "other": "{}",
+}
+_PATTERNS: Final = {
+    code: re.compile("(.*)".join(map(re.escape, words.split("{}"))), re.DOTALL)
+    for code, words in WORDS.items()
+    if "{}" in words
+}
+_CODES: Final = {words: code for code, words in WORDS.items() if "{}" not in words}
+
+
+def code_of(reason: str | None) -> tuple[str | None, str | None]:
+    """The code of a reason and what its words are filled with, None where they are the same in every case."""
+    if reason is None:
+        return None, None
+    if reason in _CODES:
+        return _CODES[reason], None
+    return next((code, found[1]) for code, pattern in _PATTERNS.items() if (found := pattern.fullmatch(reason)))
+
+
+def words_of(code: str | None, detail: str | None) -> str | None:
+    """A stored reason in words; of a code that only a newer release knows its detail, or the code."""
+    if code is None:
+        return None
+    return WORDS[code].format(detail) if code in WORDS else detail or code

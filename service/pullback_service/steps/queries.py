@@ -1,0 +1,209 @@
+"""Reading steps."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.comparisons.judging import Judgement
+from pullback_service.comparisons.queries import Compared
+from pullback_service.ids import MachineId
+from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
+from pullback_service.readings.reading import Place, Reading
+from pullback_service.steps.rule import RULE
+from pullback_service.steps.step import COLUMNS, Step
+
+MOST_NEWS: Final = 2_000
+
+
+class StepSeries(NamedTuple):
+    """The series of a step."""
+
+    case_id: int
+    workload: str
+    case: str
+    variant: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+
+
+class StepCommit(NamedTuple):
+    """The commit that a step is judged against."""
+
+    id: int
+    sha: str
+    title: str | None
+    author: str | None
+    branch: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+
+    @property
+    def place(self) -> Place:
+        """The place of the commit."""
+        return self.ordered_at, self.id
+
+
+class KnownStep(NamedTuple):
+    """A step with the readings at both ends, None where there is none."""
+
+    step: Step
+    series: StepSeries
+    reference: StepCommit
+    place: Place
+    before: Reading | None
+    now: Reading | None
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether groups held both commits, or an upload compared them otherwise."""
+        return self.step.via == "compared" or self.step.evidence == "paired"
+
+
+_KNOWN: Final[LiteralString] = f"""
+  WITH step AS MATERIALIZED (SELECT * FROM step WHERE news AND NOT stale AND {{which}})
+SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
+       series.exact, older.id, older.sha, older.title, older.author, older.branch, older.authored_at, older.ordered_at,
+       newer.ordered_at, newer.id, {READING_COLUMNS.replace("reading.", "before.")}, {READING_COLUMNS.replace("reading.", "now.")}
+  FROM step
+  JOIN series ON series.id = step.series_id
+  JOIN "case" ON "case".id = series.case_id
+  JOIN commit older ON older.id = step.reference_id
+  JOIN commit newer ON newer.id = step.commit_id
+  LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
+  LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
+ WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
+   AND {{also}}
+ ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
+ LIMIT %(most)s
+"""  # noqa: S608 - our own words
+_NEWS_AT: Final[LiteralString] = _KNOWN.replace("{which}", "commit_id = ANY (%(commits)s::bigint[])").replace(
+    "{also}", "series.machine_id = %(machine)s AND series.case_id = coalesce(%(case)s, series.case_id)"
+)
+_NEWS_OF: Final[LiteralString] = _KNOWN.replace("{which}", "series_id = ANY (%(series)s::bigint[])").replace(
+    "{also}", "(newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)"
+)
+_OF_CASE: Final[LiteralString] = f"""
+SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
+       series.direction, series.exact, {COLUMNS}, {READING_COLUMNS.replace("reading.", "before.")},
+       {READING_COLUMNS.replace("reading.", "now.")}, coalesce(measured.subject = measured_before.subject AND measured.subject <> '', false)
+  FROM series
+  LEFT JOIN step ON step.series_id = series.id AND step.commit_id = %(commit)s AND step.reference_id = %(before)s
+       AND NOT step.stale
+  LEFT JOIN reading before ON before.commit_id = %(before)s AND before.series_id = series.id
+  LEFT JOIN reading now ON now.commit_id = %(commit)s AND now.series_id = series.id
+  LEFT JOIN measured measured_before ON measured_before.id = before.measured_id
+  LEFT JOIN measured ON measured.id = now.measured_id
+ WHERE series.case_id = %(case)s AND series.machine_id = %(machine)s
+ ORDER BY series.id
+"""  # noqa: S608 - our own words
+_NOT_JUDGED: Final = Judgement("ambiguous", reason="What changed here is being computed.")
+_WAITING: Final[LiteralString] = """
+  WITH asked AS MATERIALIZED (SELECT id FROM project WHERE name = coalesce(%(project)s, name)),
+       unjudged AS MATERIALIZED (
+       SELECT id FROM commit WHERE judged_by < %(rule)s
+        UNION
+       SELECT commit_id FROM step WHERE stale)
+SELECT (SELECT count(*) FROM commit WHERE NOT projected AND project_id IN (SELECT id FROM asked)),
+       (SELECT count(*)
+          FROM unjudged, LATERAL (SELECT project_id FROM commit WHERE id = unjudged.id AND projected OFFSET 0) its
+         WHERE its.project_id IN (SELECT id FROM asked))
+"""
+_SERIES_AT: Final = len(Step._fields)
+_OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
+_PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
+_BEFORE_AT: Final = _PLACE_AT + 2
+_NOW_AT: Final = _BEFORE_AT + len(Reading._fields)
+_STEP_END: Final = 9 + len(Step._fields)
+_BEFORE_END: Final = _STEP_END + len(Reading._fields)
+
+
+class Waiting(NamedTuple):
+    """How many commits have no readings yet, and of how many others it is not known yet what changed there."""
+
+    unprojected: int
+    unjudged: int
+
+
+async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting:
+    """What a task still has to compute of a project, or of all.
+
+    Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by, ix_step_stale, pk_commit.
+    """
+    found = await statements.row(session, _WAITING, {"project": project, "rule": RULE})
+    return Waiting(0, 0) if found is None else Waiting._make(found)
+
+
+async def news_at(
+    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
+) -> Sequence[KnownStep]:
+    """What is news at some commits of a project that was found, on a machine, of one case or all, newest first.
+
+    Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading.
+    """
+    values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_NEWS}
+    return await _known(session, _NEWS_AT, values)
+
+
+async def news_of(
+    session: AsyncSession, series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS
+) -> Sequence[KnownStep]:
+    """What is news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading."""
+    values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
+    return await _known(session, _NEWS_OF, values)
+
+
+async def steps_of_case(
+    session: AsyncSession, case_id: int, machine_id: MachineId, commit_id: int, before_id: int
+) -> Sequence[Compared]:
+    """All series of a case at a commit and at the one that it follows, with what is stored of the step.
+
+    Index: uq_series_case_id_variant_metric_machine_id, pk_step, pk_reading, pk_measured.
+    """
+    values = {"case": case_id, "machine": machine_id, "commit": commit_id, "before": before_id}
+    found = []
+    for row in await statements.rows(session, _OF_CASE, values, binary=True):
+        series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
+        step, before, now = (
+            Step._make(row[9:_STEP_END]) if row[9] is not None else None,
+            _reading(row[_STEP_END:_BEFORE_END]),
+            _reading(row[_BEFORE_END:-1]),
+        )
+        found.append(
+            Compared(
+                (case, machine, variant, metric),
+                series_id,
+                kind,
+                unit,
+                direction,
+                exact,
+                before,
+                now,
+                _NOT_JUDGED if step is None else step.judgement,
+                step.detail if step is not None and step.doubt == "wrong_gradient" else None,
+                row[-1],
+            )
+        )
+    return found
+
+
+async def _known(session: AsyncSession, statement: LiteralString, values: dict[str, object]) -> Sequence[KnownStep]:
+    return [
+        KnownStep(
+            Step._make(row[:_SERIES_AT]),
+            StepSeries._make(row[_SERIES_AT:_OLDER_AT]),
+            StepCommit._make(row[_OLDER_AT:_PLACE_AT]),
+            (row[_PLACE_AT], row[_PLACE_AT + 1]),
+            _reading(row[_BEFORE_AT:_NOW_AT]),
+            _reading(row[_NOW_AT:]),
+        )
+        for row in await statements.rows(session, statement, values, binary=True)
+    ]
+
+
+def _reading(columns: Sequence[object]) -> Reading | None:
+    return None if columns[0] is None else Reading._make(columns)

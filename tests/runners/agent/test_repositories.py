@@ -1,0 +1,128 @@
+import os
+import shutil
+import subprocess
+
+import pytest
+from tests.runners.projects.conftest import Repository
+
+from pullback_runners.agent.errors import JobFailedError, PermanentError
+from pullback_runners.agent.repositories import Repositories
+from pullback_runners.projects.definitions import project_of_commit
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "waves"
+    folder.mkdir()
+    made = Repository(folder)
+    made.first = made.commit("one")
+    return made
+
+
+@pytest.fixture
+def mirrors(tmp_path):
+    return tmp_path / "agent" / "mirrors"
+
+
+def _address(repository):
+    """Where a repository is fetched from as if it were on another machine."""
+    return f"file://{repository.folder}"
+
+
+def _has(repository, sha):
+    return subprocess.run(["git", "-C", repository, "cat-file", "-e", sha], check=False, stderr=-3).returncode == 0
+
+
+def test_commits_of_a_listed_address_come_into_one_bare_mirror(repository, mirrors):
+    repositories = Repositories(mirrors, None, [_address(repository)])
+    mirror = repositories.with_commits(_address(repository), [repository.first])
+    assert _has(mirror, repository.first)
+    assert list(mirrors.iterdir()) == [mirror]
+    assert not (mirror / "hooks").exists()
+    second = repository.commit("two")
+    assert repositories.with_commits(_address(repository) + "/", [second, repository.first]) == mirror
+    assert _has(mirror, second)
+
+
+def test_a_commit_is_had_although_no_branch_has_it_any_more(repository, mirrors):
+    repositories = Repositories(mirrors, None, [_address(repository)])
+    gone = repository.commit("forced away")
+    mirror = repositories.with_commits(_address(repository), [gone])
+    repository.git("reset", "-q", "--hard", repository.first)
+    repository.git("reflog", "expire", "--expire=now", "--all")
+    repository.git("gc", "-q", "--prune=now")
+    assert repositories.with_commits(_address(repository), [gone]) == mirror
+    with pytest.raises(JobFailedError, match=f"push commit {'f' * 10} to the repository.*git says") as caught:
+        repositories.with_commits(_address(repository), ["f" * 40])
+    assert (caught.value.kind, caught.value.retryable) == ("infra", True)
+    assert "/" not in str(caught.value)  # where an agent keeps things is nobody's business
+
+
+def test_a_repository_that_the_operator_did_not_list_is_not_touched(repository, mirrors):
+    repositories = Repositories(mirrors, repository.folder, ["https://git.example/other"])
+    with pytest.raises(JobFailedError, match="--allow https://git.example/unknown") as caught:
+        repositories.with_commits("https://git.example/unknown", [repository.first])
+    assert (caught.value.kind, caught.value.retryable) == ("infra", True)
+    assert not mirrors.exists()
+
+
+def test_an_agent_without_a_clone_builds_nothing_of_an_unnamed_repository(mirrors):
+    with pytest.raises(JobFailedError, match="--repository"):
+        Repositories(mirrors, None).with_commits(None, ["f" * 40])
+
+
+def test_what_is_listed_and_neither_address_nor_clone_is_refused(tmp_path, mirrors):
+    with pytest.raises(PermanentError, match="--allow .*no git repository"):
+        Repositories(mirrors, None, [str(tmp_path)])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_folder_of_this_machine_is_read_where_it_is(repository, mirrors, named):
+    repositories = Repositories(mirrors, repository.folder / "src")  # any folder of the clone may be named
+    before = sorted((repository.folder / ".git").rglob("*"))
+    address = str(repository.folder) if named else None
+    assert repositories.with_commits(address, [repository.first]) == repository.folder
+    assert sorted((repository.folder / ".git").rglob("*")) == before
+    assert not mirrors.exists()
+
+
+def test_a_commit_that_a_clone_lacks_is_fetched_from_its_origin(repository, mirrors, tmp_path):
+    clone = tmp_path / "clone"
+    repository.git("clone", "-q", str(repository.folder), str(clone))
+    second = repository.commit("two")
+    assert _has(Repositories(mirrors, clone).with_commits(None, [second]), second)
+
+
+def test_no_hook_and_no_filter_of_a_repository_runs(repository, mirrors, tmp_path):
+    ran = tmp_path / "ran"
+    for name in ("post-checkout", "reference-transaction", "post-index-change", "upload-pack"):
+        hook = repository.folder / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    repository.git("config", "filter.spy.smudge", f"touch {ran}; cat")
+    repository.write(".gitattributes", "* filter=spy")
+    sha = repository.commit("with a filter")
+    ran.unlink(missing_ok=True)
+    mirror = Repositories(mirrors, None, [_address(repository)]).with_commits(_address(repository), [sha])
+    project_of_commit(mirror, sha, tmp_path / "scratch")
+    assert not ran.exists()
+
+
+def test_a_mirror_says_what_the_file_at_head_says_of_an_older_commit(repository, mirrors, tmp_path):
+    repository.git("rm", "-q", "pullback.toml")
+    without = repository.commit("nothing says how")
+    repository.git("checkout", "-q", repository.first, "--", ".")
+    repository.commit("said again")
+    mirror = Repositories(mirrors, None, [_address(repository)]).with_commits(_address(repository), [without])
+    project, files = project_of_commit(mirror, without, tmp_path / "scratch")
+    assert (project.name, files) == ("waves", tmp_path / "scratch")
+    assert project.workload_files(files) == [tmp_path / "scratch" / "bench" / "total.py"]
+    assert project_of_commit(mirror, repository.first, tmp_path / "unused")[1] is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_clone_of_another_user_is_read_all_the_same(repository, mirrors):
+    for path in (repository.folder, *repository.folder.rglob("*")):
+        shutil.chown(path, 65534, 65534)
+    assert Repositories(mirrors, repository.folder).with_commits(None, [repository.first]) == repository.folder
