@@ -93,7 +93,9 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     repository.slow_down(2)
     assert subject_of_files(project, repository.folder).digest is None  # these files are no commit's
     repository.commit("slow")
-    assert built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+    assert (
+        built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+    )
 
 
 def test_what_is_installed_has_a_digest_of_its_own(repository):
