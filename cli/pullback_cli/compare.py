@@ -10,7 +10,7 @@ import typer
 
 from pullback_cli import completions
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import check_output, interrupts, progress, telling_once
+from pullback_cli.watching import check_output, interrupts, progress, tell_refused, telling_once
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -53,7 +53,9 @@ def compare(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
     workloads: Annotated[
         list[Path] | None,
-        typer.Option(help="a Python file with workloads; default: those that pullback.toml names, of the candidate"),
+        typer.Option(
+            help="a Python file with workloads; default: those that pullback.toml names, of the candidate or else as they are"
+        ),
     ] = None,
     *,
     dirty: Annotated[
@@ -93,10 +95,11 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         try:
             judged = _candidate(project, candidate, Path(temporary), dirty=dirty)
-            files = workloads or project.workload_files(judged.files)
+            files = workloads or project.workload_files(judged.files, project.top)
             built = build_subject(project, project.top, reference_commit)
         except BuildError as error:
             raise RefusalError(f"compare: {error}") from error
+        tell_refused("compare", [said for each in (built, judged) if (said := each.warning())])
         with progress(quiet=quiet) as tell, interrupts() as stop:
             report = compare_commits(
                 built,

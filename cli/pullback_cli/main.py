@@ -13,6 +13,7 @@ from pullback_cli import (
     export,
     gradbench,
     import_history,
+    init,
     job,
     log,
     migrate,
@@ -38,6 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command("init")(init.init)
 app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,15 +93,18 @@ def run(
     name, globs = narrowed_suite(suite or _usual_suite((repository or Path.cwd()).resolve()))
     cases = [*(case or ()), *globs]
     if list_only:
-        own = _own_project((repository or Path.cwd()).resolve())
-        files = workloads or own.get("workload_files", ())
-        listed, refused = list_cases(name, cases, files, device, own.get("subject"))
+        with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
+            own = _own_project((repository or Path.cwd()).resolve(), Path(temporary))
+            files = workloads or own.get("workload_files", ())
+            listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
         tell_refused("run", refused)
         if refused:
             raise typer.Exit(USAGE)
         return
     _check_places(output, html, markdown, engine, commits)
+    if not (quiet or workloads or engine or commits):
+        _say_if_no_project((repository or Path.cwd()).resolve())
 
     told = telling_once("run")
 
@@ -117,13 +121,17 @@ def run(
             **{**what, **{name: value for name, value in own.items() if value}},
         )
 
-    with progress(quiet=quiet) as tell, interrupts() as stop:
+    with (
+        progress(quiet=quiet) as tell,
+        interrupts() as stop,
+        tempfile.TemporaryDirectory(prefix="pullback-") as temporary,
+    ):
         if commits is not None:
             reports, status = _measure_commits(
                 (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
-            own = {} if engine else _own_project((repository or Path.cwd()).resolve())
+            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary))
             reports, status = [measure(stop, tell, engine_dir=engine, **own)], 0
     written = output
     try:
@@ -152,7 +160,7 @@ def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: boo
         typer.echo(json.dumps(reports[0] if one else reports))
         return
     for report in reports:
-        _print_table(report, output if one else None)
+        print_table(report, output if one else None)
 
 
 def _check_places(
@@ -181,18 +189,27 @@ def _usual_suite(start: Path) -> str:
     return project.measure.suite if project else "quick"
 
 
-def _own_project(start: Path) -> dict[str, Any]:
-    """What is measured in somebody's own project where no commit is named: its files as they are."""
+def _say_if_no_project(start: Path) -> None:
+    """Tell somebody who is in a repository of their own that these are not their gradients."""
+    from pullback_runners.projects.configuration import FILE, find_project
+    from pullback_runners.projects.repositories import is_clone
+
+    if find_project(start) is None and is_clone(start):
+        typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
+
+
+def _own_project(start: Path, folder: Path) -> dict[str, Any]:
+    """What is measured in somebody's own project where no commit is named: its files as they are, built in a folder if need be."""
     from pullback_runners.errors import BuildError
     from pullback_runners.projects.configuration import find_project
-    from pullback_runners.projects.subjects import subject_in_place
+    from pullback_runners.projects.subjects import subject_of_files
     from pullback_runners.report import describe_commit
 
     project = find_project(start)
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_in_place(project)
+        subject = subject_of_files(project, folder)
     except BuildError as error:
         raise RefusalError(f"run: {error}") from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
@@ -244,7 +261,10 @@ def _measure_commits(
         except BuildError as error:
             status = max(status, CASE_FAILED)
             typer.echo(f"pullback run: {error}", err=True)
+            if folder is not None and error.log:
+                (folder / f"{number:03d}-{commit['sha'][:10]}.log").write_text(error.log, encoding="utf-8")
             continue
+        tell_refused("run", filter(None, [built.warning()]))
         report = measure(subject=built.subject, **_measured(project, commit))
         reports.append(report)
         try:
@@ -281,7 +301,8 @@ def _print_cases(cases: list[tuple[Any, str]], *, as_json: bool) -> None:
         typer.echo(f"{each.name:<{width}}  {description}")
 
 
-def _print_table(report: Report, output: Path | None) -> None:
+def print_table(report: Report, output: Path | None) -> None:
+    """Print a report: the table, then what a reader must know to judge it."""
     from rich.console import Console
 
     from pullback_runners.report.table import footnotes, report_table

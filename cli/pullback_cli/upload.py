@@ -26,7 +26,7 @@ TokenFile = Annotated[
 ]
 
 
-@needs("service")
+@needs("runner")
 def upload(
     paths: Annotated[list[Path], typer.Argument(help="Report, or files or folder (criterion, asv) of another tool.")],
     *,

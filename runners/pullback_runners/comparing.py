@@ -102,8 +102,8 @@ def compare_commits(
             "complete": complete,
             "refused": refused,
             "environments": {
-                REFERENCE: reference.environment.document(),
-                CANDIDATE: candidate.environment.document(),
+                REFERENCE: reference.document(),
+                CANDIDATE: candidate.document(),
                 "shared": reference.environment == candidate.environment,
             },
             "equal_code": equal_code,

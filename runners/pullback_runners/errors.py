@@ -2,7 +2,7 @@
 
 RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
-├── BuildError        a commit has no engine that could be measured: the other commits go on
+├── BuildError        a commit cannot be made ready to be measured: the other commits go on
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on
 """
 
@@ -20,7 +20,11 @@ class UsageError(RunnerError):
 
 
 class BuildError(RunnerError):
-    """A commit whose engine could not be had; the message says why."""
+    """A commit that could not be made ready; the message says why, and `log` is all that the failed command wrote."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class VariantError(RunnerError):

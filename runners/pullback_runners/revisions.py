@@ -1,5 +1,6 @@
 """Commits to measure: the revisions of a project's repository."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,14 +34,16 @@ def find_commit(repository: Path, revision: str) -> Commit:
     """The one commit that a revision names."""
     commit = describe_revision(repository, revision)
     if commit is None:
-        shallow = git(repository, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-        remedy = (
-            "this clone is shallow, git fetch --unshallow brings the older ones"
-            if shallow
-            else ("give a commit, tag or branch that `git log` shows there")
-        )
-        raise UsageError(f"{repository} has no revision {revision!r}; {remedy}")
+        raise UsageError(f"{repository} has no revision {revision!r}; {_where_it_may_be(repository, revision)}")
     return commit
+
+
+def _where_it_may_be(repository: Path, revision: str) -> str:
+    if git(repository, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true":
+        return "this clone is shallow, git fetch --unshallow brings the older ones"
+    if re.fullmatch(r"[0-9a-f]{40}", revision):
+        return f"if a push took it off its branch, git fetch origin {revision} brings it as long as the remote has it"
+    return "give a commit, tag or branch that `git log` shows there"
 
 
 def find_commits(project: ProjectFile, wish: str) -> list[Commit]:

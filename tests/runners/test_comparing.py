@@ -16,14 +16,41 @@ from pullback_runners.projects.environments import OWN
 from pullback_runners.projects.subjects import BuiltCommit, build_subject
 from pullback_runners.report.comparison_table import comparison_notes, comparison_table
 from pullback_runners.revisions import find_commit
+from pullback_runners.workloads import registry
+
+SQUARES = """
+import numpy as np
+from pullback_runners.workloads import grid, workload
+
+
+@workload(wrt="x", quick=grid(n=(8,)))
+def squares(n):
+    return lambda x: np.sum(x * x)
+
+
+@squares.inputs
+def _(rng, dtype, n):
+    return {"x": rng.standard_normal(n).astype(dtype)}
+
+
+@squares.oracle
+def _(x, *, n):
+    return np.sum(x**2), {"x": 2 * x}
+"""
+"""A workload that declares no variants, so that the tiers alone are compared."""
 
 
 @pytest.fixture
-def compare(clone, tiny_suite, faulty_workloads):
+def compare(clone, tiny_suite, tmp_path, monkeypatch):
+    registry.known_workloads()
+    monkeypatch.setattr(registry, "_workloads", dict(registry._workloads))
+    file = tmp_path / "squares.py"
+    file.write_text(SQUARES)
+
     def comparing(reference, candidate, **wishes):
         project = find_project(clone)
         built = [build_subject(project, clone, find_commit(clone, tag)) for tag in (reference, candidate)]
-        return compare_commits(*built, "quick", ["sound"], workload_files=[faulty_workloads], **wishes)
+        return compare_commits(*built, "quick", ["squares"], workload_files=[file], **wishes)
 
     return comparing
 

@@ -33,6 +33,11 @@ def test_what_a_shallow_clone_lacks_is_said_with_the_remedy(clone, tmp_path):
         find_commit(tmp_path / "shallow", "plain")
 
 
+def test_a_commit_that_is_gone_may_be_had_from_the_remote(clone):
+    with pytest.raises(UsageError, match="took it off its branch, git fetch origin a{40} brings it"):
+        find_commit(clone, "a" * 40)
+
+
 def test_uncommitted_changes_are_those_of_what_is_measured(clone):
     project = find_project(clone)
     (clone / "README").write_text("other words")

@@ -210,3 +210,11 @@ def test_pyperf_compares_two_files(measured, tmp_path):
     for arguments in (["hist", str(path)], ["compare_to", str(path), str(other)]):
         done = subprocess.run([sys.executable, "-m", "pyperf", *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_in_a_repository_without_a_project_it_is_said_whose_workloads_these_are(tmp_path):
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    done = trial_run("--case", "mul_restore", "--variant", "numpy", "--repository", str(tmp_path))
+    assert done.returncode == 0
+    assert "no pullback.toml here: these are Pullback's own workloads; `pullback init` begins with yours" in done.stderr

@@ -102,6 +102,7 @@ def test_stopping_keeps_the_cases_that_were_finished(tiny_suite, faulty_workload
     report = run_suite(
         "quick",
         ["sound", "poly9*"],
+        variants=["unfused"],
         workload_files=[faulty_workloads],
         on_progress=note,
         stop=lambda: bool(finished),
@@ -184,7 +185,7 @@ def test_wrong_arguments_measure_nothing(tiny_suite, tmp_path):
 
 
 def test_given_commit_and_job_are_passed_on(tiny_suite, faulty_workloads):
-    report = run(faulty_workloads, commit={"sha": "a" * 40}, job={"id": 7, "attempt": 2}, project="mine")
+    report = run(faulty_workloads, "unfused", commit={"sha": "a" * 40}, job={"id": 7, "attempt": 2}, project="mine")
     assert report["commit"] == {"sha": "a" * 40}
     assert report["harness"]["job"] == {"id": 7, "attempt": 2}
     assert report["project"] == "mine"

@@ -20,7 +20,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
 from pullback_runners.measurement.slices import Clock, calibrate_calls, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
-from pullback_runners.variants import PreparedVariant, open_variant, value_of
+from pullback_runners.variants import PreparedVariant, awaited, open_variant, value_of
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
 
 WARM_UP_S = 0.02
@@ -139,10 +139,11 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
     expected = workload.closed_form(case, inputs) if workload.has_oracle else None
-    with open_variant(order["variant"], workload, case, inputs) as prepared:
+    with open_variant(order["variant"], workload, case, inputs) as opened:
+        prepared = opened
 
-        def check(when: str) -> GradientCheck:
-            found = prepared.differentiated(prepared.call())
+        def check(result: Any, when: str) -> GradientCheck:
+            found = prepared.differentiated(result)
             complaint = check_restored(before, inputs)
             if expected is not None:
                 done = check_gradient(found, expected, inputs, case.dtype)
@@ -156,7 +157,12 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
                 raise VariantError("gradient", f"{done.complaint}{when}{witness}")
             return done
 
-        yield CheckedVariant(prepared, check(""), lambda: check(", in a call after the first"))
+        result = prepared.call()
+        first = check(result, "")
+        if prepared.may_be_late:
+            prepared = replace(prepared, call=awaited(prepared.call, result))
+        del result
+        yield CheckedVariant(prepared, first, lambda: check(prepared.call(), ", in a call after the first"))
 
 
 def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:

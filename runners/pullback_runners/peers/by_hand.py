@@ -1,6 +1,6 @@
 """Variants that a workload declares itself: `numpy` as a careful person writes it, or any engine as its users call it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -21,7 +21,7 @@ class ByHand(Peer):
         return self.name in workload.variants
 
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
-        """Bind the call that computes value and gradients; it waits for results that come later."""
+        """Bind the call that computes value and gradients, as the file declares it."""
         if not self.offers(workload):
             raise VariantError("unavailable", f"workload {workload.name} declares no variant {self.name!r}")
         call = workload.variants[self.name](**inputs, **dict(case.params))
@@ -30,30 +30,7 @@ class ByHand(Peer):
                 "exception",
                 f"variant {self.name} of {workload.name} returned {type(call).__name__}; return the function that is timed",
             )
-        return Prepared(_waiting(call), lambda result: _differentiated(result, workload.derivatives))
-
-
-def _waiting(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call, which waits for its result if that is computed later, as JAX's are."""
-    late = next((each for each in _leaves(call()) if hasattr(each, "block_until_ready")), None)
-    if late is None:
-        return call
-
-    def call_and_wait() -> Any:
-        result = call()
-        for each in _leaves(result):
-            each.block_until_ready()
-        return result
-
-    return call_and_wait
-
-
-def _leaves(result: Any) -> list[Any]:
-    if isinstance(result, Mapping):
-        return [leaf for each in result.values() for leaf in _leaves(each)]
-    if isinstance(result, tuple | list):
-        return [leaf for each in result for leaf in _leaves(each)]
-    return [result]
+        return Prepared(call, lambda result: _differentiated(result, workload.derivatives))
 
 
 def _differentiated(result: Any, names: tuple[str, ...]) -> Differentiated:

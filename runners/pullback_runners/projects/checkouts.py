@@ -15,17 +15,21 @@ from pullback_runners.projects.repositories import git, last_line
 _LINK, _SUBMODULE, _EXECUTABLE = b"120000", b"160000", b"100755"
 
 
-def write_commit(repository: Path, sha: str, target: Path) -> None:
-    """Write the files of a commit below `target`. Links that lead out of it are left out, submodules are empty folders."""
+def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
+    """Write the files of a commit below `target` and return its submodules, which are empty folders.
+
+    Links that lead out of it are left out.
+    """
     listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", sha)
     if listed.returncode != 0:
         raise BuildError(f"commit {sha[:10]} cannot be read from {repository} (git says: {last_line(listed)})")
-    entries = []
+    entries, submodules = [], []
     for line in listed.stdout.split(b"\0")[:-1]:
         about, _, name = line.partition(b"\t")
         mode, _, blob = about.split()
         if mode == _SUBMODULE:
-            (target / os.fsdecode(name)).mkdir(parents=True, exist_ok=True)
+            submodules.append(os.fsdecode(name))
+            (target / submodules[-1]).mkdir(parents=True, exist_ok=True)
         else:
             entries.append((mode, blob, target / os.fsdecode(name)))
     with tempfile.TemporaryFile() as wanted, tempfile.TemporaryFile() as contents:
@@ -49,6 +53,7 @@ def write_commit(repository: Path, sha: str, target: Path) -> None:
                 path.write_bytes(content)
                 if mode == _EXECUTABLE:
                     path.chmod(0o755)
+    return submodules
 
 
 def copy_files(repository: Path, target: Path) -> None:

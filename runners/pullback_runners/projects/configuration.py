@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pullback_runners.errors import UsageError
+from pullback_runners.suites import SUITES
 
 FILE = "pullback.toml"
 
@@ -63,6 +64,8 @@ class ProjectFile:
     measure: Measure = Measure()
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the processes that are measured."""
+    text: str = field(default="", repr=False, compare=False)
+    """Of the file, to say lines by."""
 
     @property
     def name(self) -> str:
@@ -74,17 +77,21 @@ class ProjectFile:
         """Whether Pullback's engine is what is measured, by Pullback's own workloads if none are named."""
         return "pullback" in self.build.imports
 
-    def workload_files(self, files: Path) -> list[Path]:
-        """The workload files that are named, in the folder that holds the project's files."""
-        if not self.measure.workloads and not self.is_engine:
+    def workload_files(self, *places: Path) -> list[Path]:
+        """The workload files that are named, in the first of these folders that holds all of them."""
+        named = self.measure.workloads
+        if not named and not self.is_engine:
             raise UsageError(f'{FILE} names no workloads; add [measure] workloads = ["bench/gradients.py"]')
-        for each in self.measure.workloads:
-            if not (files / each).is_file():
-                raise UsageError(
-                    f"{FILE} names the workload file {each} in [measure] workloads, and what is measured has no such file; "
-                    "add it, or give --workloads"
-                )
-        return [files / each for each in self.measure.workloads]
+        for place in places:
+            if all((place / each).is_file() for each in named):
+                return [place / each for each in named]
+        missing = next(each for each in named if not (places[-1] / each).is_file())
+        raise _wrong(
+            self.text,
+            "measure",
+            "workloads",
+            f"[measure] workloads names {missing}, which is not there; add the file, or give --workloads",
+        )
 
 
 def find_project(start: Path) -> ProjectFile | None:
@@ -121,9 +128,20 @@ def parse_project(text: str, top: Path) -> ProjectFile:
         if not isinstance(table, dict):
             raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
         made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
-    found = ProjectFile(top, **made)
+    found = ProjectFile(top, **made, text=text)
+    _check_values(text, found)
+    return found
+
+
+def _check_values(text: str, found: ProjectFile) -> None:
+    """Refuse values of the right type that mean nothing."""
     if found.build.install not in ("path", "wheel"):
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
+    if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
+        raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; give a version like '3.12'")
+    if found.measure.suite not in SUITES:
+        known = ", ".join(SUITES)
+        raise _wrong(text, "measure", "suite", f"[measure] suite is {found.measure.suite!r}; known: {known}")
     for table_name, key, paths in (
         ("build", "requirements", found.build.requirements),
         ("build", "path", found.build.path),
@@ -138,7 +156,6 @@ def parse_project(text: str, top: Path) -> ProjectFile:
                     key,
                     f"[{table_name}] {key} names {each!r}; give a path below the top of the repository",
                 )
-    return found
 
 
 def _filled(text: str, name: str, kind: Any, table: Mapping[str, Any]) -> Any:

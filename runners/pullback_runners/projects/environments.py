@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
-_LAST_LINES = 8
+_LAST_LINES = 16
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def make_environment(build: Build, files: Path, cache_root: Path) -> Environment
     for name in build.requirements:
         if not (files / name).is_file():
             raise BuildError(f"the commit has no file {name}, which {FILE} names in [build] requirements")
-        digest.update(name.encode() + b"\0" + (files / name).read_bytes() + b"\0")
+        digest.update(name.encode() + b"\0" + _measured_of(files / name) + b"\0")
     short = digest.hexdigest()[:16]
 
     def make(folder: Path) -> None:
@@ -81,21 +82,43 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
     _log.info("%s", done.stdout.decode(errors="replace").rstrip())
     if done.returncode != 0:
-        lines = done.stdout.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
-        log = "".join(f"\n  {line}" for line in lines)
-        raise BuildError(f"{what} ended with exit status {done.returncode}{log}")
+        written = done.stdout.decode(errors="replace")
+        log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])
+        raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
+
+
+def installer(python: Path) -> list[str]:
+    """The command that installs into the environment of a Python: uv's where that is installed, else pip's."""
+    uv = shutil.which("uv")
+    if uv:
+        return [uv, "pip", "install", "--quiet", "--python", str(python)]
+    return [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+
+def dependencies_of(pyproject: Mapping[str, Any]) -> list[str]:
+    """`[project] dependencies` of a pyproject.toml."""
+    listed = pyproject.get("project", {}).get("dependencies", [])
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def _measured_of(file: Path) -> bytes:
+    """What of a requirements file makes another environment: of pyproject.toml the dependencies, of others all."""
+    if file.name != "pyproject.toml":
+        return file.read_bytes()
+    try:
+        return "\n".join(dependencies_of(tomllib.loads(file.read_text(encoding="utf-8")))).encode()
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BuildError(f"{file.name}, which {FILE} names in [build] requirements, cannot be read: {error}") from error
 
 
 def _make(base: Path, requirements: Sequence[Path], folder: Path) -> None:
-    """Make an environment by uv where that is installed, by venv and pip otherwise."""
+    """Make an environment by uv where that is installed, by venv and pip otherwise, and add NumPy if nothing brings it."""
     uv = shutil.which("uv")
     python = folder / "bin" / "python"
     if uv:
         run_logged([uv, "venv", "--quiet", "--allow-existing", "--python", str(base), str(folder)], folder, "uv venv")
-        install = [uv, "pip", "install", "--python", str(python)]
     else:
         run_logged([str(base), "-m", "venv", str(folder)], folder, "python -m venv")
-        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
     for file in requirements:
         listed = file
         if file.name == "uv.lock":
@@ -104,7 +127,12 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path) -> None:
             listed = folder / "requirements.txt"
             export = [uv, "export", "--quiet", "--frozen", "--no-emit-project", "--output-file", str(listed)]
             run_logged(export, file.parent, "uv export")
-        run_logged([*install, "-r", str(listed)], file.parent, f"installing {file.name}")
+        elif file.name == "pyproject.toml":
+            listed = folder / "requirements.txt"
+            listed.write_bytes(_measured_of(file))
+        run_logged([*installer(python), "-r", str(listed)], file.parent, f"installing {file.name}")
+    if subprocess.run([str(python), "-c", "import numpy"], check=False, capture_output=True).returncode != 0:  # noqa: S603 - a Python that we made
+        run_logged([*installer(python), "numpy"], folder, "installing numpy, which arguments are drawn by,")
 
 
 def _find_python(version: str | None) -> Path:

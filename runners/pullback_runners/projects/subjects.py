@@ -1,9 +1,11 @@
 """Commits made ready to be measured: their files, built, and the environment that they run in."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +16,15 @@ from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.checkouts import copy_files, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
-from pullback_runners.projects.environments import OWN, Environment, make_environment, run_logged
+from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
 from pullback_runners.projects.kept import cache_folder, kept_folder
+from pullback_runners.projects.outside import changed, seen
+from pullback_runners.report.commit import describe_commit
 
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""
 
-_FILES, _INSTALLED, _OBJECTS = "files", "installed", "objects"
+_FILES, _INSTALLED, _OBJECTS, _OUTSIDE = "files", "installed", "objects", "outside"
 
 Commit = Mapping[str, Any]
 """The commit object of a report."""
@@ -35,6 +39,21 @@ class BuiltCommit:
     environment: Environment
     files: Path
     """The folder that holds its files."""
+    outside: tuple[str, ...] = ()
+    """Files that its build changed outside of its folder."""
+
+    def warning(self) -> str | None:
+        """A sentence on what its build changed elsewhere."""
+        if not self.outside:
+            return None
+        return (
+            f"while {self.commit['sha'][:10]} was built, files changed outside of its folder, with which other commits are measured: "
+            f"{', '.join(self.outside)}; let [build] commands write below the top of the commit alone"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What a report says of how it was made ready."""
+        return {**self.environment.document(), "outside": list(self.outside)}
 
 
 def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> BuiltCommit:
@@ -44,15 +63,19 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
     how = sha256(repr((project.build, sorted(project.environment.items()), sys.version)).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
-        write_commit(repository, sha, folder / _FILES)
-        _build(project, folder)
+        submodules = write_commit(repository, sha, folder / _FILES)
+        try:
+            _build(project, folder)
+        except BuildError as error:
+            empty = f"; its submodules are empty folders here: {', '.join(submodules)}" if submodules else ""
+            raise BuildError(f"{error}{empty}", error.log) from error
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
         digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
         return _built(project, commit, folder, digest)
     except BuildError as error:
-        raise BuildError(f"commit {sha[:10]} cannot be built: {error}") from error
+        raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
 
 
 def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
@@ -62,14 +85,23 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
         _build(project, folder)
         return _built(project, commit, folder, _digest_in_place(project))
     except BuildError as error:
-        raise BuildError(f"the files in {project.top} cannot be built: {error}") from error
+        raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
 
 
-def subject_in_place(project: ProjectFile) -> Subject:
-    """What is measured where no commit is named: the project's files where they are, in their environment, without a build."""
-    environment = make_environment(project.build, project.top, cache_folder() / "environments")
-    paths = tuple(project.top / each for each in paths_of(project.build, project.top))
-    return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
+def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
+    """What is measured where no commit is named: the project's files where they are, if nothing has to be built.
+
+    Else it is the commit that is checked out, built once; or a copy of the files in `folder`, if some of them are not committed.
+    """
+    build = project.build
+    if not build.commands and build.install == "path":
+        environment = make_environment(build, project.top, cache_folder() / "environments")
+        paths = tuple(project.top / each for each in paths_of(build, project.top))
+        return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
+    commit = describe_commit(project.top)
+    if commit is None or commit["dirty"]:
+        return build_files(project, commit or {}, folder).subject
+    return build_subject(project, project.top, commit).subject
 
 
 def engine_digest(package: Path) -> str | None:
@@ -103,12 +135,22 @@ def _build(project: ProjectFile, folder: Path) -> None:
     python = make_environment(build, files, cache_folder() / "environments").python
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     variables = {**os.environ, **project.environment, "PATH": path}
+    packages = Path(_packages_of(python))
+    before = seen(packages, project.top)
     for command in build.commands:
         run_logged(command, files, f"`{command}`", variables)
     if build.install == "wheel":
-        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
-        where = ["--no-build-isolation", "--target", str(folder / _INSTALLED), "."]
-        run_logged([*install, *where], files, "pip install", variables)
+        what = ["--no-deps", "--target", str(folder / _INSTALLED), "."]
+        run_logged([*installer(python), *what], files, "building and installing it", variables)
+    if outside := changed(before, seen(packages, project.top)):
+        (folder / _OUTSIDE).write_text("\n".join(outside), encoding="utf-8")
+
+
+@cache
+def _packages_of(python: Path) -> str:
+    """Where an interpreter's environment has its packages."""
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
 
 
 def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | None) -> BuiltCommit:
@@ -121,8 +163,10 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
         if missing := [path for path in paths if not path.is_dir()]:
             raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder")
     subject = _subject(project, paths, environment, folder / _OBJECTS)
+    noted = folder / _OUTSIDE
+    outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
-    return BuiltCommit(commit, replace(subject, digest=digest, code=code), environment, files)
+    return BuiltCommit(commit, replace(subject, digest=digest, code=code), environment, files, outside)
 
 
 def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:

@@ -52,7 +52,7 @@ def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | 
     commit = describe_commit(top)
     if commit is not None and any(run_git(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
         commit = {**commit, "dirty": True}  # it has not seen this file
-    return Belonging(_name_of(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
+    return Belonging(name_of_repository(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
 
 
 def _repository(file: Path) -> Path | None:
@@ -63,8 +63,12 @@ def _repository(file: Path) -> Path | None:
     return Path(top) if top else None
 
 
-def _name_of(top: Path) -> str:
-    """What its origin calls the repository, else its folder."""
+def origin_name(top: Path) -> str | None:
+    """What its origin calls a repository."""
     origin = run_git(top, "config", "--get", "remote.origin.url") or ""
-    name = origin.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
-    return name.strip() or top.name
+    return origin.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2].strip() or None
+
+
+def name_of_repository(top: Path) -> str:
+    """What its origin calls the repository, else its folder."""
+    return origin_name(top) or top.name

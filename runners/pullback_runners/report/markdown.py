@@ -9,6 +9,7 @@ from pullback_runners.report.summary import (
     baseline_in_words,
     case_name,
     case_rows,
+    checked_without_oracle,
     doubts,
     is_on_device,
     lede,
@@ -53,6 +54,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
             lines.append(f"| {' | '.join(map(_plain, words))} |")
         lines.append("")
     lines += [f"- {doubt}" for doubt in doubts(report)]
+    lines += [f"- {sentence[0].upper()}{sentence[1:]}." for sentence in checked_without_oracle(report)]
     lines += [f"- Not measured: {_plain(sentence)}." for sentence in left_out(report)]
     facts = report["machine"]["facts"]
     engines = f"{facts.get('cpu')}, {facts.get('python')}, NumPy {facts.get('numpy')}"

@@ -136,6 +136,15 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
     return [*harness.get("refused", ()), *harness.get("absent", ())]
 
 
+def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
+    """A sentence on the cases whose workload declares no closed form, and what their gradients were held against instead."""
+    names = {
+        case["case"]["workload"] for case in report["cases"] if case["gradient"]["oracle"] == "central differences"
+    }
+    said = f"no oracle: gradients of {', '.join(sorted(names))} were held against central differences of the value"
+    return [said] if names else []
+
+
 def case_name(case: Mapping[str, Any]) -> str:
     """The derived name."""
     return Case.of_document(case["case"]).name
@@ -151,7 +160,7 @@ def _factor_in_words(log_ratio: float) -> str:
 def _against(pairs: Mapping[str, Mapping[str, Any]], *, is_baseline: bool) -> Cell:
     if is_baseline:
         return Cell("baseline")
-    return Cell(time_in_words(pairs["time"]), pairs["time"]["outcome"]) if "time" in pairs else Cell("")
+    return Cell(time_in_words(pairs["time"]), pairs["time"]["outcome"]) if "time" in pairs else Cell("-")
 
 
 def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], layer: str) -> Cell:

@@ -9,7 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import baseline_in_words, baseline_of, is_on_device, left_out
+from pullback_runners.report.summary import (
+    baseline_in_words,
+    baseline_of,
+    checked_without_oracle,
+    is_on_device,
+    left_out,
+)
 from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
 from pullback_runners.workloads import Case
 
@@ -95,8 +101,8 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)
         yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
-    for sentence in left_out(report):
-        yield Text(f"not measured: {sentence}")
+    yield from map(Text, checked_without_oracle(report))
+    yield from (Text(f"not measured: {sentence}") for sentence in left_out(report))
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]
     if any(metrics["native_allocs"]["value"] is None for metrics in counted):
         yield Text("malloc not seen: that needs Linux with glibc and its own malloc, on x86-64 or AArch64")
@@ -111,7 +117,7 @@ def _variant_row(
     if "time" in pairs:
         against = Text(time_in_words(pairs["time"]), style=_OUTCOME_STYLES.get(pairs["time"]["outcome"], ""))
     else:
-        against = Text("baseline" if is_baseline else "")
+        against = Text("baseline" if is_baseline else "-")
     return [
         Text(f"  {variant['variant']}"),
         Text(time),

@@ -7,7 +7,7 @@ from typing import Any
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.peers import PEERS, find_peer
 from pullback_runners.variants.peers import open_peer
-from pullback_runners.variants.prepared import PreparedVariant, VariantKind
+from pullback_runners.variants.prepared import PreparedVariant, VariantKind, awaited
 from pullback_runners.variants.tiers import TIERS, open_tier
 from pullback_runners.workloads import CPU, DEVICES, Case, Inputs, Workload, known_workloads
 
@@ -15,6 +15,7 @@ __all__ = [
     "TIERS",
     "PreparedVariant",
     "VariantKind",
+    "awaited",
     "kind_of",
     "known_variants",
     "open_variant",

@@ -16,7 +16,7 @@ def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
     if case.device not in adapter.devices:  # by hand, under the name of a peer that has a form
         raise VariantError("unavailable", f"peer {peer} of workload {workload.name} computes on the CPU only")
     prepared = adapter.prepare(workload, case, inputs)
-    yield PreparedVariant(prepared.call, prepared.differentiated, lambda: None)
+    yield PreparedVariant(prepared.call, prepared.differentiated, lambda: None, may_be_late=isinstance(adapter, ByHand))
 
 
 def _adapter(peer: str, workload: Workload) -> Peer:

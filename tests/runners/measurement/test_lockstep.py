@@ -68,7 +68,7 @@ REFUSED = {
     "one-element-off": ("gradient", "off by"),
     "single-precision": ("gradient", "float32"),
     "scribbles": ("gradient", "argument x was not restored"),
-    "raises": ("exception", "ArithmeticError: no gradient today ({file}, line 82, in the peer raises of sound)"),
+    "raises": ("exception", "ArithmeticError: no gradient today ({file}, line 82, in the variant raises of sound)"),
     "crashes": ("crash", "SIGSEGV"),
     "native": ("unavailable", "native"),
     "nobody": ("unavailable", "nobody"),

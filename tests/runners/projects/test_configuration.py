@@ -70,6 +70,8 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ("[project]\nname = 3\n", r"line 2: \[project\] name is a string"),
         ('[project]\nname = ""\n', r"line 2: \[project\] name is a string"),
         ('[build]\ninstall = "editable"\n', r"line 2: \[build\] install is 'editable'; give 'path' or 'wheel'"),
+        ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version like '3.12'"),
+        ('[measure]\nsuite = "quik"\n', r"line 2: \[measure\] suite is 'quik'; known: quick, standard"),
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
         ("[environment]\nTHREADS = 1\n", r'line 2: \[environment\] THREADS is a string; write THREADS = "1"'),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.projects.subjects import build_subject, subject_in_place
+from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 
 
@@ -34,6 +34,21 @@ def wheel(folder, version):
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{about}/RECORD", "")
     return file
+
+
+BACKEND = """
+import zipfile
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/waves-1-py3-none-any.whl", "w") as archive:
+        archive.writestr("waves.py", "built = True\\n")
+        archive.writestr("waves-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: waves\\nVersion: 1\\n")
+        archive.writestr("waves-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr("waves-1.dist-info/RECORD", "")
+    return "waves-1-py3-none-any.whl"
+"""
+"""A build backend that needs no package, so that nothing is fetched."""
 
 
 def assert_equal(report):
@@ -73,12 +88,14 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     repository.write("src/__pycache__/waves.pyc", "")
     assert built(repository).subject.digest == first.subject.digest is not None
     project = find_project(repository.folder)
-    assert subject_in_place(project).digest == first.subject.digest
+    assert subject_of_files(project, repository.folder).digest == first.subject.digest
     (repository.folder / "src/__pycache__/waves.pyc").unlink()
     repository.slow_down(2)
-    assert subject_in_place(project).digest is None  # these files are no commit's
+    assert subject_of_files(project, repository.folder).digest is None  # these files are no commit's
     repository.commit("slow")
-    assert built(repository).subject.digest == subject_in_place(project).digest != first.subject.digest
+    assert (
+        built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+    )
 
 
 def test_what_is_installed_has_a_digest_of_its_own(repository):
@@ -107,6 +124,17 @@ def test_what_is_installed_has_a_digest_of_its_own(repository):
     repository.slow_down(2)
     repository.commit("slow")
     assert built(repository).subject.code != first.subject.code
+
+
+def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):
+    (repository.folder / "bench/total.py").rename(repository.folder / "total.py")
+    (repository.folder / "pullback.toml").rename(repository.folder / "kept.toml")
+    repository.git("add", "src")
+    repository.git("commit", "-q", "-m", "first")
+    (repository.folder / "total.py").rename(repository.folder / "bench/total.py")
+    (repository.folder / "kept.toml").rename(repository.folder / "pullback.toml")
+    done = compare(repository.folder, "--against", "HEAD", "--json")
+    assert_equal(json.loads(done.stdout))
 
 
 def test_commits_with_other_requirements_have_an_environment_each(repository, tmp_path):
@@ -144,6 +172,45 @@ def test_a_command_that_fails_is_named_with_its_last_lines(repository):
         f"commit {sha[:10]} cannot be built: `echo missing header >&2; exit 4` ended with exit status 4",
         "  missing header",
     ]
+    assert error.value.log == "missing header\n"
+
+
+def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository):
+    clone = repository.folder
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo x > inside.txt; echo x > {clone}/outside.txt']\n")
+    repository.commit("first")
+    first, again = built(repository), built(repository)
+    assert first.outside == again.outside == (f"{clone}/outside.txt",)
+    assert (
+        f"files changed outside of its folder, with which other commits are measured: {clone}/outside.txt"
+        in first.warning()
+    )
+    assert first.document()["outside"] == [f"{clone}/outside.txt"]
+
+
+def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
+    repository.write("pyproject.toml", """\
+        [build-system]
+        requires = []
+        build-backend = "backend"
+        backend-path = ["."]
+        """)  # fmt: skip
+    repository.write("backend.py", BACKEND)
+    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
+    repository.commit("first")
+    ready = built(repository)
+    (path,) = ready.subject.paths
+    assert (path / "waves.py").read_text() == "built = True\n"
+    assert ready.outside == ()
+
+
+def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository, tmp_path):
+    repository.commit("first")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.folder), "vendor/waves")
+    repository.write("pullback.toml", "[build]\ncommands = ['test -f vendor/waves/pullback.toml']\n")
+    repository.commit("second")
+    with pytest.raises(BuildError, match="its submodules are empty folders here: vendor/waves"):
+        built(repository)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +232,10 @@ def test_what_a_commit_lacks_is_named(repository, build, said):
 @pytest.mark.parametrize(
     ("project", "said"),
     [
-        ('[measure]\nworkloads = ["gone.py"]', "names the workload file gone.py"),
+        (
+            '[measure]\nworkloads = ["gone.py"]',
+            "pullback.toml, line 2: [measure] workloads names gone.py, which is not there",
+        ),
         ("", "names no workloads; add [measure] workloads"),
         ('[build]\nimport = ["json"]\n[measure]\nworkloads = ["bench/total.py"]', "json came from"),
         ('[build]\nimport = ["gone"]\n[measure]\nworkloads = ["bench/total.py"]', "No module named 'gone'"),

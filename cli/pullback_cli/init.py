@@ -1,0 +1,203 @@
+"""`pullback init`: the files that make a repository a project, filled in from what the repository shows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.watching import interrupts, progress, tell_refused, telling_once
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_runners.projects.detection import Guesses
+    from pullback_runners.projects.functions import PlainFunction
+
+CASE_FAILED = 1
+NOTHING = "none"
+
+
+@needs("runner")
+def init(
+    repository: Annotated[Path | None, typer.Option(help="a clone; default: the one of this folder")] = None,
+    name: Annotated[str | None, typer.Option(help="what the project is called")] = None,
+    python: Annotated[str | None, typer.Option(help="the version that it is measured on, such as 3.12")] = None,
+    requirements: Annotated[
+        list[str] | None,
+        typer.Option(help="a file that environments are made of; may be repeated; none: the environment of pullback"),
+    ] = None,
+    path: Annotated[list[str] | None, typer.Option(help="a folder to import from; may be repeated")] = None,
+    module: Annotated[
+        list[str] | None, typer.Option("--import", help="a module that comes from the commit; may be repeated")
+    ] = None,
+    install: Annotated[
+        str | None, typer.Option(help="path (nothing is installed) or wheel (built by pip or uv)")
+    ] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Option(help="a workload file of the repository; default: bench/gradients.py; may be repeated"),
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="the function that bench/gradients.py differentiates")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="numpy, jax, torch, autograd or mygrad: what gradients are computed by")
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="overwrite what is there")] = False,
+    measure: Annotated[bool, typer.Option("--run/--no-run", help="measure one case of each workload")] = True,
+) -> None:
+    """Write pullback.toml and bench/gradients.py for this repository, say what was guessed and why, and measure a case.
+
+    Nothing is asked. Each guess can be given by an option, or changed in the files afterwards.
+
+    Exit status:
+    0  written, and a case of each workload was measured
+    1  written, and a case failed, or an environment could not be made
+    2  nothing written: wrong usage, no repository, or the files are there already
+    130, 143  interrupted by Ctrl-C or SIGTERM; what was written is kept
+
+    Examples:
+    pullback init
+
+    pullback init --function ridge.losses:squared_error --requirements none
+
+    pullback init --workloads bench/mine.py --force --no-run
+    """
+    from pullback_runners.projects.beginning import require_work_tree
+    from pullback_runners.projects.configuration import FILE, parse_project
+    from pullback_runners.projects.detection import detect
+    from pullback_runners.projects.drafts import WORKLOAD_FILE, project_text
+    from pullback_runners.projects.functions import ENGINES
+    from pullback_runners.report.belonging import origin_name
+
+    top = require_work_tree((repository or Path.cwd()).resolve())
+    if (top / FILE).exists() and not force:
+        raise RefusalError(f"{top / FILE} is there already; edit it, or overwrite it by --force")
+    if engine is not None and engine not in ENGINES:
+        raise RefusalError(f"--engine {engine} is not known; give {', '.join(ENGINES)}")
+    guesses = detect(top, origin_name(top))
+    for table, key, value in (
+        ("project", "name", name),
+        ("build", "python", python),
+        ("build", "requirements", _listed(requirements)),
+        ("build", "path", _listed(path)),
+        ("build", "import", _listed(module)),
+        ("build", "install", install),
+    ):
+        guesses = guesses.given(table, key, value)
+    files = _listed(workloads) or (WORKLOAD_FILE,)
+    text = project_text(guesses, files)
+    project = parse_project(text, top)
+    if missing := [each for each in workloads or () if not (top / each).is_file()]:
+        raise RefusalError(f"--workloads {missing[0]} is not in {top}; leave it out to have {WORKLOAD_FILE} written")
+    found = _functions(project, function, engine)
+    keeps = (top / files[0]).exists() and not (force and not workloads)
+    typer.echo(f"project in {top}")
+    for each in guesses.guesses:
+        shown = each.value if isinstance(each.value, str) else ", ".join(each.value)
+        typer.echo(f"  {f'{each.table}.{each.key}':<20} {shown:<24} {each.reason}")
+    for note in guesses.notes:
+        typer.echo(f"  note: {note}")
+    (top / FILE).write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {FILE}")
+    status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)
+    written = " ".join([FILE, *(() if keeps else files)])
+    typer.echo(f"next: git add {written}; git commit; pullback compare --against HEAD~1; pullback up")
+    raise typer.Exit(status)
+
+
+def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
+    """What an option names; `none` names nothing."""
+    return None if values is None else tuple(each for each in values if each != NOTHING)
+
+
+def _functions(project: "ProjectFile", chosen: str | None, engine: str | None) -> list["PlainFunction"]:
+    """Functions to begin with: the one that was chosen, or all that can be taken, those of one engine if it is given."""
+    from pullback_runners.projects.functions import plain_functions
+    from pullback_runners.projects.subjects import paths_of
+
+    folders = [project.top / each for each in paths_of(project.build, project.top)]
+    if missing := [folder for folder in folders if not folder.is_dir()]:
+        raise RefusalError(f"--path {missing[0].relative_to(project.top)} is no folder of {project.top}")
+    found = [each for folder in folders for each in plain_functions(folder, project.top)]
+    if chosen is not None:
+        found = [each for each in found if f"{each.module}:{each.name}" == chosen]
+        if not found:
+            raise RefusalError(
+                f"--function {chosen} is no function at the top of a module that only computes from arrays and numbers; "
+                "leave it out, and call it in bench/gradients.py"
+            )
+    return [each for each in found if engine in {None, each.engine}]
+
+
+def _write_and_measure(
+    project: "ProjectFile",
+    guesses: "Guesses",
+    functions: list["PlainFunction"],
+    engine: str | None,
+    *,
+    keeps: bool,
+    measure: bool,
+    chosen: str | None,
+) -> int:
+    """Write the workload file if there is none, measure a case of each workload, and return the exit status."""
+    import tempfile
+
+    from pullback_runners.errors import BuildError
+    from pullback_runners.projects.beginning import write_workload
+    from pullback_runners.projects.subjects import subject_of_files
+
+    file = project.top / project.measure.workloads[0]
+    engine = engine or (functions[0].engine if functions else guesses.engine)
+    with tempfile.TemporaryDirectory(prefix="pullback-") as folder:
+        subject, failed = None, None
+        if measure:
+            try:
+                subject = subject_of_files(project, Path(folder))
+            except BuildError as error:
+                failed = str(error)
+        if keeps:
+            typer.echo(f"kept {project.measure.workloads[0]}, which was there")
+        else:
+            draft = write_workload(file, functions, engine, project.name, subject, tell=typer.echo)
+            for sentence in draft.refused:
+                typer.echo(f"  {sentence}")
+            what = draft.function
+            told = f"{what.module}.{what.name} of {what.place}" if what.module else f"an example, by {what.engine}"
+            typer.echo(f"wrote {project.measure.workloads[0]}: {told}")
+            if chosen is not None and not what.module:
+                return CASE_FAILED
+        if failed is not None:
+            tell_refused("init", [failed])
+            return CASE_FAILED
+        return _measure(project, subject) if measure else 0
+
+
+def _measure(project: "ProjectFile", subject: Any) -> int:
+    """Measure one case of each workload and print the table."""
+    from pullback_cli.run import print_table
+    from pullback_runners.measurement.choosing import choose_for
+    from pullback_runners.report import Belonging, describe_commit
+    from pullback_runners.runs import run_suite
+
+    files = project.workload_files(project.top)
+    choice = choose_for(subject, "trial", files=files)
+    first = {case.workload: case.name for case in reversed(choice.cases)}
+    with progress(quiet=False) as tell, interrupts() as stop:
+        report = run_suite(
+            "trial",
+            list(first.values()),
+            subject=subject,
+            owner=Belonging(project.name, describe_commit(project.top), project.measure.workloads),
+            workload_files=files,
+            on_refused=telling_once("init"),
+            on_progress=tell,
+            stop=stop,
+        )
+    print_table(report, None)
+    if stop():
+        return stop.status
+    failed = any(each["error"] for case in report["cases"] for each in case["variants"])
+    return CASE_FAILED if failed or report["harness"]["refused"] else 0

@@ -1,0 +1,102 @@
+"""Functions timed in the process that calls them, as a report: what tests have at hand, without workers and pairs."""
+
+import importlib.metadata
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.allocations import count_allocations
+from pullback_runners.errors import UsageError
+from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
+from pullback_runners.measurement.examination import Examination
+from pullback_runners.measurement.lockstep import Group, Timing
+from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
+from pullback_runners.projects.configuration import find_project
+from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit, write_report
+from pullback_runners.report.belonging import name_of_repository
+from pullback_runners.report.commit import run_git
+from pullback_runners.report.words import duration_in_words
+from pullback_runners.variants import awaited
+from pullback_runners.workloads import Case
+
+SUITE = "pytest"
+SLICES = 50
+_BY_HAND = {"ok": True, "max_rel_error": None, "oracle": "assertions of the test", "complaint": None}
+
+
+class InProcess:
+    """What was timed in this process, case by case."""
+
+    def __init__(self) -> None:
+        self._started_at, self._started = datetime.now(UTC), time.monotonic()
+        self._preflight = take_preflight()
+        self._watch = ActivityWatch()
+        self._results: dict[Case, CaseResult] = {}
+
+    def measure(self, workload: str, sizes: Mapping[str, Any], variant: str, call: Callable[[], Any]) -> None:
+        """Time a function in slices, then count what a call of it allocates."""
+        params = tuple((name, each if isinstance(each, int) else str(each)) for name, each in sizes.items())
+        case = Case(workload, params, "f8")
+        result = self._results.setdefault(case, CaseResult(case, [], None))
+        if variant in result.variants:
+            raise UsageError(
+                f"{case.name} {variant} was measured already; give gradient_benchmark another size or variant"
+            )
+        call = awaited(call, call())
+        timing = Timing(calibrate_calls(call), timer_s=timer_ns() / 1e9)
+        for _ in range(SLICES):
+            took = time_slice(call, timing.calls)
+            timing.cpu_s.append(took.cpu_ns / 1e9 / timing.calls)
+            timing.wall_s.append(took.wall_ns / 1e9 / timing.calls)
+            timing.waited_s.append(None if took.waited_ns is None else took.waited_ns / 1e9)
+        result.variants = [*result.variants, variant]
+        result.examinations[variant] = Examination(_BY_HAND, count_allocations(call).document(), None)
+        result.groups = result.groups or [Group({}, {})]
+        result.groups[0].timings[variant] = timing
+
+    def lines(self) -> Iterator[str]:
+        """A line for each that was measured."""
+        for case, result in self._results.items():
+            for variant, timing in result.groups[0].timings.items():
+                yield f"{case.name} {variant}: {duration_in_words(statistics.median(timing.cpu_s))} a call"
+
+    def write(self, top: Path, file: Path) -> None:
+        """Write the report, which belongs to the repository that a folder is in."""
+        quality, passed = judge_quality(self._preflight, self._watch.stop(), None)
+        report = {
+            "format": FORMAT,
+            "version": VERSION,
+            "id": str(uuid.uuid4()),
+            "started_at": self._started_at.isoformat(),
+            "duration_s": round(time.monotonic() - self._started, 3),
+            "project": _project_name(top),
+            "commit": describe_commit(top),
+            "machine": describe_machine(),
+            "harness": {
+                "version": importlib.metadata.version("pullback"),
+                "suite": SUITE,
+                "quality": quality,
+                "contamination": [each.sentence for each in passed],
+                "limits": [each.document() for each in passed],
+                "complete": True,
+                "refused": [],
+                "absent": [],
+                "preflight": self._preflight.document(),
+                "budget": {"groups": 1, "slices": SLICES},
+                "job": None,
+            },
+            "cases": [case_document(result, may_say_same=False) for result in self._results.values()],
+            "comparisons": [],
+        }
+        write_report(report, file)
+
+
+def _project_name(folder: Path) -> str:
+    project = find_project(folder)
+    return (
+        project.name if project else name_of_repository(Path(run_git(folder, "rev-parse", "--show-toplevel") or folder))
+    )

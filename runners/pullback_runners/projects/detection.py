@@ -1,0 +1,261 @@
+"""What a repository shows of how it is built, by its files: each guess with the reason for it. Nothing is imported or run."""
+
+import ast
+import importlib.metadata
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.projects.environments import dependencies_of
+from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_engines, python_files
+
+_SOURCE_FOLDERS = ("src", "lib", "python", ".")
+_LOCKS = (
+    "requirements.lock",
+    "requirements-lock.txt",
+    "requirements.txt",
+    "requirements/base.txt",
+    "requirements/main.txt",
+)
+_COMPILED = ("*.pyx", "*.c", "*.cpp", "*.cu", "*.f90", "*.rs", "CMakeLists.txt", "meson.build", "Cargo.toml")
+_COMPILING_BACKENDS = ("mesonpy", "scikit_build_core", "maturin", "pybind11", "nanobind", "cython")
+_VERSIONED_BY_GIT = ("setuptools_scm", "setuptools-scm", "hatch-vcs", "versioningit")
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A value of `pullback.toml`, and where it comes from."""
+
+    table: str
+    key: str
+    value: str | tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """All guesses about a repository, and sentences on what was seen and is not used."""
+
+    guesses: tuple[Guess, ...]
+    notes: tuple[str, ...] = ()
+    engine: str = "numpy"
+
+    def of(self, table: str, key: str) -> Any:
+        """The value that was guessed for a key, or None."""
+        return next((each.value for each in self.guesses if (each.table, each.key) == (table, key)), None)
+
+    def given(self, table: str, key: str, value: str | tuple[str, ...] | None) -> "Guesses":
+        """The same with a value that somebody gave; an empty one takes the guess away, None leaves it."""
+        if value is None:
+            return self
+        others = tuple(each for each in self.guesses if (each.table, each.key) != (table, key))
+        mine = (Guess(table, key, value, "given"),) if value else ()
+        return replace(self, guesses=others + mine)
+
+
+def detect(top: Path, origin: str | None = None) -> Guesses:
+    """Guess how the repository with this top folder is built; `origin` is what its remote calls it."""
+    pyproject, broken = _toml(top / "pyproject.toml")
+    guesses = [_name(top, pyproject, origin)]
+    notes = [broken] if broken else []
+    source = _source_folder(top, pyproject)
+    packages = _packages(top / source)
+    guesses.append(Guess("build", "path", (source,), _why_source(source, packages)))
+    if packages:
+        main = _main_package(packages, str(guesses[0].value))
+        guesses.append(Guess("build", "import", (main,), "what has to come from the commit that is measured"))
+    requirements, said = _requirements(top, pyproject)
+    guesses += requirements
+    notes += said
+    guesses += _installation(top, top / source, packages, pyproject)
+    if source == "." and packages:  # or every other file there would make two commits differ
+        code = [name if (top / name).is_dir() else f"{name}.py" for name in packages]
+        named = next((each.value for each in requirements), ())
+        built_by = [
+            each
+            for each in ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build")
+            if (top / each).is_file()
+        ]
+        files = tuple(dict.fromkeys([*code, *named, *built_by]))
+        guesses.append(Guess("build", "files", files, "by which commits differ"))
+    engines = imported_engines(top / source)
+    notes += _seen_beside(top, pyproject)
+    return Guesses(tuple(guesses), tuple(notes), next(iter(engines), "numpy"))
+
+
+def _toml(path: Path) -> tuple[dict[str, Any], str | None]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")), None
+    except FileNotFoundError:
+        return {}, None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return {}, f"{path.name} cannot be read ({error}), so nothing is taken from it"
+
+
+def _name(top: Path, pyproject: Mapping[str, Any], origin: str | None) -> Guess:
+    project = pyproject.get("project", {}).get("name") or pyproject.get("tool", {}).get("poetry", {}).get("name")
+    if isinstance(project, str) and project:
+        return Guess("project", "name", project, "pyproject.toml calls it so")
+    if origin:
+        return Guess("project", "name", origin, "the remote `origin` calls it so")
+    return Guess("project", "name", top.name, "the folder's name")
+
+
+def _packages(folder: Path) -> list[str]:
+    """Packages at the top of a source folder; modules, if there are none."""
+    if not folder.is_dir():
+        return []
+    seen = sorted(folder.iterdir())
+    packages = [each.name for each in seen if each.name.isidentifier() and (each / "__init__.py").is_file()]
+    packages = [name for name in packages if name.lower() not in SKIPPED_FOLDERS]
+    modules = [path.stem for path in python_files(folder) if path.parent == folder and path.stem.isidentifier()]
+    return packages or sorted(modules)
+
+
+def _source_folder(top: Path, pyproject: Mapping[str, Any]) -> str:
+    tool = pyproject.get("tool", {})
+    named = tool.get("setuptools", {}).get("package-dir", {}).get("") if isinstance(tool, dict) else None
+    candidates = (*([named] if isinstance(named, str) else []), *_SOURCE_FOLDERS)
+    return next((each for each in candidates if _packages(top / each) and (top / each).is_dir()), ".")
+
+
+def _why_source(source: str, packages: Sequence[str]) -> str:
+    where = "the top of the repository" if source == "." else f"{source}/"
+    if not packages:
+        return "there is no package to be seen"
+    return f"{where} holds {', '.join(packages[:3])}{' and others' if len(packages) > 3 else ''}"
+
+
+def _main_package(packages: Sequence[str], name: str) -> str:
+    wanted = re.sub(r"[^a-z0-9]", "", name.lower())
+    return min(packages, key=lambda each: (re.sub(r"[^a-z0-9]", "", each.lower()) != wanted, packages.index(each)))
+
+
+def _requirements(top: Path, pyproject: Mapping[str, Any]) -> tuple[list[Guess], list[str]]:
+    """The file that an environment is made of, where a lock pins it or this environment lacks what it names."""
+    notes = []
+    if (top / "uv.lock").is_file():
+        if shutil.which("uv"):
+            return [Guess("build", "requirements", ("uv.lock",), "uv.lock pins the environment of a commit")], []
+        notes.append("uv.lock is read by uv, which is not installed: pip install uv, and run this again with --force")
+    for name in _LOCKS:
+        if (top / name).is_file():
+            listed = _distributions((top / name).read_text(encoding="utf-8", errors="replace").splitlines())
+            if listed and all(pinned for _, pinned in listed):
+                return [Guess("build", "requirements", (name,), f"{name} pins the environment of a commit")], notes
+            if missing := _missing(each for each, _ in listed):
+                return [
+                    Guess("build", "requirements", (name,), f"{', '.join(missing[:3])} of it is not installed here")
+                ], notes
+    if missing := _missing(each for each, _ in _distributions(dependencies_of(pyproject))):
+        reason = (
+            f"{', '.join(missing[:3])} of its dependencies {'is' if len(missing) == 1 else 'are'} not installed here"
+        )
+        return [Guess("build", "requirements", ("pyproject.toml",), reason)], notes
+    return [], notes
+
+
+def _distributions(lines: Sequence[str]) -> list[tuple[str, bool]]:
+    """Distributions that requirements name, each with whether its version is pinned."""
+    found = []
+    for line in lines:
+        name = _DISTRIBUTION.match(line.strip())
+        if name is not None and not line.lstrip().startswith(("#", "-")):
+            found.append((name[0], "==" in line or " @ " in line))
+    return found
+
+
+def _missing(names: Any) -> list[str]:
+    missing = []
+    for name in names:
+        try:
+            importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    return missing
+
+
+def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: Mapping[str, Any]) -> list[Guess]:
+    """A wheel where something has to be compiled, or where the package asks for its own metadata."""
+    can_build = (top / "pyproject.toml").is_file() or (top / "setup.py").is_file()
+    if not can_build:
+        return []
+    requires = " ".join(map(str, pyproject.get("build-system", {}).get("requires", [])))
+    setup = (top / "setup.py").read_text(encoding="utf-8", errors="replace") if (top / "setup.py").is_file() else ""
+    backend = f"{requires} {pyproject.get('build-system', {}).get('build-backend', '')}"
+    reason = None
+    if compiled := next((each for each in _COMPILING_BACKENDS if each in backend.replace("-", "_").lower()), None):
+        reason = f"pyproject.toml builds by {compiled}, so that parts are compiled"
+    elif re.search(r"ext_modules|Extension\(|cythonize|rust_extensions", setup):
+        reason = "setup.py compiles extensions"
+    elif seen := _first(
+        lambda pattern: next((p for p in source.rglob(pattern) if _is_inside(p, source, packages)), None)
+    ):
+        reason = f"{seen.relative_to(top)} has to be compiled"
+    elif _asks_for_its_version(source, packages):
+        reason = "the package asks for its own version when it is imported"
+    if reason is None:
+        return []
+    guesses = [Guess("build", "install", "wheel", reason)]
+    if any(each in requires for each in _VERSIONED_BY_GIT):
+        guesses.append(
+            Guess(
+                "environment",
+                "SETUPTOOLS_SCM_PRETEND_VERSION",
+                "0",
+                "its version is read from git, which a commit's files are without",
+            )
+        )
+    return guesses
+
+
+def _first(find: Callable[[str], Path | None]) -> Path | None:
+    return next((found for pattern in _COMPILED if (found := find(pattern)) is not None), None)
+
+
+def _is_inside(path: Path, source: Path, packages: Sequence[str]) -> bool:
+    parts = path.relative_to(source).parts
+    return len(parts) > 1 and parts[0] in packages and not SKIPPED_FOLDERS & set(parts[:-1])
+
+
+def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
+    """Whether a package imports importlib.metadata, or a module that building writes."""
+    for name in packages:
+        try:
+            tree = ast.parse((source / name / "__init__.py").read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                written = node.level == 1 and node.module in {"_version", "version", "_metadata"}
+                if (node.module or "").startswith(("importlib", "pkg_resources")) or (
+                    written and not (source / name / f"{node.module}.py").is_file()
+                ):
+                    return True
+            elif isinstance(node, ast.Import) and any(
+                a.name.startswith(("importlib.metadata", "pkg_resources")) for a in node.names
+            ):
+                return True
+    return False
+
+
+def _seen_beside(top: Path, pyproject: Mapping[str, Any]) -> list[str]:
+    notes = [
+        f"{name} is conda's, of which no environments are made here: activate yours and install pullback in it, "
+        "for without [build] requirements the environment of pullback is what is measured"
+        for name in ("environment.yml", "environment.yaml", "conda.yml")
+        if (top / name).is_file()
+    ]
+    texts = [str(pyproject), *(p.read_text(encoding="utf-8", errors="replace") for p in top.glob("requirements*.txt"))]
+    if any("pytest-benchmark" in text for text in texts):
+        notes.append(
+            "pytest-benchmark is used here: pytest --benchmark-json=bench.json && pullback upload bench.json sends its results too"
+        )
+    if (top / "asv.conf.json").is_file():
+        notes.append("asv is used here: pullback import .asv/results sends its history too")
+    return notes

@@ -1,0 +1,35 @@
+"""Files outside of a commit's folder that its build changed: the next commit would be measured with them.
+
+Watched are the packages of the environment, which commits share, and the clone that the commit is of.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pullback_runners.projects.repositories import git
+
+_MOST_NAMED = 3
+
+Seen = Mapping[str, object]
+
+
+def seen(packages: Path, clone: Path) -> Seen:
+    """What lies there now, by path; bytecode is none of it, which Python writes by itself."""
+    found: dict[str, object] = {}
+    for path in packages.rglob("*"):
+        if "__pycache__" not in path.parts and path.is_file():
+            about = path.stat()
+            found[str(path)] = (about.st_mtime_ns, about.st_size)
+    status = git(clone, "status", "--porcelain", "-z", "--untracked-files=all")
+    for line in status.stdout.decode(errors="replace").split("\0"):
+        path = clone / line[3:]
+        if line and "__pycache__" not in path.parts:
+            found[str(path)] = (line[:2], path.stat().st_mtime_ns if path.is_file() else None)
+    return found
+
+
+def changed(before: Seen, after: Seen) -> list[str]:
+    """The paths that differ, the first few by name."""
+    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    more = [f"{len(paths) - _MOST_NAMED} more"] if len(paths) > _MOST_NAMED else []
+    return [*paths[:_MOST_NAMED], *more]

@@ -1,0 +1,131 @@
+"""`pullback init` as a newcomer types it, in repositories of their own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pullback_runners.projects.configuration import find_project
+
+LOSSES = """
+import numpy as np
+
+
+def broken_loss(x):
+    return np.sum(np.no_such_function(x))
+
+
+def loss(x, weights):
+    return np.sum(weights * np.tanh(x) ** 2)
+"""
+
+
+def git(folder, *arguments):
+    identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def init(folder, *arguments):
+    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "init"]
+    return subprocess.run([*start, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "ridge"
+    (folder / "src" / "ridge").mkdir(parents=True)
+    (folder / "src" / "ridge" / "__init__.py").touch()
+    (folder / "src" / "ridge" / "losses.py").write_text(LOSSES)
+    git(folder, "init", "-q", "-b", "main")
+    return folder
+
+
+def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(repository):
+    done = init(repository / "src")
+    assert done.returncode == 0, done.stderr
+    assert "project.name         ridge                    the folder's name" in done.stdout
+    assert "ridge.losses.broken_loss (src/ridge/losses.py, line 5) was not taken: AttributeError" in done.stdout
+    assert "wrote bench/gradients.py: ridge.losses.loss of src/ridge/losses.py, line 9" in done.stdout
+    assert "loss[n=1000,f8,cpu]" in done.stdout
+    assert "x faster" in done.stdout
+    assert "held against central differences" in done.stdout
+    project = find_project(repository)
+    assert (project.name, project.build.path, project.build.imports) == ("ridge", ("src",), ("ridge",))
+    assert project.measure.workloads == ("bench/gradients.py",)
+
+    again = init(repository)
+    assert again.returncode == 2
+    assert "pullback.toml is there already; edit it, or overwrite it by --force" in again.stderr
+
+
+def test_a_repository_without_any_function_begins_with_an_example_that_runs(repository):
+    (repository / "src" / "ridge" / "losses.py").write_text("")
+    done = init(repository)
+    assert done.returncode == 0, done.stderr
+    assert "wrote bench/gradients.py: an example, by numpy" in done.stdout
+    assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
+
+
+def test_a_workload_file_that_is_there_is_kept(repository):
+    (repository / "bench").mkdir()
+    (repository / "bench" / "gradients.py").write_text("raise RuntimeError('mine')")
+    done = init(repository, "--no-run", "--name", "other")
+    assert done.returncode == 0, done.stderr
+    assert "kept bench/gradients.py" in done.stdout
+    assert (repository / "bench" / "gradients.py").read_text() == "raise RuntimeError('mine')"
+    assert find_project(repository).name == "other"
+    assert init(repository, "--no-run", "--force").returncode == 0
+    assert "ridge.losses" in (repository / "bench" / "gradients.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--function", "ridge.losses:nothing"],
+            "--function ridge.losses:nothing is no function at the top of a module",
+        ),
+        (["--engine", "tensorflow"], "--engine tensorflow is not known; give numpy, jax"),
+        (["--workloads", "bench/gone.py"], "--workloads bench/gone.py is not in"),
+        (["--path", "lib"], "--path lib is no folder of"),
+        (["--install", "egg"], "[build] install is 'egg'; give 'path' or 'wheel'"),
+        (["--requirements", "/etc/passwd"], "names '/etc/passwd'; give a path below the top"),
+    ],
+)
+def test_wrong_options_write_nothing(repository, arguments, said):
+    done = init(repository, *arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert said in line
+    assert not (repository / "pullback.toml").exists()
+
+
+def test_an_environment_that_cannot_be_made_is_told_and_the_files_are_there(repository):
+    (repository / "requirements.txt").write_text("--no-index\nno-such-distribution-here==1.0\n")
+    done = init(repository)
+    assert done.returncode == 1
+    assert "no-such-distribution-here" in done.stderr
+    assert (repository / "bench" / "gradients.py").exists()
+
+
+def test_no_project_begins_outside_of_a_clone(repository, tmp_path):
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "first")
+    git(tmp_path, "clone", "-q", "--bare", "ridge", "bare")
+    git(tmp_path, "init", "-q", "above")
+    git(tmp_path / "above", "submodule", "add", "-q", str(repository), "below")
+    (tmp_path / "plain").mkdir()
+    for folder, said in (
+        ("plain", "is in no git repository; go to yours, or begin one by `git init`"),
+        ("bare", "is a bare repository, where pullback.toml cannot be written; clone it and go to the clone"),
+        ("above/below", "is in a submodule of"),
+    ):
+        done = init(tmp_path / folder)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert said in line

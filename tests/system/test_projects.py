@@ -1,0 +1,177 @@
+"""A project of somebody's own, by the wheel in an environment that holds nothing else, and by the templates for CI."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from pip._vendor.packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+GITHUB = yaml.safe_load((ROOT / "deploy" / "github-actions-project.yml").read_text())
+GITLAB = yaml.safe_load((ROOT / "deploy" / "gitlab-project.yml").read_text())
+
+pytestmark = pytest.mark.system
+
+WAVES = """
+import numpy as np
+
+
+def energy(x, k):
+    for _ in range({times}):
+        total = np.sum(k * np.sin(x) ** 2)
+    return total
+"""
+
+
+def _needed(names, found=None):
+    """Distributions that these need, with themselves."""
+    found = {} if found is None else found
+    for name in names:
+        distribution = importlib.metadata.distribution(name)
+        if distribution.name not in found:
+            found[distribution.name] = distribution
+            wanted = [Requirement(line) for line in distribution.requires or ()]
+            _needed([each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})], found)
+    return found
+
+
+def _bytes_of(distributions):
+    files = [file.locate() for each in distributions for file in each.files or ()]
+    return sum(Path(file).stat().st_size for file in files if Path(file).is_file())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A virtual environment with the wheel and what it needs without any extra; the folder of its commands."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    wanted = [Requirement(line) for line in importlib.metadata.metadata("pullback").get_all("Requires-Dist")]
+    for each in _needed([each.name for each in wanted if each.marker is None]).values():
+        for file in each.files or ():
+            top = packages / file.parts[0]
+            if file.parts[0] not in {"..", "__pycache__"} and not top.exists():
+                top.symlink_to(Path(str(each.locate_file(file.parts[0]))))
+    command = folder / "bin" / "pullback"
+    command.write_text(f"#!{folder}/bin/python\nfrom pullback_cli.main import main\nmain()\n")
+    command.chmod(0o755)
+    return folder / "bin"
+
+
+def test_the_wheel_holds_what_is_not_python_and_adds_little(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        ours = sum(each.file_size for each in archive.infolist())
+    for wanted in (r"templates/.*\.html$", r"\.css$", r"_migrations/.*\.py$", r"_glossary\.md$"):
+        assert any(re.search(wanted, name) for name in names), wanted
+    wanted = [
+        Requirement(line).name
+        for line in importlib.metadata.metadata("pullback").get_all("Requires-Dist")
+        if "extra ==" not in line
+    ]
+    brought, there = _needed(wanted), _needed(["numpy", "scipy", "llvmlite"])
+    added = ours + _bytes_of(each for name, each in brought.items() if name not in there)
+    assert added <= 60e6
+
+
+def _shell(lines, folder, installed, variables):
+    """Run what a template runs, as its CI would."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PULLBACK_", "PYTHON", "VIRTUAL"))
+    }
+    environment = {**kept, "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}", **variables}
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", lines],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def _github(event, values):
+    """The shell lines of a workflow's steps for an event, and their variables, by the values of its expressions."""
+    (job,) = GITHUB["jobs"].values()
+    env, lines = dict(job["env"]), []
+    for step in job["steps"]:
+        condition = step.get("if", "")
+        if "run" not in step or step["name"] == "install":
+            continue
+        if "event_name" in condition and ("==" in condition) != (event == "pull_request"):
+            continue
+        env |= step.get("env", {})
+        lines.append(step["run"])
+    assert {re.sub(r"\$\{\{ (.*) \}\}", r"\1", each) for each in env.values()} == set(values)
+    return "\n".join(lines), {name: values[re.sub(r"\$\{\{ (.*) \}\}", r"\1", each)] for name, each in env.items()}
+
+
+def test_a_newcomer_has_a_history_of_compared_and_measured_commits_by_the_templates(
+    installed, product, connect, git, tmp_path
+):
+    folder = tmp_path / "waves"
+    folder.mkdir()
+    (folder / "waves.py").write_text(WAVES.format(times=1))
+    git(folder, "init", "-q")
+    begun = _shell("pullback init", folder, installed, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert begun.returncode == 0, begun.stderr
+    assert "energy[n=1000,f8,cpu]" in begun.stdout
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "Measure gradients")
+    base = git(folder, "rev-parse", "HEAD")
+    (folder / "waves.py").write_text(WAVES.format(times=3))
+    git(folder, "commit", "-qam", "Three times the work")
+    head = git(folder, "rev-parse", "HEAD")
+    git(folder, "checkout", "-q", "--detach")  # as CI does
+
+    product.up("--no-agent")
+    service = {
+        "PULLBACK_SERVER": product.status()["url"],
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "HOME": str(tmp_path),
+    }
+    lines, variables = _github(
+        "push",
+        {
+            "inputs.suite || 'quick'": "trial",
+            "github.event.pull_request.base.sha": "",
+            "github.head_ref || github.ref_name": "main",
+            "vars.PULLBACK_URL": service["PULLBACK_SERVER"],
+            "secrets.PULLBACK_TOKEN": "",
+        },
+    )
+    pushed = _shell(lines, folder, installed, service | variables)
+    assert pushed.returncode == 0, pushed.stderr
+
+    job = GITLAB["gradients"]
+    request = {**job["variables"], **service, "PULLBACK_SUITE": "trial", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    compared = _shell("\n".join(job["script"]), folder, installed, request)
+    assert compared.returncode == 3, compared.stderr  # the job fails, and what comes after it is done all the same
+    sent = _shell("\n".join(job["after_script"]), folder, installed, request | {"CI_COMMIT_REF_NAME": "main"})
+    assert sent.returncode == 0, sent.stderr
+
+    reports = connect(service["PULLBACK_SERVER"]).get("/api/v1/reports", project="waves")["items"]
+    assert [report["commit"] for report in reports] == [head, head]
+
+
+def test_the_templates_install_by_one_line_that_can_be_changed():
+    (job,) = GITHUB["jobs"].values()
+    (install,) = [step["run"] for step in job["steps"] if step.get("name") == "install"]
+    assert GITHUB[True]["workflow_call"]["inputs"]["install"]["default"] in install  # YAML reads `on` as true
+    assert GITLAB["gradients"]["before_script"] == ["$PULLBACK_INSTALL"]
