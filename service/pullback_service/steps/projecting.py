@@ -29,10 +29,9 @@ from pullback_service.readings.queries import columns_of, readings_at
 from pullback_service.readings.reading import Reading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.row_text import insert_lines
-from pullback_service.steps.doubts import code_of
 from pullback_service.steps.following import Followed, Pair, followed_by
 from pullback_service.steps.rule import RULE
-from pullback_service.steps.step import COLUMNS, Step
+from pullback_service.steps.step import COLUMNS, Step, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
 from pullback_service.steps.touching import has_graph_changed, later_steps, mark_graph_changes
 
@@ -273,49 +272,16 @@ async def judge_pairs(
         if place % WITHOUT_A_BREAK == 0:
             await asyncio.sleep(0)
         if to.via == "none":
-            steps.append(_first(series, commit))
+            steps.append(Step(series, commit, commit, "none", news=False, judgement=None))
             continue
         one = known[series]
         rows = stated.get((to.commit_id, commit), {}).get(one.key, ())
         grounds = Grounds({one.key: stated_series(one.key, rows, to.commit_id)} if rows else {}, failures, software)
         older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
-        judged = judged_series(one.key, one.shape, series, older, newer, to.commit_id, commit, grounds)
-        steps.append(_step(series, commit, to, judged.judgement, older, newer, exact=one.shape.exact))
+        said = judged_series(one.key, one.shape, series, older, newer, to.commit_id, commit, grounds).judgement
+        news = to.via == "compared" or _is_news(said, older, newer, exact=one.shape.exact)
+        steps.append(Step(series, commit, to.commit_id, to.via, news, said))
     return steps
-
-
-def _first(series: int, commit: int) -> Step:
-    return Step(series, commit, commit, "none", *(None,) * 7, provisional=False, news=False, doubt=None, detail=None)
-
-
-def _step(
-    series: int,
-    commit: int,
-    to: Followed,
-    judgement: Judgement,
-    older: Reading | None,
-    newer: Reading | None,
-    *,
-    exact: bool,
-) -> Step:
-    doubt, detail = code_of(judgement.reason)
-    return Step(
-        series,
-        commit,
-        to.commit_id,
-        to.via,
-        judgement.outcome,
-        judgement.evidence,
-        judgement.log_ratio,
-        judgement.low,
-        judgement.high,
-        judgement.n,
-        judgement.threshold,
-        judgement.provisional,
-        to.via == "compared" or _is_news(judgement, older, newer, exact=exact),
-        doubt,
-        detail,
-    )
 
 
 def _is_news(judgement: Judgement, older: Reading | None, newer: Reading | None, *, exact: bool) -> bool:
@@ -446,7 +412,7 @@ async def wrong_steps(session: AsyncSession, project_id: int, commits: Sequence[
     for some in _in_parts(sorted(await _pairs_at(session, commits))):
         computed = set(await judge_pairs(session, some, await followed_by(session, some)))
         values = columns_of(some)
-        stored = {Step._make(row) for row in await statements.rows(session, _STORED, values, binary=True)}
+        stored = {step_of(row) for row in await statements.rows(session, _STORED, values, binary=True)}
         stale = set(await statements.rows(session, _STALE_AMONG, values))
         wrong |= {each[:2] for each in computed ^ stored} - stale
     return wrong
