@@ -89,7 +89,7 @@ def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
 def _verdict(one: KnownStep) -> tuple[Pair, Judgement]:
     assert one.before is not None and one.now is not None  # noqa: S101, PT018 - whoever asks has looked
     reports = one.before.report_id, one.now.report_id
-    return (one.series.case, one.series.variant, one.series.metric, *reports), one.step.judgement
+    return (one.series.case, one.series.variant, one.series.metric, *reports), one.judgement
 
 
 def lines_of_news(
@@ -181,7 +181,7 @@ def _with_failures(
 
 def claim_of(known: KnownStep, place: int) -> Claim:
     """What may be said of the commit at a place and another one, which an upload compared."""
-    series, judgement = known.series, known.step.judgement
+    series, judgement = known.series, known.judgement
     return Claim(
         place=place,
         workload=series.workload,

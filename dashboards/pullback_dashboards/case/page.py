@@ -21,7 +21,7 @@ from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
-from pullback_service.reports.queries import StoredReport, report_by_id
+from pullback_service.reports.queries import StoredReport, read_files, reports_by_id
 from pullback_service.reports.stored_files import case_of
 from pullback_service.series.models import Case
 from pullback_service.sessions import ReadSession
@@ -60,18 +60,28 @@ async def _read(
             if refused:  # none of the reports that speak of it can be read: why the first cannot
                 raise refused[0][1] from None
             raise
-        stored = await report_by_id(session, place.here.report_id, with_body=True)
+        asked = [place.here, *([place.before] if place.before is not None else [])]
+        found = await reports_by_id(session, [report.report_id for report in asked])
+        await read_files(session, found.values())
+        stored, earlier = (found.get(report.report_id) if report else None for report in (place.here, place.before))
+        if stored is None:  # removed with its project meanwhile
+            raise NotFoundError(f"There is no report of {case!r} any more.", missing=Missing("case", case))
         try:
-            return await _view(session, project, commit, place, stored, state)
+            return await _view(session, project, commit, place, stored, earlier, state)
         except GoneError as error:
             refused.append((place.here, error))
 
 
 async def _view(
-    session: AsyncSession, project: str, commit: commits.Commit, place: CasePlace, stored: StoredReport, state: State
+    session: AsyncSession,
+    project: str,
+    commit: commits.Commit,
+    place: CasePlace,
+    stored: StoredReport,
+    earlier: StoredReport | None,
+    state: State,
 ) -> CaseView:
-    """The case as a report tells it."""
-    earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
+    """The case as a report tells it, beside what one of the commit before told."""
     # Most of the time of this page is unpacking two files, which two threads do while the database is asked.
     unpacking = create_task(_both(stored, earlier, place.case))
     try:

@@ -19,7 +19,7 @@ from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
-from pullback_service.commits.queries import parents_of, unknown_among
+from pullback_service.commits.queries import known_parents
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
@@ -108,14 +108,13 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
     machines = await _machines(session, project_id, stored)
     chosen = _chosen(machines, machine, commit)
-    parents = (await parents_of(session, [found.id])).get(found.id, [])
-    unheard = await unknown_among(session, project_id, parents) if parents else ()
+    parents = await known_parents(session, project_id, found.id)
     jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
     return CommitView(
         project=project,
         commit=commit,
         parents=tuple(
-            Parent(sha, short_of(sha), None if sha in unheard else links.commit(project, sha)) for sha in parents
+            Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None) for sha, is_known in parents
         ),
         changes=await changes_at(session, project, project_id, commit_facts(found), chosen, named=machine)
         if chosen
@@ -131,7 +130,7 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
         ),
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(job) for job in jobs),
-        fullest=await view_of(session, _fullest(stored).report.id) if stored else None,
+        fullest=await view_of(session, _fullest(stored)) if stored else None,
         is_measured_here=bool(stored or jobs or known.repository)
         or await sources.is_measured_here(session, project_id),
     )

@@ -26,7 +26,7 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.errors import GoneError
-from pullback_service.reports.queries import StoredReport, report_by_id
+from pullback_service.reports.queries import StoredReport, read_files, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
-    return await view_of(session, report_id)
+    return await view_of(session, await report_by_id(session, report_id))
 
 
 AskedView = Annotated[ReportView, Depends(_read)]
@@ -75,9 +75,9 @@ async def report_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def view_of(session: AsyncSession, report_id: UUID) -> ReportView:
+async def view_of(session: AsyncSession, stored: StoredReport) -> ReportView:
     """The view of a report; of one whose file was dropped, what its rows still say."""
-    stored = await report_by_id(session, report_id, with_body=True)
+    await read_files(session, [stored])
     try:
         document = await to_thread.run_sync(outline_of, stored.report)
     except GoneError as error:

@@ -142,7 +142,7 @@ def _counted(one: KnownStep, place: int) -> Counted:
     assert one.before is not None and one.now is not None  # noqa: S101, PT018 - its counts differ
     series = one.series
     metric = Metric(series.metric, series.unit, series.exact, series.direction == "bigger")
-    doubt = doubt_of_count(one.step.judgement)
+    doubt = doubt_of_count(one.judgement)
     return Counted(place, series.variant, metric, one.before.value, one.now.value, doubt)
 
 

@@ -63,6 +63,13 @@ SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)
 ON CONFLICT DO NOTHING RETURNING commit_id
 """
 
+_KNOWN_PARENTS: LiteralString = """
+SELECT parent_sha, EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
+  FROM commit_parent
+ WHERE commit_id = %(commit)s
+ ORDER BY position
+"""
+
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
 _ANCESTORS = """
 WITH RECURSIVE reach AS (
@@ -341,6 +348,15 @@ async def positions_on(
         .where(Branch.project_id == project_id, Branch.name == branch, BranchCommit.commit_id.in_(commit_ids))
     )
     return {row.commit_id: (row.position, row.after_gap) for row in rows}
+
+
+async def known_parents(session: AsyncSession, project_id: ProjectId, commit_id: int) -> list[tuple[str, bool]]:
+    """Hashes of the parents of a commit, first parent first, each with whether anybody told of it.
+
+    Index: pk_commit_parent, uq_commit_project_id_sha.
+    """
+    found = await statements.rows(session, _KNOWN_PARENTS, {"project": project_id, "commit": commit_id})
+    return [(sha, is_known) for sha, is_known in found]
 
 
 async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequence[str]) -> set[str]:

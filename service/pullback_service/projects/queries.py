@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import ScalarSelect, bindparam, func, select, update
@@ -19,6 +19,7 @@ from pullback_service.projects.schemas import ProjectChange
 from pullback_service.reports.models import Report
 
 MOST_PROJECTS = 1_000
+_FOUND = "projects"
 
 
 async def list_projects(
@@ -46,8 +47,15 @@ async def project_by_name(session: AsyncSession, name: str) -> Project:
 
 async def find_project(session: AsyncSession, name: str) -> Project | None:
     """A project, or none where there is no such for the caller. Index: uq_project_name."""
+    if (known := session.info.get(_FOUND, {}).get(name)) is not None:
+        return cast("Project", known)
     found: Project | None = await session.scalar(_BY_NAME, {"name": name})
     return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
+
+
+def remember_project(session: AsyncSession, project: Project) -> None:
+    """Let `find_project` find it without asking, in a session that only reads: one transaction sees one state."""
+    session.info.setdefault(_FOUND, {})[project.name] = project
 
 
 def id_of(name: str) -> ScalarSelect[int]:

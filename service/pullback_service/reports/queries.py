@@ -18,7 +18,7 @@ from pullback_service.projects.models import Project
 from pullback_service.projects.queries import id_of
 from pullback_service.reports.models import Report
 
-_FILES = "SELECT body, document FROM report WHERE id = %(report)s"
+_FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +33,35 @@ class StoredReport:
 
 async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: bool = False) -> StoredReport:
     """A report. Index: pk_report."""
-    row = (await session.execute(_select().where(Report.id == report_id))).one_or_none()
-    if row is None:
+    found = await reports_by_id(session, [report_id])
+    if not found:
         raise NotFoundError(
             f"There is no report {report_id}: GET /api/v1/reports lists them.",
             missing=Missing("report", str(report_id)),
         )
     if with_body:
-        await _read_files(session, row[0])
-    return StoredReport(*row)
+        await read_files(session, [found[report_id]])
+    return found[report_id]
 
 
-async def _read_files(session: AsyncSession, report: Report) -> None:
-    """What was uploaded, and what was made from it. SQLAlchemy asks for text, which is twice as long and read anew."""
-    found = await statements.rows(session, _FILES, {"report": report.id}, binary=True)
-    # Of a report that was removed meanwhile there is no file any more.
-    body, document = found[0] if found else (None, None)
-    set_committed_value(report, "body", body)
-    set_committed_value(report, "document", document)
+async def reports_by_id(session: AsyncSession, report_ids: Collection[UUID]) -> Mapping[UUID, StoredReport]:
+    """Some reports by their ids. Index: pk_report."""
+    rows = await session.execute(_select().where(Report.id.in_(report_ids)))
+    return {row[0].id: StoredReport(*row) for row in rows}
+
+
+async def read_files(session: AsyncSession, stored: Collection[StoredReport]) -> None:
+    """What was uploaded, and what was made from it. SQLAlchemy asks for text, which is twice as long and read anew.
+
+    Index: pk_report.
+    """
+    ids = [each.report.id for each in stored]
+    found = {id_: files for id_, *files in await statements.rows(session, _FILES, {"reports": ids}, binary=True)}
+    for each in stored:
+        # Of a report that was removed meanwhile there is no file any more.
+        body, document = found.get(each.report.id, (None, None))
+        set_committed_value(each.report, "body", body)
+        set_committed_value(each.report, "document", document)
 
 
 async def list_reports(

@@ -24,16 +24,15 @@ from pullback_service.comparisons.outcomes import Shape
 from pullback_service.comparisons.queries import judged_series
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
-from pullback_service.machines.software import software_under
+from pullback_service.machines.software import Software, software_under
 from pullback_service.measured.queries import read_measured
 from pullback_service.readings.queries import columns_of, readings_at
 from pullback_service.readings.reading import Reading
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.row_text import insert_lines
-from pullback_service.steps.doubts import code_of
 from pullback_service.steps.following import Followed, Pair, followed_by
 from pullback_service.steps.rule import RULE
-from pullback_service.steps.step import COLUMNS, Step
+from pullback_service.steps.step import COLUMNS, Step, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
 from pullback_service.steps.touching import has_graph_changed, later_steps, mark_graph_changes
 
@@ -49,6 +48,9 @@ _LOCK: Final[LiteralString] = "SELECT pg_advisory_xact_lock(hashtextextended(%(s
 _STATE: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM commit WHERE NOT projected AND project_id = %(project)s),
        EXISTS (SELECT FROM step WHERE stale),
+       EXISTS (SELECT FROM comparison),
+       EXISTS (SELECT FROM comparison WHERE candidate_id = ANY (%(commits)s::bigint[]))
+       OR EXISTS (SELECT FROM comparison WHERE reference_id = ANY (%(commits)s::bigint[])),
        ARRAY (
          SELECT touched.id
            FROM commit touched
@@ -185,9 +187,9 @@ async def keep_steps(
     values = {"project": project_id, "commits": statements.array_of({commit for _, commit in touched})}
     state = await statements.row(session, _STATE, values)
     assert state is not None  # noqa: S101 - a statement of one row
-    waits, has_stale, inner = state
+    waits, has_stale, any_compared, is_compared, inner = state
     followed = await followed_by(session, touched)
-    later = await _touched_by(session, followed, frozenset(inner)) - touched
+    later = await _touched_by(session, followed, frozenset(inner), any_compared=any_compared) - touched
     if waits:  # the task judges these once it is known what they follow
         await _let_wait(session, later, RULE)
         await _let_wait(session, touched, NEW)
@@ -198,7 +200,8 @@ async def keep_steps(
     if len(later) > AT_ONCE:
         await _let_wait(session, later, RULE)
         later = set()
-    await _write(session, touched | later, {**followed, **await followed_by(session, later)})
+    followed = {**followed, **await followed_by(session, later)}
+    await _write(session, touched | later, followed, is_compared=is_compared or bool(later))
 
 
 async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -> None:
@@ -208,14 +211,16 @@ async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -
             await statements.run(session, statement, columns_of(pairs) | {"rule": rule})
 
 
-async def _touched_by(session: AsyncSession, followed: Mapping[Pair, Followed], inner: Collection[int]) -> set[Pair]:
+async def _touched_by(
+    session: AsyncSession, followed: Mapping[Pair, Followed], inner: Collection[int], *, any_compared: bool = True
+) -> set[Pair]:
     """What may have to be judged again because these readings changed; `inner` are commits that others may follow."""
     found = await later_steps(session, [(pair, to) for pair, to in followed.items() if pair[1] in inner])
     if inner:
         measured = {series for series, _ in followed}
         compared = await statements.rows(session, _COMPARED_AT, {"commits": statements.array_of(inner)})
         found |= {pair for pair in compared if pair[0] in measured}
-    if first := [series for (series, _), to in followed.items() if to.via == "none"]:
+    if any_compared and (first := [series for (series, _), to in followed.items() if to.via == "none"]):
         # Whoever compared before there was a series did not find it.
         found |= set(await statements.rows(session, _COMPARED_OF, {"series": statements.array_of(first)}))
     return found
@@ -225,10 +230,12 @@ async def _take_turn(session: AsyncSession, project_id: int) -> None:
     await statements.run(session, _LOCK, {"steps": f"steps {project_id}"})
 
 
-async def _write(session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed]) -> None:
+async def _write(
+    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed], *, is_compared: bool = True
+) -> None:
     """Judge pairs and store what is found in the place of what was there."""
     if pairs:
-        steps = await judge_pairs(session, pairs, followed)
+        steps = await judge_pairs(session, pairs, followed, is_compared=is_compared)
         await statements.run(session, _REMOVE, columns_of(pairs))
         await insert_lines(session, INSERT_STEPS, map(line, steps))
 
@@ -241,9 +248,13 @@ class _Known(NamedTuple):
 
 
 async def judge_pairs(
-    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed]
+    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed], *, is_compared: bool = True
 ) -> Sequence[Step]:
     """The steps of (series, commit) pairs: of each reading one, and one for each other commit an upload compares it with.
+
+    Without `is_compared` no upload compares any of the commits.
+
+    Without `is_compared` no upload compares any of the commits.
 
     Index: pk_series, pk_reading, ix_failure_commit_id, ix_comparison_candidate, ix_comparison_reference_id; where counts differ as
     `software_under`.
@@ -251,7 +262,7 @@ async def judge_pairs(
     pairs = set(pairs)
     known = await _series(session, {series for series, _ in pairs})
     commits = {commit for _, commit in pairs}
-    stated = await _stated(session, commits)
+    stated = await _stated(session, commits) if is_compared else {}
     partners: dict[Pair, list[int]] = defaultdict(list)
     for (reference, candidate), of_pair in stated.items():
         for row in of_pair.values():
@@ -268,57 +279,25 @@ async def judge_pairs(
         main = to.commit_id if pair in readings else None
         wanted += [(pair, Followed(other, "compared")) for other in partners.get(pair, ()) if other != main]
     failures = await _failures(session, {*commits, *(to.commit_id for _, to in wanted)})
-    software = await software_under(session, _counting_differently(wanted, readings, known))
+    differing = _counting_differently(wanted, readings, known)
+    software = await software_under(session, differing) if differing else Software()
     measured = await read_measured(session, (each.measured_id for each in readings.values()))
     steps = []
     for place, ((series, commit), to) in enumerate(wanted):
         if place % WITHOUT_A_BREAK == 0:
             await asyncio.sleep(0)
         if to.via == "none":
-            steps.append(_first(series, commit))
+            steps.append(Step(series, commit, commit, "none", news=False, judgement=None))
             continue
         one = known[series]
         rows = stated.get((to.commit_id, commit), {}).get(one.key, ())
         stated_of = {one.key: stated_series(one.key, rows, to.commit_id)} if rows else {}
         grounds = Grounds(stated_of, failures, software, measured)
         older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
-        judged = judged_series(one.key, one.shape, series, older, newer, to.commit_id, commit, grounds)
-        steps.append(_step(series, commit, to, judged.judgement, older, newer, exact=one.shape.exact))
+        said = judged_series(one.key, one.shape, series, older, newer, to.commit_id, commit, grounds).judgement
+        news = to.via == "compared" or _is_news(said, older, newer, exact=one.shape.exact)
+        steps.append(Step(series, commit, to.commit_id, to.via, news, said))
     return steps
-
-
-def _first(series: int, commit: int) -> Step:
-    return Step(series, commit, commit, "none", *(None,) * 7, provisional=False, news=False, doubt=None, detail=None)
-
-
-def _step(
-    series: int,
-    commit: int,
-    to: Followed,
-    judgement: Judgement,
-    older: Reading | None,
-    newer: Reading | None,
-    *,
-    exact: bool,
-) -> Step:
-    doubt, detail = code_of(judgement.reason)
-    return Step(
-        series,
-        commit,
-        to.commit_id,
-        to.via,
-        judgement.outcome,
-        judgement.evidence,
-        judgement.log_ratio,
-        judgement.low,
-        judgement.high,
-        judgement.n,
-        judgement.threshold,
-        judgement.provisional,
-        to.via == "compared" or _is_news(judgement, older, newer, exact=exact),
-        doubt,
-        detail,
-    )
 
 
 def _is_news(judgement: Judgement, older: Reading | None, newer: Reading | None, *, exact: bool) -> bool:
@@ -449,7 +428,7 @@ async def wrong_steps(session: AsyncSession, project_id: int, commits: Sequence[
     for some in _in_parts(sorted(await _pairs_at(session, commits))):
         computed = set(await judge_pairs(session, some, await followed_by(session, some)))
         values = columns_of(some)
-        stored = {Step._make(row) for row in await statements.rows(session, _STORED, values, binary=True)}
+        stored = {step_of(row) for row in await statements.rows(session, _STORED, values, binary=True)}
         stale = set(await statements.rows(session, _STALE_AMONG, values))
         wrong |= {each[:2] for each in computed ^ stored} - stale
     return wrong

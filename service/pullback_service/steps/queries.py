@@ -4,16 +4,19 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
+from sqlalchemy import BigInteger, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import Compared
 from pullback_service.ids import MachineId
+from pullback_service.projects.models import Project
+from pullback_service.projects.queries import remember_project
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import Place, Reading
 from pullback_service.steps.rule import RULE
-from pullback_service.steps.step import COLUMNS, Step
+from pullback_service.steps.step import COLUMNS, WIDTH, Step, step_of
 
 MOST_NEWS: Final = 2_000
 
@@ -59,9 +62,15 @@ class KnownStep(NamedTuple):
     now: Reading | None
 
     @property
+    def judgement(self) -> Judgement:
+        """What may be said: whatever is news was judged."""
+        assert self.step.judgement is not None  # noqa: S101 - only first readings are not judged
+        return self.step.judgement
+
+    @property
     def is_claim(self) -> bool:
         """Whether groups held both commits, or an upload compared them otherwise."""
-        return self.step.via == "compared" or self.step.evidence == "paired"
+        return self.step.via == "compared" or self.judgement.evidence == "paired"
 
 
 _KNOWN: Final[LiteralString] = f"""
@@ -89,7 +98,8 @@ _NEWS_OF: Final[LiteralString] = _KNOWN.replace("{which}", "series_id = ANY (%(s
 )
 _OF_CASE: Final[LiteralString] = f"""
 SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
-       series.direction, series.exact, {COLUMNS}, {READING_COLUMNS.replace("reading.", "before.")},
+       series.direction, series.exact, {COLUMNS},
+       CASE WHEN step.doubt = 'wrong_gradient' THEN step.detail END, {READING_COLUMNS.replace("reading.", "before.")},
        {READING_COLUMNS.replace("reading.", "now.")}, coalesce(measured.subject = measured_before.subject AND measured.subject <> '', false)
   FROM series
   LEFT JOIN step ON step.series_id = series.id AND step.commit_id = %(commit)s AND step.reference_id = %(before)s
@@ -102,24 +112,22 @@ SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series
  ORDER BY series.id
 """  # noqa: S608 - our own words
 _NOT_JUDGED: Final = Judgement("ambiguous", reason="What changed here is being computed.")
-_WAITING: Final[LiteralString] = """
-  WITH asked AS MATERIALIZED (SELECT id FROM project WHERE name = coalesce(%(project)s, name)),
-       unjudged AS MATERIALIZED (
-       SELECT id FROM commit WHERE judged_by < %(rule)s
-        UNION
-       SELECT commit_id FROM step WHERE stale)
-SELECT (SELECT count(*) FROM commit WHERE NOT projected AND project_id IN (SELECT id FROM asked)),
-       (SELECT count(*)
-          FROM unjudged, LATERAL (SELECT project_id FROM commit WHERE id = unjudged.id AND projected OFFSET 0) its
-         WHERE its.project_id IN (SELECT id FROM asked))
-"""
-_SERIES_AT: Final = len(Step._fields)
+# In raw SQL, so that a planner that expects many commits to wait does not go through all those of the project.
+_UNPROJECTED: Final = "(SELECT count(*) FROM commit WHERE NOT projected AND project_id = project.id)"
+_UNJUDGED: Final = f"""
+(SELECT count(*)
+   FROM (SELECT id FROM commit WHERE judged_by < {RULE} UNION SELECT commit_id FROM step WHERE stale) unjudged,
+        LATERAL (SELECT project_id FROM commit WHERE id = unjudged.id AND projected OFFSET 0) its
+  WHERE its.project_id = project.id)
+"""  # noqa: S608 - our own words
+_WAITING: Final = select(Project, literal_column(_UNPROJECTED, BigInteger), literal_column(_UNJUDGED, BigInteger))
+_SERIES_AT: Final = WIDTH
 _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
 _PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
 _BEFORE_AT: Final = _PLACE_AT + 2
 _NOW_AT: Final = _BEFORE_AT + len(Reading._fields)
-_STEP_END: Final = 9 + len(Step._fields)
-_BEFORE_END: Final = _STEP_END + len(Reading._fields)
+_STEP_END: Final = 9 + WIDTH
+_BEFORE_END: Final = _STEP_END + 1 + len(Reading._fields)
 
 
 class Waiting(NamedTuple):
@@ -130,12 +138,15 @@ class Waiting(NamedTuple):
 
 
 async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting:
-    """What a task still has to compute of a project, or of all.
+    """What a task still has to compute of a project, or of all; the session, which only reads, knows the project from then on.
 
     Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by, ix_step_stale, pk_commit.
     """
-    found = await statements.row(session, _WAITING, {"project": project, "rule": RULE})
-    return Waiting(0, 0) if found is None else Waiting._make(found)
+    asked = _WAITING if project is None else _WAITING.where(Project.name == project)
+    found = (await session.execute(asked)).all()
+    for row in found if project is not None else ():
+        remember_project(session, row[0])
+    return Waiting(sum(row[1] for row in found), sum(row[2] for row in found))
 
 
 async def news_at(
@@ -168,11 +179,8 @@ async def steps_of_case(
     found = []
     for row in await statements.rows(session, _OF_CASE, values, binary=True):
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
-        step, before, now = (
-            Step._make(row[9:_STEP_END]) if row[9] is not None else None,
-            _reading(row[_STEP_END:_BEFORE_END]),
-            _reading(row[_BEFORE_END:-1]),
-        )
+        step = step_of(row[9:_STEP_END]) if row[9] is not None else None
+        wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-1])
         found.append(
             Compared(
                 (case, machine, variant, metric),
@@ -183,8 +191,8 @@ async def steps_of_case(
                 exact,
                 before,
                 now,
-                _NOT_JUDGED if step is None else step.judgement,
-                step.detail if step is not None and step.doubt == "wrong_gradient" else None,
+                _NOT_JUDGED if step is None or step.judgement is None else step.judgement,
+                wrong,
                 row[-1],
             )
         )
@@ -194,7 +202,7 @@ async def steps_of_case(
 async def _known(session: AsyncSession, statement: LiteralString, values: dict[str, object]) -> Sequence[KnownStep]:
     return [
         KnownStep(
-            Step._make(row[:_SERIES_AT]),
+            step_of(row[:_SERIES_AT]),
             StepSeries._make(row[_SERIES_AT:_OLDER_AT]),
             StepCommit._make(row[_OLDER_AT:_PLACE_AT]),
             (row[_PLACE_AT], row[_PLACE_AT + 1]),

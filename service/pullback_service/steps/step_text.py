@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from pullback_service.row_text import insert_of, number, text
+from pullback_service.row_text import NULL, insert_of, number, text
+from pullback_service.steps.doubts import code_of
 from pullback_service.steps.rule import RULE
 from pullback_service.steps.step import Step
 
@@ -13,6 +14,7 @@ INSERT_STEPS: Final = insert_of(
         "commit_id": "bigint",
         "reference_id": "bigint",
         "via": "text",
+        "news": "boolean",
         "outcome": "text",
         "evidence": "text",
         "log_ratio": "float8",
@@ -20,34 +22,44 @@ INSERT_STEPS: Final = insert_of(
         "high": "float8",
         "n": "bigint",
         "threshold": "float8",
-        "provisional": "boolean",
-        "news": "boolean",
         "doubt": "text",
         "detail": "text",
+        "provisional": "boolean",
         "stale": "boolean",
         "rule": "smallint",
     },
 )
+_NOT_JUDGED: Final = b"\t".join([NULL] * 9 + [b"f"])
 _ENDING: Final = b"f\t%d" % RULE
 
 
 def line(step: Step) -> bytes:
     """A whole line."""
-    return b"%d\t%d\t%d\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
+    return b"%d\t%d\t%d\t%b\t%b\t%b\t%b" % (
         step.series_id,
         step.commit_id,
         step.reference_id,
         text(step.via),
-        text(step.outcome),
-        text(step.evidence),
-        number(step.log_ratio),
-        number(step.low),
-        number(step.high),
-        number(step.n),
-        number(step.threshold),
-        b"t" if step.provisional else b"f",
         b"t" if step.news else b"f",
-        text(step.doubt),
-        text(step.detail),
+        _judged(step),
         _ENDING,
+    )
+
+
+def _judged(step: Step) -> bytes:
+    judgement = step.judgement
+    if judgement is None:
+        return _NOT_JUDGED
+    doubt, detail = code_of(judgement.reason)
+    return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
+        text(judgement.outcome),
+        text(judgement.evidence),
+        number(judgement.log_ratio),
+        number(judgement.low),
+        number(judgement.high),
+        number(judgement.n),
+        number(judgement.threshold),
+        text(doubt),
+        text(detail),
+        b"t" if judgement.provisional else b"f",
     )

@@ -28,12 +28,14 @@ UPDATE step SET stale = true
   FROM (
        SELECT found.row
          FROM below,
-              LATERAL (SELECT ctid AS row FROM step WHERE {its} = below.id AND via IN ('history', 'none') OFFSET 0) found)
-       found
+              LATERAL (
+                SELECT ctid AS row FROM step WHERE commit_id = below.id AND via IN ('history', 'none')
+                 UNION ALL
+                SELECT ctid FROM step WHERE reference_id = below.id AND via = 'history'
+                OFFSET 0) found
+        GROUP BY found.row) found
  WHERE step.ctid = found.row
 """
-_STALE_AT: Final[LiteralString] = _STALE_BELOW.replace("{its}", "commit_id")
-_STALE_AGAINST: Final[LiteralString] = _STALE_BELOW.replace("{its}", "reference_id")
 _STALE_BEHIND: Final[LiteralString] = f"""
   WITH given AS MATERIALIZED (
        SELECT series_id, ordered_at, commit_id AS before_id FROM reading WHERE commit_id = ANY (%(commits)s::bigint[]))
@@ -136,8 +138,7 @@ async def mark_graph_changes(session: AsyncSession, project_id: ProjectId) -> No
     if noted is None:
         return
     values = {"project": project_id, "commits": statements.array_of(noted.told | noted.moved)}
-    await statements.run(session, _STALE_AT, values)
-    await statements.run(session, _STALE_AGAINST, values)
+    await statements.run(session, _STALE_BELOW, values)
     if noted.moved:
         await statements.run(session, _STALE_BEHIND, {"commits": statements.array_of(noted.moved)})
 

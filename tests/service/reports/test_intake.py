@@ -67,16 +67,16 @@ async def test_who_comes_while_another_is_stored_is_stored_with_all_others_who_d
     }
 
 
-async def test_an_upload_of_which_nothing_else_is_new_takes_thirteen_statements(client, reports, stored_together):
+async def test_an_upload_of_which_nothing_else_is_new_takes_few_statements(client, reports, stored_together):
     _, statements = stored_together
     await client.post(URL, json=reports.report(1))
     statements.clear()
     assert (await client.post(URL, json=reports.report(1))).status_code == 201
-    # Four are for readings that another report of the commit shares.
-    assert len(statements) == 13, statements
+    # Four are for readings that another report of the commit shares, nine for their steps.
+    assert len(statements) == 21, statements
     statements.clear()
     assert (await client.post(URL, json=reports.report(2))).status_code == 201
-    assert len(statements) == 18, statements  # a commit that follows the branch
+    assert len(statements) == 27, statements  # a commit that follows the branch
 
 
 async def test_who_is_refused_is_refused_alone(client, reports, session):

@@ -239,5 +239,5 @@ async def test_sessions_speak_of_their_candidate(client, reports, session):
     assert (told.series.variant, told.reference.sha, told.step.reference_id, told.step.commit_id) == (
         "fused", reports.sha(1), first.id, second.id,
     )  # fmt: skip
-    assert (told.step.outcome, told.step.evidence) == ("slower", "paired")
+    assert (told.judgement.outcome, told.judgement.evidence) == ("slower", "paired")
     assert await news_at(session, machine, [first.id]) == []
