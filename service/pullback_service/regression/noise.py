@@ -25,6 +25,9 @@ USUAL_CORRELATION: Final = (0.15, 15.0)
 """What neighbours correlate by before a series has shown it, and the number of observations that counts for."""
 USUAL_OUTLIERS: Final = (1.0, 30.0)
 """Outliers among so many observations, counted with those of every series."""
+LATE: Final = 24
+"""The newest observations, whose scatter counts where it is larger than by chance."""
+BY_CHANCE: Final = 1.25
 REMEMBERED: Final = 30.0
 """Observations that an earlier level's noise counts for at the next level."""
 
@@ -76,7 +79,8 @@ class Noise:
             ]
         squares = sum(float(r @ r) for r in residuals)
         variance = (self.weight * self.variance + squares) / (self.weight + max(count - len(levels), 0))
-        variance = max(variance, step * step / 12)
+        late = np.concatenate(residuals)[-LATE:]  # a series that became noisier shows it there first
+        variance = max(variance, (float(late @ late) + LATE / 3 * variance) / (LATE * 4 / 3) / BY_CHANCE, step * step / 12)
         products = sum(float(r[1:] @ r[:-1]) for r in residuals)
         correlation = self.correlation
         if squares > 0 and count > 4:

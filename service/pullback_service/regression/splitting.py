@@ -15,6 +15,10 @@ from pullback_service.regression.noise import Noise, Values
 BORROWED: Final = 4.0
 """Observations that the noise of the series counts for beside the scatter of one side."""
 
+NEAR: Final = 32
+"""Observations around a place by which it is seen whether they scatter more than the rest."""
+BY_CHANCE: Final = 1.3
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -60,8 +64,9 @@ def split(values: Values, noise: Noise, weights: Values | None) -> Split:
     left_squares = squares.sum(axis=-1, keepdims=True) - right_squares
     right_count = np.arange(n - 1, 0, -1.0)
     left_count = n - right_count
-    right_variance = _side(noise, right_squares - right * right / right_n, right_count)
-    left_variance = _side(noise, left_squares - left * left / left_n, left_count)
+    usual = noise.variance * _loudness(x)
+    right_variance = _side(usual, right_squares - right * right / right_n, right_count)
+    left_variance = _side(usual, left_squares - left * left / left_n, left_count)
     even = noise.variance * (1 / left_n + 1 / right_n)
     scatter = np.minimum(even / (left_variance / left_n + right_variance / right_n), 1.0)
 
@@ -72,8 +77,23 @@ def split(values: Values, noise: Noise, weights: Values | None) -> Split:
     return Split(evidence, size, np.sqrt(variance / information))
 
 
-def _side(noise: Noise, squares: Values, count: Values) -> Values:
-    return (BORROWED * noise.variance + squares) / (BORROWED + count - 1)
+def _side(usual: Values, squares: Values, count: Values) -> Values:
+    return (BORROWED * usual + squares) / (BORROWED + count - 1)
+
+
+def _loudness(x: Values) -> Values:
+    """How many times the variance around each place is that of the whole, by differences of neighbours; 1 where that is chance."""
+    squares = np.diff(x, axis=-1) ** 2
+    mean = squares.mean(axis=-1, keepdims=True)
+    n = squares.shape[-1]
+    if n < NEAR or not mean.all():
+        return np.ones_like(squares)
+    sums = np.zeros((*squares.shape[:-1], n + 1))
+    np.cumsum(np.minimum(squares, 4 * mean), axis=-1, out=sums[..., 1:])  # so that a step itself is not loud
+    first = np.maximum(np.arange(n) - NEAR // 2, 0)
+    last = np.minimum(np.arange(n) + NEAR // 2, n)
+    near = (sums[..., last] - sums[..., first]) / (last - first)
+    return np.maximum(near / (mean * BY_CHANCE), 1.0)
 
 
 def _tails(values: Values) -> Values:

@@ -17,7 +17,7 @@ from pullback_service.regression.noise import CLIP, Noise, Values, clipped, quan
 from pullback_service.regression.ramps import ramp_instead
 from pullback_service.regression.splitting import Split, split
 
-ASKED: Final = 8.0
+ASKED: Final = 7.6
 """Evidence asked of a step in a series that is looked at after every observation: many looks, many chances to be wrong."""
 EDGE: Final = 0.5
 KEPT: Final = 192
@@ -78,10 +78,10 @@ class LevelWatcher:
         values = clipped(x, CLIP * (max(noise.scale, rough_scale(x)) if young else noise.scale))
         weights = weights_of(own, noise.variance)
         alone = self.prior.learnt_from(values, x, weights, (0, len(x)), step)
-        found, k, surplus = _strongest(values, weights, noise)
+        found, k, surplus = _strongest(values, weights, noise, shortest=2)
         if surplus > -LOOKED_AT:
             two = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).between(alone)
-            found, k, surplus = _strongest(values, weights, two)
+            found, k, surplus = _strongest(values, weights, two, shortest=max(two.shortest_run, 2))
         if surplus < 0:
             self.noise = alone
             return []
@@ -125,12 +125,12 @@ class LevelWatcher:
         return [change]
 
 
-def _strongest(values: Values, weights: Values | None, noise: Noise) -> tuple[Split, int, float]:
+def _strongest(values: Values, weights: Values | None, noise: Noise, *, shortest: float) -> tuple[Split, int, float]:
     """The split of a series, the place with the most evidence beyond what is asked, and that evidence."""
     n = len(values)
     places = np.arange(1, n)
     found = split(values, noise, weights)
-    short = np.minimum(places, n - places) < max(noise.shortest_run, 2)
+    short = np.minimum(places, n - places) < shortest
     surplus = np.where(short, -inf, found.evidence - asked(n, ASKED, EDGE))
     k = int(surplus.argmax())
     return found, k + 1, float(surplus[k])
