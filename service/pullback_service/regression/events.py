@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Final
 
 import numpy as np
 
 from pullback_service.regression.changes import NORMAL_95, USUAL, Change, Kind, probability_of, shortest_range
 from pullback_service.regression.levels import ASKED, EDGE, Levels, asked, split_between
-from pullback_service.regression.noise import Noise, Values
+from pullback_service.regression.noise import RARE, STRAYS, Noise, Values
 from pullback_service.regression.ramps import ramp_instead
 from pullback_service.regression.splitting import Split, split
 
@@ -17,8 +17,6 @@ MACHINE: Final = 3.0
 """Evidence by which a place within the reports of one commit beats every first report of a commit, for the machine to be blamed."""
 BACK: Final = 0.25
 """Share of a step that may be left when its end is told as a return."""
-SPIKE: Final = 2
-"""Observations of the longest spike."""
 NOISIER: Final = 6.0
 """Evidence asked, beyond that of a step, of another scatter."""
 LONG_ENOUGH: Final = 20
@@ -77,14 +75,10 @@ def told_by(levels: Levels, new_commit: Sequence[bool]) -> list[Change]:
             continue
         changes.append(steps[i])
         if i + 1 < len(steps) and _is_back(levels, i, steps):
-            length = levels.cuts[i + 1] - levels.cuts[i]
-            if length <= SPIKE:
-                changes[-1] = replace(steps[i], kind="spike", last=max(steps[i].last, levels.cuts[i + 1] - 1))
-            else:
-                changes.append(replace(steps[i + 1], kind="return", since=steps[i].first))
+            changes.append(replace(steps[i + 1], kind="return", since=steps[i].first))
             i += 1
         i += 1
-    return sorted([*changes, *_noisier(levels)], key=lambda change: change.first)
+    return sorted([*changes, *_spikes(levels), *_noisier(levels)], key=lambda change: change.first)
 
 
 def _step(levels: Levels, cut: int, new_commit: Sequence[bool]) -> Change:
@@ -117,6 +111,25 @@ def _drift(levels: Levels, steps: Sequence[Change], i: int) -> tuple[Change, int
             return ramp.told().moved(begin), last
         last -= 1
     return None
+
+
+def _spikes(levels: Levels) -> list[Change]:
+    """Two observations in a row off their level to the same side, where chance hardly ever does that to this series."""
+    noise = levels.noise
+    others = replace(noise, outliers=max(noise.outliers - 2, 1.0))
+    if others.shortest_run > 2:
+        return []
+    parts = np.split(levels.values, levels.cuts)
+    off = levels.logs - np.concatenate([np.full(len(part), part.mean()) for part in parts])
+    side = np.where(abs(off) > STRAYS * noise.scale, np.sign(off), 0)
+    at = np.flatnonzero((side[:-1] != 0) & (side[:-1] == side[1:])).tolist()
+    spikes = []
+    for i in at:
+        size, error = float(off[i : i + 2].mean()), noise.scale / sqrt(2)
+        low, high = size - NORMAL_95 * error, size + NORMAL_95 * error
+        surplus = 2 * log(others.observed / others.outliers) - RARE
+        spikes.append(Change(i, i + 1, size, low, high, "spike", probability_of(surplus), begin=i, places=(1.0,)))
+    return spikes
 
 
 def _noisier(levels: Levels) -> list[Change]:

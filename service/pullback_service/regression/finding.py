@@ -45,6 +45,7 @@ def find_changes(
     series = np.asarray(values, dtype=np.float64)
     taken = np.flatnonzero(np.isfinite(series))
     new_commit = _new_commits(commits, taken)
+    ends = _array(low, series), _array(high, series)
     if exact:
         counts = CountWatcher()
         for value, new in zip(series[taken].tolist(), new_commit, strict=True):
@@ -53,7 +54,7 @@ def find_changes(
     elif len(taken) < FEWEST:
         found = []
     else:
-        logs, inner = _logs(series, _array(low, series), _array(high, series))
+        logs, inner = _logs(series, *ends)
         found = told_by(find_levels(logs[taken], None if inner is None else inner[taken], floor), new_commit)
     if len(taken) == len(series):
         return found
@@ -84,7 +85,8 @@ def resolution(
 class Watcher:
     """A series that is looked at after every observation: each event is told once, as soon as it shows.
 
-    `changes` holds all that was told as it is understood now: a step that went on is a drift, one that soon ended a spike.
+    `changes` holds all that was told as it is understood now: a step that went on is a drift,
+    a count that changed again and again is unsteady.
     """
 
     def __init__(self, *, exact: bool = False, floor: float | None = None) -> None:

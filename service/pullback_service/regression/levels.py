@@ -32,6 +32,7 @@ class Levels:
     """A series cut into levels: where they begin after the first, its clipped values, the noise around the levels."""
 
     cuts: tuple[int, ...]
+    logs: Values
     values: Values
     weights: Values | None
     noise: Noise
@@ -54,7 +55,7 @@ def find_levels(logs: Values, inner: Values | None, floor: float | None) -> Leve
     n, step = len(logs), quantum(logs)
     unknown = Noise.unknown(floor, inner)
     if n < 4:
-        return Levels((), logs, None, unknown)
+        return Levels((), logs, logs, None, unknown)
     rough = rough_scale(logs) ** 2 / (1 - ROUGH_CORRELATION)
     noise = Noise(
         max(rough, unknown.variance if unknown.weight > 1 else 0.0, step * step / 12, 1e-12), n / 2, ROUGH_CORRELATION
@@ -76,7 +77,7 @@ def find_levels(logs: Values, inner: Values | None, floor: float | None) -> Leve
             if _surplus(values, weights, bounds[weakest : weakest + 3], noise.between(other)) >= 0:
                 break
         cuts = without
-    return Levels(tuple(cuts), values, weights, noise)
+    return Levels(tuple(cuts), logs, values, weights, noise)
 
 
 def _is_short(n: int, noise: Noise) -> NDArray[np.bool_]:

@@ -80,7 +80,9 @@ class Noise:
         squares = sum(float(r @ r) for r in residuals)
         variance = (self.weight * self.variance + squares) / (self.weight + max(count - len(levels), 0))
         late = np.concatenate(residuals)[-LATE:]  # a series that became noisier shows it there first
-        variance = max(variance, (float(late @ late) + LATE / 3 * variance) / (LATE * 4 / 3) / BY_CHANCE, step * step / 12)
+        variance = max(
+            variance, (float(late @ late) + LATE / 3 * variance) / (LATE * 4 / 3) / BY_CHANCE, step * step / 12
+        )
         products = sum(float(r[1:] @ r[:-1]) for r in residuals)
         correlation = self.correlation
         if squares > 0 and count > 4:
@@ -102,10 +104,10 @@ class Noise:
         )
 
     def between(self, other: "Noise") -> "Noise":
-        """This noise, with variance and correlation halfway to those of another."""
+        """This noise, with variance (on a logarithmic scale) and correlation halfway to those of another."""
         return replace(
             self,
-            variance=(self.variance + other.variance) / 2,
+            variance=sqrt(self.variance * other.variance),
             correlation=(self.correlation + other.correlation) / 2,
         )
 

@@ -78,7 +78,7 @@ def split(values: Values, noise: Noise, weights: Values | None) -> Split:
 
 
 def _side(usual: Values, squares: Values, count: Values) -> Values:
-    return (BORROWED * usual + squares) / (BORROWED + count - 1)
+    return np.asarray((BORROWED * usual + squares) / (BORROWED + count - 1))
 
 
 def _loudness(x: Values) -> Values:
