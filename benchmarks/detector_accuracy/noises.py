@@ -41,7 +41,8 @@ def _quantised(rng: Generator, n: int) -> Values:
 
 
 def _outliers(rng: Generator, n: int) -> Values:
-    return rng.normal(size=n) + 10 * np.asarray(rng.choice([-1.0, 1.0], size=n)) * (rng.random(n) < 0.02)
+    signs = np.asarray(rng.choice([-1.0, 1.0], size=n), dtype=np.float64)
+    return np.asarray(rng.normal(size=n) + 10 * signs * (rng.random(n) < 0.02))
 
 
 def _noisier(factor: float) -> Noise:

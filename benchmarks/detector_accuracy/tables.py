@@ -92,6 +92,7 @@ def nightly(seen: Mapping[str, Sequence[Seen]]) -> list[str]:
             rule,
             f"{1000 * sum(one.alarms for one in of_rule) / points:.2f}",
             f"{1000 * sum(one.lived for one in of_rule) / points:.2f}" if rule == PULLBACK else "–",
+            f"{1000 * sum(one.shifted for one in of_rule) / points:.2f}",
             " / ".join(f"{np.mean([one.found[i] for one in of_rule]):.2f}" for i in range(len(PLANTED))),
         ]
         for rule, of_rule in seen.items()
@@ -100,7 +101,16 @@ def nightly(seen: Mapping[str, Sequence[Seen]]) -> list[str]:
     lines = [
         f"{len(ours):,} stretches, {points:,} points. Taken as reports of one commit: {blamed} changes said of a commit.",
         "",
-        *_table(["rule", "false alarms / 1000 at once", "as lived", "found +5 / +10 / +20 %"], rows),
+        *_table(
+            [
+                "rule",
+                "false alarms / 1000 at once",
+                "as lived",
+                "beside days on which the machine changed",
+                "found +5 / +10 / +20 %",
+            ],
+            rows,
+        ),
         "",
     ]
     order = np.argsort([one.noise for one in ours])

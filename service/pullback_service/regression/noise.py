@@ -25,9 +25,9 @@ USUAL_CORRELATION: Final = (0.15, 15.0)
 """What neighbours correlate by before a series has shown it, and the number of observations that counts for."""
 USUAL_OUTLIERS: Final = (1.0, 30.0)
 """Outliers among so many observations, counted with those of every series."""
-LATE: Final = 24
+LATE: Final = 16
 """The newest observations, whose scatter counts where it is larger than by chance."""
-BY_CHANCE: Final = 1.25
+BY_CHANCE: Final = 1.15
 REMEMBERED: Final = 30.0
 """Observations that an earlier level's noise counts for at the next level."""
 

@@ -17,7 +17,7 @@ BORROWED: Final = 4.0
 
 NEAR: Final = 32
 """Observations around a place by which it is seen whether they scatter more than the rest."""
-BY_CHANCE: Final = 1.3
+BY_CHANCE: Final = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _loudness(x: Values) -> Values:
     first = np.maximum(np.arange(n) - NEAR // 2, 0)
     last = np.minimum(np.arange(n) + NEAR // 2, n)
     near = (sums[..., last] - sums[..., first]) / (last - first)
-    return np.maximum(near / (mean * BY_CHANCE), 1.0)
+    return np.asarray(np.maximum(near / (mean * BY_CHANCE), 1.0))
 
 
 def _tails(values: Values) -> Values:
