@@ -132,9 +132,10 @@ def _look(rule: str, stretch: Stretch, machine: set[tuple[int, str]]) -> Seen:
     )
 
 
-def look_at_all(rules: Sequence[str], stretches: Sequence[Stretch], pool: Executor) -> dict[str, list[Seen]]:
-    """All stretches as each rule sees them."""
-    machine = shifts(stretches)
+def look_at_all(
+    rules: Sequence[str], stretches: Sequence[Stretch], machine: set[tuple[int, str]], pool: Executor
+) -> dict[str, list[Seen]]:
+    """Stretches as each rule sees them, in parts that several processes share."""
     parts = {
         rule: [pool.submit(look, rule, stretches[i : i + 50], machine) for i in range(0, len(stretches), 50)]
         for rule in rules

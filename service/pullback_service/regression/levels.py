@@ -16,7 +16,7 @@ from pullback_service.regression.splitting import Split, split
 
 ASKED: Final = 2.75
 """Evidence asked of a cut between two levels of the same length."""
-EDGE: Final = 2.65
+EDGE: Final = 2.75
 """What is asked in addition for each factor e by which one of the levels is shorter than both: noise of neighbours that
 correlate has many short levels, and no long ones."""
 CANDIDATE: Final = (3.0, 0.5)

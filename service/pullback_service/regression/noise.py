@@ -27,7 +27,7 @@ USUAL_OUTLIERS: Final = (1.0, 30.0)
 """Outliers among so many observations, counted with those of every series."""
 LATE: Final = 16
 """The newest observations, whose scatter counts where it is larger than by chance."""
-BY_CHANCE: Final = 1.15
+BY_CHANCE: Final = 1.25
 REMEMBERED: Final = 30.0
 """Observations that an earlier level's noise counts for at the next level."""
 

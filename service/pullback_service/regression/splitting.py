@@ -17,7 +17,7 @@ BORROWED: Final = 4.0
 
 NEAR: Final = 32
 """Observations around a place by which it is seen whether they scatter more than the rest."""
-BY_CHANCE: Final = 1.15
+BY_CHANCE: Final = 1.3
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from pullback_service.regression.noise import CLIP, Noise, Values, clipped, quan
 from pullback_service.regression.ramps import ramp_instead
 from pullback_service.regression.splitting import Split, split
 
-ASKED: Final = 5.5
+ASKED: Final = 7.2
 """Evidence asked of a step in a series that is looked at after every observation: many looks, many chances to be wrong."""
-EDGE: Final = 1.1
+EDGE: Final = 0.6
 KEPT: Final = 192
 """The newest observations that are kept."""
 FEWEST: Final = 6
