@@ -106,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
         "--nightly", type=Path, metavar="FOLDER", help="commits.csv and series.csv.gz of GradBench's nightly runs"
     )
     parser.add_argument(
+        "--stretches", type=int, default=10**6, metavar="N", help="so many of their stretches, by chance"
+    )
+    parser.add_argument(
         "--processes", type=int, default=os.cpu_count(), metavar="N", help="processes that share the work"
     )
     parser.add_argument("--write", action="store_true", help="put the tables into docs/detection.md")

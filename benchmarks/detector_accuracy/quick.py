@@ -8,8 +8,8 @@ from benchmarks.detector_accuracy.tables import LOCATED, STEPS
 
 SEED = 1
 SERIES = 20
-MOST_ALARMS = {False: 3, True: 4}
-"""False alarms of one kind of noise in 3,000 observations, at once and as lived."""
+MOST_ALARMS = 6
+"""False alarms of one kind of noise in 3,000 observations. Where the scatter triples, as lived, there are more."""
 FEWEST_FOUND = {"iid": (10, 18, 20), "AR(1) .5": (3, 14, 19), "t3": (10, 18, 20)}
 FEWEST_TOLD = {"ratios": 19, "fixed at once": 19, "fixed as lived": 19, "drift at once": 17, "drift as lived": 17}
 ALWAYS = ("counts", "back and forth")
@@ -23,11 +23,10 @@ def check() -> list[str]:
     soon = [Cell(PULLBACK, "iid", step, True, SEED) for step in (0.02, 0.05)]
     with ProcessPoolExecutor() as pool:
         counted = count_all([*none, *some, *soon], {PULLBACK: SERIES}, pool)
-    missed += [
-        f"{counted[cell].alarms} false alarms in {SERIES} series of {cell.noise}; at most {MOST_ALARMS[cell.lived]}"
-        for cell in none
-        if counted[cell].alarms > MOST_ALARMS[cell.lived]
-    ]
+    for cell in none:
+        most = MOST_ALARMS * (3 if cell.noise == "sd ×3" and cell.lived else 1)
+        if counted[cell].alarms > most:
+            missed.append(f"{counted[cell].alarms} false alarms in {SERIES} series of {cell.noise}; at most {most}")
     for cell in some:
         fewest = FEWEST_FOUND[cell.noise][STEPS.index(cell.step)]
         if counted[cell].found < fewest:

@@ -23,6 +23,8 @@ DETECTOR: Final = "levels"
 VERSION: Final = 1
 """Name and version of the detector, to be stored with what it finds; other answers to the same series are another version."""
 
+SIZES: Final = ("size", "low", "high")
+
 
 def find_changes(
     values: Sequence[float],
@@ -134,7 +136,7 @@ class Watcher:
             "are_logs": self._are_logs,
             "commit": None if self._commit is None else str(self._commit),
             "gaps": list(self._gaps),
-            "series": asdict(self._watcher),
+            "series": asdict(self._watcher) | {"changes": [_as_json(change) for change in self._watcher.changes]},
         }
 
     @classmethod
@@ -149,7 +151,7 @@ class Watcher:
         watcher._commit = state["commit"]
         watcher._gaps = list(state["gaps"])
         series = dict(state["series"])
-        series["changes"] = [Change(**{**change, "places": tuple(change["places"])}) for change in series["changes"]]
+        series["changes"] = [_from_json(change) for change in series["changes"]]
         if state["exact"]:
             watcher._watcher = CountWatcher(**series)
         else:
@@ -165,6 +167,16 @@ class Watcher:
         for value, new_commit in zip(np.exp(watcher.logs).tolist(), watcher.new_commit, strict=True):
             anew.observe(value, 0.0, new_commit=new_commit)
         self._watcher, self._are_logs = anew, True
+
+
+def _as_json(change: Change) -> dict[str, Any]:
+    """A change as JSON takes it, which has no infinite numbers: a count that was zero grew by one."""
+    sizes = {name: repr(size) for name in SIZES if not isfinite(size := getattr(change, name))}
+    return asdict(change) | sizes
+
+
+def _from_json(change: dict[str, Any]) -> Change:
+    return Change(**{**change, **{name: float(change[name]) for name in SIZES}, "places": tuple(change["places"])})
 
 
 def _logs(

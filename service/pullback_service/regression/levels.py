@@ -23,6 +23,8 @@ CANDIDATE: Final = (3.0, 0.5)
 """The same two for a cut that is only to be looked at."""
 SHORTEST: Final = 12
 """Observations of the shortest interval that is searched for a step of its own."""
+MANY: Final = 16
+"""Cuts of which more than one is taken away at a time."""
 ROUGH_CORRELATION: Final = 0.2
 """Correlation of neighbours that is assumed while levels are not known."""
 
@@ -70,14 +72,24 @@ def find_levels(logs: Values, inner: Values | None, floor: float | None) -> Leve
             break
         bounds = (0, *cuts, n)
         surplus = [_surplus(values, weights, bounds[i : i + 3], noise) for i in range(len(cuts))]
-        weakest = int(np.argmin(surplus))
-        without = cuts[:weakest] + cuts[weakest + 1 :]
-        if surplus[weakest] >= 0:  # also where the noise is half what it would be without this cut
+        gone = _weakest(surplus)
+        without = [cut for number, cut in enumerate(cuts) if number not in gone]
+        if surplus[gone[0]] >= 0:  # also where the noise is half what it would be without this cut
             other = unknown.learnt_from(values, logs, weights, (0, *without, n), step)
-            if _surplus(values, weights, bounds[weakest : weakest + 3], noise.between(other)) >= 0:
+            if _surplus(values, weights, bounds[gone[0] : gone[0] + 3], noise.between(other)) >= 0:
                 break
         cuts = without
     return Levels(tuple(cuts), logs, values, weights, noise)
+
+
+def _weakest(surplus: Sequence[float]) -> list[int]:
+    """The weakest cut; of many, also the next ones that do not stand, are no neighbours, and are few of all."""
+    order = sorted(range(len(surplus)), key=surplus.__getitem__)
+    gone = order[:1]
+    for i in order[1 : len(order) // 4 if len(order) > MANY else 1]:
+        if surplus[i] < 0 and not {i - 1, i + 1} & set(gone):
+            gone.append(i)
+    return gone
 
 
 def _is_short(n: int, noise: Noise) -> NDArray[np.bool_]:

@@ -105,8 +105,8 @@ class LevelWatcher:
         k, is_commits = first_of_commit(found, k, self.new_commit[self._index(before) :])
         place = self.start = before + k
         change = change_at(found, k, surplus, kind="step" if is_commits else "machine").moved(before)
-        event, told = self.event, None
-        if event is not None and self._index(event.before) >= 0:
+        event = self.event
+        if event is not None and change.kind == "step" and self._index(event.before) >= 0:
             told = self.changes[event.number]
             smooth = clipped(np.array(self.logs[self._index(event.before) :]), CLIP * noise.scale)
             cuts = [p - event.before for p in (*event.places, place)]
@@ -116,12 +116,12 @@ class LevelWatcher:
                     event.places.append(place)
                     self.changes[event.number] = ramp.told().moved(event.before)
                     return []
-            elif change.kind == "step" and came_back(smooth[: cuts[0]], smooth[cuts[-1] :], told.size, noise):
+            elif came_back(smooth[: cuts[0]], smooth[cuts[-1] :], told.size, noise):
                 self.event = None
                 self.changes.append(replace(change, kind="return", since=told.first))
                 return self.changes[-1:]
         self.changes.append(change)
-        self.event = Event([place], before, len(self.changes) - 1)
+        self.event = Event([place], before, len(self.changes) - 1) if is_commits else None
         return [change]
 
 

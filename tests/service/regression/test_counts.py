@@ -1,5 +1,6 @@
 """Counts: every difference at its commit, and one change where a count goes back and forth."""
 
+import json
 import math
 
 from hypothesis import given
@@ -60,6 +61,10 @@ def test_a_count_that_differs_within_a_commit_blames_no_commit():
 def test_a_count_that_was_zero_grew_without_bound():
     (change,) = find_changes([0, 0, 3], exact=True)
     assert (change.first, change.size) == (2, math.inf)
+    watcher = Watcher(exact=True)
+    for value in (0, 0, 3):
+        watcher.observe(value)
+    assert Watcher.restored(json.loads(json.dumps(watcher.state(), allow_nan=False))).changes == [change]
 
 
 def test_a_count_that_is_steady_for_long_may_change_again():
