@@ -1,0 +1,147 @@
+"""The figures as tables of Markdown, each beside what is to be reached."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+import numpy as np
+from benchmarks.detector_accuracy.measuring import PULLBACK, Cell, Counted
+from benchmarks.detector_accuracy.nightly import PLANTED, Seen
+
+LOCATED = ("iid", "AR(1) .5", "t3")
+STEPS = (0.01, 0.02, 0.05)
+TO_LOCATE = {"iid": (0.62, 0.95, 1.0), "AR(1) .5": (0.30, 0.75, 0.99), "t3": (0.62, 0.93, 0.99)}
+CEILING = {"iid": ".71 / .97 / 1", "AR(1) .5": ".44 / .84 / 1", "t3": ".76 / .97 / 1"}
+STORIES_TO_REACH = {
+    "ratios": ("ratios of a standard run (sd .35 %, with intervals): +1 %, at once", 0.97),
+    "fixed at once": ("+20 % for ten commits, then back: both ends, one event; at once", 0.95),
+    "fixed as lived": ("… as lived", 0.95),
+    "drift at once": ("+10 % as a drift over 50 commits: told as one; at once", 0.90),
+    "drift as lived": ("… as lived, and called a drift in the end", 0.90),
+    "drift again": ("… as lived, told more than once", 0.0),
+    "counts": ("counts: all at their commit, nothing else; at once and as lived", 1.0),
+    "back and forth": ("counts that go back and forth: one event; at once and as lived", 1.0),
+}
+
+
+def cells(rules: Sequence[str], noises: Sequence[str], seed: int) -> list[Cell]:
+    """All cells that the tables show."""
+    wanted = [Cell(rule, noise, 0.0, False, seed) for rule in rules for noise in noises]
+    wanted += [Cell(PULLBACK, noise, 0.0, True, seed) for noise in noises]
+    wanted += [Cell(rule, noise, step, False, seed) for rule in rules for noise in LOCATED for step in STEPS]
+    wanted += [Cell(rule, "iid", 0.1, False, seed) for rule in rules]
+    wanted += [Cell(PULLBACK, "iid", step, True, seed) for step in (0.02, 0.05, 0.1)]
+    return wanted
+
+
+def false_alarms(counted: Mapping[Cell, Counted], rules: Sequence[str], noises: Sequence[str], seed: int) -> list[str]:
+    """False alarms for each thousand observations, by noise."""
+    head = ["noise", "Pullback at once", "Pullback as lived", *(rule for rule in rules if rule != PULLBACK), "to reach"]
+    rows = []
+    for noise in noises:
+        once = [f"{counted[Cell(rule, noise, 0.0, False, seed)].per_thousand:.2f}" for rule in rules]
+        as_lived = f"{counted[Cell(PULLBACK, noise, 0.0, True, seed)].per_thousand:.2f}"
+        rows.append([noise, once[0], as_lived, *once[1:], "≤ 1"])
+    return _table(head, rows)
+
+
+def recall(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> list[str]:
+    """Steps found within three places at once."""
+    head = ["noise", *rules, "ceiling", "to reach"]
+    rows = []
+    for noise in LOCATED:
+        found = [
+            " / ".join(f"{counted[Cell(rule, noise, step, False, seed)].recall:.2f}" for step in STEPS)
+            for rule in rules
+        ]
+        rows.append([noise, *found, CEILING[noise], "≥ " + " / ".join(f"{share:.2f}" for share in TO_LOCATE[noise])])
+    return _table(head, rows)
+
+
+def delays(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> list[str]:
+    """How soon a step is told as lived, and what is told beside it."""
+    two, five, ten = (counted[Cell(PULLBACK, "iid", step, True, seed)] for step in (0.02, 0.05, 0.1))
+    rows = [
+        [
+            "observations until +5 % is told: median, 9 of 10",
+            f"{five.delay(0.5):.0f}, {five.delay(0.9):.0f}",
+            "≤ 2, ≤ 4",
+        ],
+        ["… +2 %: median", f"{two.delay(0.5):.0f}", "≤ 8"],
+        ["further alarms of a series with +10 %, as lived", f"{ten.further / ten.series:.4f}", "≤ .01"],
+    ]
+    for rule in rules:
+        once = counted[Cell(rule, "iid", 0.1, False, seed)]
+        rows.append([f"… at once: {rule}", f"{once.further / once.series:.4f}", "≤ .01" if rule == PULLBACK else ""])
+    return _table(["as lived, iid", "measured", "to reach"], rows)
+
+
+def stories(shares: Mapping[str, float]) -> list[str]:
+    """Shares of the series that were told as they should be."""
+    rows = []
+    for name, (text, asked) in STORIES_TO_REACH.items():
+        rows.append([text, f"{shares[name]:.4f}", f"≥ {asked:.2f}" if asked else "0"])
+    return _table(["told as it should be", "share of series", "to reach"], rows)
+
+
+def nightly(seen: Mapping[str, Sequence[Seen]]) -> list[str]:
+    """Real noise: false alarms of each rule; what is found and how soon, by tenths of noise."""
+    ours = seen[PULLBACK]
+    points = sum(one.points for one in ours)
+    rows = [
+        [
+            rule,
+            f"{1000 * sum(one.alarms for one in of_rule) / points:.2f}",
+            f"{1000 * sum(one.lived for one in of_rule) / points:.2f}" if rule == PULLBACK else "–",
+            f"{1000 * sum(one.shifted for one in of_rule) / points:.2f}",
+            " / ".join(f"{np.mean([one.found[i] for one in of_rule]):.2f}" for i in range(len(PLANTED))),
+        ]
+        for rule, of_rule in seen.items()
+    ]
+    blamed = sum(one.blamed for one in ours)
+    lines = [
+        f"{len(ours):,} stretches, {points:,} points. Taken as reports of one commit: {blamed} changes said of a commit.",
+        "",
+        *_table(
+            [
+                "rule",
+                "false alarms / 1000 at once",
+                "as lived",
+                "beside days on which the machine changed",
+                "found +5 / +10 / +20 %",
+            ],
+            rows,
+        ),
+        "",
+    ]
+    order = np.argsort([one.noise for one in ours])
+    tenths = []
+    for tenth in np.array_split(order, 10):
+        some = [ours[i] for i in tenth]
+        quietest = {rule: [of_rule[i] for i in tenth] for rule, of_rule in seen.items() if rule != PULLBACK}
+        tenths.append(
+            [
+                f"{100 * some[0].noise:.1f} to {100 * some[-1].noise:.1f} %",
+                f"{1000 * sum(one.alarms for one in some) / sum(one.points for one in some):.2f}",
+                " / ".join(f"{np.mean([one.found[i] for one in some]):.2f}" for i in range(len(PLANTED))),
+                " / ".join(f"{median(one.delays[i] for one in some):.0f}" for i in range(len(PLANTED))),
+                _best(quietest, 1000 * sum(one.alarms for one in some) / sum(one.points for one in some)),
+            ]
+        )
+    head = ["sd of a day", "false / 1000", "found +5 / +10 / +20 %", "days until told (median)", "best rival as quiet"]
+    return [*lines, *_table(head, tenths)]
+
+
+def _best(seen: Mapping[str, Sequence[Seen]], quiet: float) -> str:
+    """The rival that finds most among those with no more false alarms (or fewer than 1 of 1000)."""
+    best, text = -1.0, "–"
+    for rule, some in seen.items():
+        alarms = 1000 * sum(one.alarms for one in some) / sum(one.points for one in some)
+        found = [float(np.mean([one.found[i] for one in some])) for i in range(len(PLANTED))]
+        if alarms <= max(quiet, 1.0) and sum(found) > best:
+            best = sum(found)
+            text = f"{rule}: " + " / ".join(f"{share:.2f}" for share in found) + f" ({alarms:.2f} false)"
+    return text
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]

@@ -1,0 +1,52 @@
+"""The counts that must not become worse, and the reader of real series."""
+
+import gzip
+
+import numpy as np
+import pytest
+from benchmarks.detector_accuracy import __main__ as program
+from benchmarks.detector_accuracy.measuring import Counted
+from benchmarks.detector_accuracy.nightly import read, shifts
+from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
+
+
+def test_a_few_series_of_each_kind_are_told_as_they_should_be(capsys):
+    assert program.main(["--quick"]) == 0, capsys.readouterr().out
+
+
+def test_the_median_delay_counts_series_in_which_nothing_was_told():
+    counted = Counted(series=4, alarms=0, found=0, further=0, delays=(3, 1))
+    assert (counted.delay(0.25), counted.delay(0.5)) == (3, float("inf"))
+
+
+def test_other_tools_rules_see_a_large_step():
+    values = 100 + np.random.default_rng(0).normal(size=150)
+    values[100:] *= 1.2
+    for rule in (perfherder, conbench, bencher_t):
+        assert 100 in rule(values)
+    assert rustc_perf(values) == [100]
+
+
+def test_stretches_are_the_days_of_the_commits_that_stayed_longest(tmp_path):
+    rng = np.random.default_rng(0)
+    days = [
+        (f"2025-01-{day:02d}", commit) for commit, first in (("a", 1), ("b", 13)) for day in range(first, first + 12)
+    ]
+    days += [("2025-02-01", "c"), ("2025-02-02", "d")]
+    (tmp_path / "commits.csv").write_text("date,commit\n" + "".join(f"{date},{commit}\n" for date, commit in days))
+    with gzip.open(tmp_path / "series.csv.gz", "wt") as file:
+        file.write("eval,tool,workload,part,date,seconds\n")
+        for date, _ in days:
+            file.write(f"gmm,t,1,derivative,{date},{np.exp(0.01 * rng.normal())}\n")
+    stretches = read(tmp_path)
+    assert [len(stretch.values) for stretch in stretches] == [12, 12]
+    assert shifts(stretches) == set()
+
+
+def test_half_of_the_seeds_is_for_judging():
+    assert program.SEEDS["develop"] != program.SEEDS["judged"]
+
+
+@pytest.mark.parametrize("mark", program.MARKS)
+def test_the_page_has_a_place_for_the_tables(mark):
+    assert program.PAGE.read_text().count(mark) == 1
