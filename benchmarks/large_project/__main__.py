@@ -25,7 +25,7 @@ from benchmarks.large_project.filling import fill
 from pullback_cli.app import create_app
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.readings.rebuilding import project_all
+from pullback_service.rebuilding import project_all
 from pullback_service.settings import Settings
 
 TIMES = 9

@@ -24,7 +24,7 @@ from benchmarks.service_load.warming import read_once
 
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.readings.rebuilding import project_all
+from pullback_service.rebuilding import project_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 PARTS = ("queries", "matrix", "pages", "large", "small", "agents")

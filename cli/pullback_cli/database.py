@@ -57,8 +57,8 @@ def in_database(url: str, action: str, work: "Callable[[AsyncSession], Awaitable
 
 
 async def _work(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
-    from pullback_service.access.caller import COMMAND_LINE, database_of
     from pullback_service.audit.keeping import was_noted, write_line
+    from pullback_service.caller import COMMAND_LINE, database_of
     from pullback_service.database import Database
 
     database = Database(url, pool_size=1)

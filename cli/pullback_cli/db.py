@@ -144,7 +144,7 @@ def rebuild(
     import asyncio
 
     from pullback_service import models  # noqa: F401 - heavy, and an extra; every table
-    from pullback_service.readings.rebuilding import rebuild_everything
+    from pullback_service.rebuilding import rebuild_everything
 
     found = asyncio.run(rebuild_everything(url, write=not dry_run))
     parts = {"values": found.values, "readings": found.readings, "steps": found.steps}

@@ -151,9 +151,8 @@ def set_(
     url = database_url(data)
 
     from pullback_service.audit.keeping import note
-    from pullback_service.backfills.schemas import BackfillPolicy
     from pullback_service.projects import queries
-    from pullback_service.projects.schemas import ProjectSummary
+    from pullback_service.projects.schemas import BackfillPolicy, ProjectSummary
 
     changes = _places(mirror, repository)
     if public is not None:

@@ -12,7 +12,7 @@ from pullback_cli.refusals import RefusalError, needs
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
 
-    from pullback_service.access.caller import Scope
+    from pullback_service.caller import Scope
     from pullback_service.tokens.schemas import TokenSummary
 
 app = typer.Typer(no_args_is_help=True)
@@ -185,7 +185,7 @@ def enroll(
 
 
 def _scope(given: str) -> "Scope":
-    from pullback_service.access.caller import SCOPES
+    from pullback_service.caller import SCOPES
 
     for known in SCOPES:
         if given == known:

@@ -13,7 +13,7 @@ from pullback_dashboards import links
 from pullback_dashboards.login.view import login_view
 from pullback_dashboards.mistaken import ErrorView, error_view
 from pullback_dashboards.rendering import page
-from pullback_service.access.caller import Caller
+from pullback_service.caller import Caller
 from pullback_service.errors import NotSignedInError
 
 _Handler = Callable[[Request, Any], Response | Awaitable[Response]]

@@ -28,12 +28,11 @@ from pullback_dashboards.charts.still import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
-from pullback_dashboards.report.view import Fact
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
-from pullback_dashboards.wording.facts import Read, in_groups
+from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame

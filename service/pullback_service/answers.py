@@ -12,7 +12,7 @@ import orjson
 from fastapi import Depends, Header, Request, Response
 from pydantic import BaseModel
 
-from pullback_service.access.caller import Caller
+from pullback_service.caller import Caller
 
 NOT_MODIFIED = 304
 TAG_BYTES = 16

@@ -12,31 +12,31 @@ from pullback_service import health, problems
 from pullback_service.access.gate import Gate
 from pullback_service.access.rates import Rate
 from pullback_service.addresses import OPENAPI
-from pullback_service.agents.endpoints import router as agents
-from pullback_service.audit.endpoints import router as audit
-from pullback_service.backfills.endpoints import router as backfills
-from pullback_service.boards.endpoints import router as boards
-from pullback_service.commits.endpoints import router as commits
-from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database
 from pullback_service.description import describe
+from pullback_service.endpoints.agents import router as agents
+from pullback_service.endpoints.audit import router as audit
+from pullback_service.endpoints.backfills import router as backfills
+from pullback_service.endpoints.boards import router as boards
+from pullback_service.endpoints.commits import router as commits
+from pullback_service.endpoints.comparisons import router as comparisons
+from pullback_service.endpoints.jobs import router as jobs
+from pullback_service.endpoints.machines import router as machines
+from pullback_service.endpoints.matrix import router as matrix
+from pullback_service.endpoints.projects import router as projects
+from pullback_service.endpoints.reports import router as reports
+from pullback_service.endpoints.series import router as series
+from pullback_service.endpoints.status import router as status
+from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.heads import Heads
 from pullback_service.jobs.bell import JobBell
-from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.jobs.log_waits import LogWaits
-from pullback_service.machines.endpoints import router as machines
-from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
-from pullback_service.projects.endpoints import router as projects
-from pullback_service.reports.endpoints import router as reports
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.runtime import Runtime, authenticate
-from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
-from pullback_service.status.endpoints import router as status
-from pullback_service.tokens.endpoints import router as tokens
 
 BURST_S = 4
 """A caller who was quiet may catch up on this many seconds at once."""

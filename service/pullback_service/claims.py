@@ -44,6 +44,8 @@ COUNTED_IN_ONE_SESSION: Mapping[str, float] = {
 Between two sessions they say nothing: requests of CPython's allocators change with any line of Python, peaks with the order
 in which others ask, instructions with what the linker put where.
 """
+TIMES = frozenset({"time"})
+"""Measured, whatever an upload says of them."""
 
 
 def outcome_of_counts(value: float, reference: float, *, least: float = 0.0) -> tuple[str, float | None]:

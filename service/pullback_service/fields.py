@@ -21,6 +21,9 @@ from pydantic_core import PydanticCustomError
 LARGEST_JSON_BYTES = 256 * 1024
 DEEPEST_JSON = 32
 MOST_LABELS = 32
+MOST_CASES = 20_000
+MOST_METRICS = 64
+MOST_PROCESSES = 10_000
 LONGEST_LABEL = 200
 LARGEST_LABEL = 2**53  # up to there every reader of JSON has the same numbers (RFC 8259, 6)
 LARGEST_ID = 2**63 - 1
@@ -28,6 +31,8 @@ LARGEST_COUNT = 2**31 - 1
 # Ratios and means of values between these stay finite; nothing that is measured comes near them.
 SMALLEST_VALUE, LARGEST_VALUE = 1e-100, 1e100
 LARGEST_LOG_RATIO = 200.0
+HIGHEST_PRIORITY = 1000
+LONGEST_TIMEOUT_S = 7 * 24 * 3600
 LONGEST_RUN_S = 1_000_000_000  # thirty years
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -64,6 +69,17 @@ AS_WHOLE = BeforeValidator(_whole)
 """For whole numbers of a body, behind their bounds: a validator before them would keep them out of the description."""
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT), AS_WHOLE]
 Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID), AS_WHOLE]
+Priority = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=-1000,
+        le=HIGHEST_PRIORITY,
+        description="Higher ones are given out first, among equals older ones.",
+    ),
+    AS_WHOLE,
+]
+Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from sqlalchemy import func, select
 
 from pullback_service import migrating
-from pullback_service.jobs.models import JOB_STATES, Job
+from pullback_service.models.jobs import JOB_STATES, Job
 from pullback_service.problems import not_migrated
 from pullback_service.runtime import KnownRuntime
 from pullback_service.sessions import ReadSession

@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller, database_of
 from pullback_service.access.gate import address_of
 from pullback_service.access.table import need_of
 from pullback_service.audit.keeping import write_line
 from pullback_service.browsers import SAFE_METHODS
+from pullback_service.caller import Caller, database_of
 from pullback_service.database import Database, OpenSession
 
 

@@ -10,9 +10,10 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
-from pullback_service.chores.queries import QUEUE, ready_chores
+from pullback_service.chores.queries import ready_chores
 from pullback_service.chores.tasks import STALLED_AFTER_S, register
 from pullback_service.database import Database
+from pullback_service.deferring import QUEUE
 from pullback_service.errors import SetupError
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions

@@ -14,16 +14,16 @@ from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Claim, Commit, short_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
-from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.comparisons.queries import Compared
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.models import commits
+from pullback_service.models.series import Case
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, read_files, reports_by_id
 from pullback_service.reports.stored_files import case_of
-from pullback_service.series.models import Case
 from pullback_service.sessions import ReadSession
 from pullback_service.steps.queries import news_at, steps_of_case
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit
-from pullback_service.commits import models as commits
 from pullback_service.comparisons.asking import Answered, Asked, compare_as_asked
+from pullback_service.models import commits
 from pullback_service.series.asking import choice_of
 
 

@@ -24,11 +24,11 @@ from pullback_dashboards.history import case_order
 from pullback_service.agents.queries import SeenAgent, count_agents, list_agents
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
-from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, count_jobs, list_jobs, newest_attempts
-from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import list_machines, machine_names
 from pullback_service.machines.remembering import Heard, NoiseMemory
+from pullback_service.models.jobs import Attempt
+from pullback_service.models.machines import Machine
 from pullback_service.reports.queries import newest_of_machines
 
 MOST_MACHINES = 200

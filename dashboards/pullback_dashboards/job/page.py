@@ -24,13 +24,14 @@ from pullback_dashboards.rendering import json_twin, page
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import agent_names
+from pullback_service.endpoints import jobs as endpoints
 from pullback_service.fields import LARGEST_COUNT, KnownId
 from pullback_service.ids import AgentId, JobId, MachineId
-from pullback_service.jobs import endpoints, logs
-from pullback_service.jobs.models import Attempt
+from pullback_service.jobs import logs
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, attempts_of, job_by_id, result_of
 from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import machine_names
+from pullback_service.models.jobs import Attempt
 from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(include_in_schema=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pullback_dashboards.fleet.view import JobLine, Progress
-from pullback_service.access.caller import Caller
+from pullback_service.caller import Caller
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 
 STEPS = ("waiting", "preparing", "measuring", "sending", "done")

@@ -32,9 +32,9 @@ from pullback_dashboards.wording.counting import counted
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Place
-from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import overviewing
 from pullback_service.series.overviewing import CaseChoice, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase

@@ -18,7 +18,7 @@ from pullback_dashboards.overview.sources import present_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.unprojected import notice_of
 from pullback_service.ids import ProjectId
-from pullback_service.projects.models import Project
+from pullback_service.models.projects import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.sessions import ReadSession
 

@@ -1,7 +1,7 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,27 +9,13 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
-from pullback_dashboards.wording.facts import Read, leaves, raw, read
+from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Stated, judge
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratios, told_metrics, told_value
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is no part of a twin."""
-
-    name: str
-    value: str
-    _read: Read | None = field(default=None, compare=False)
-
-    @property
-    def read(self) -> Read:
-        """What a page shows."""
-        return self._read or Read("", self.name, self.value, self.name, self.value)
 
 
 @dataclass(frozen=True)

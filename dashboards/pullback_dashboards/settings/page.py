@@ -34,10 +34,10 @@ from pullback_dashboards.settings.view import (
     rules_of,
     token_row,
 )
-from pullback_service.access.caller import SCOPES
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.audit.queries import list_lines
+from pullback_service.caller import SCOPES
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId, TokenId

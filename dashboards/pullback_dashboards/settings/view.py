@@ -7,13 +7,13 @@ from datetime import datetime
 import orjson
 
 from pullback_dashboards import links
-from pullback_service.access.caller import LOCAL, Caller, Scope
-from pullback_service.audit.models import Audit
+from pullback_service.caller import LOCAL, Caller, Scope
 from pullback_service.claims import LEAST_CLAIM, USUAL_MARGIN
 from pullback_service.jobs.leases import ATTEMPTS
-from pullback_service.machines.models import Machine
 from pullback_service.machines.noise import PROVISIONAL_FLOOR
-from pullback_service.projects.models import Project
+from pullback_service.models.audit import Audit
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
 

@@ -6,7 +6,7 @@ name that is no identifier is left whole: it was written to be read, or to break
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import starmap
 from typing import TypeAlias
 
@@ -108,6 +108,20 @@ class Read:
     def exact(self) -> str:
         """Name and value as they were told, where the page does not show them so."""
         return "" if self.shown == self.told and self.label == self.name else f"{self.name}: {self.told}"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is no part of a twin."""
+
+    name: str
+    value: str
+    _read: Read | None = field(default=None, compare=False)
+
+    @property
+    def read(self) -> Read:
+        """What a page shows."""
+        return self._read or Read("", self.name, self.value, self.name, self.value)
 
 
 def leaves(told: Mapping[str, object], above: Path = ()) -> Iterator[tuple[Path, object]]:

@@ -23,8 +23,8 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.measured.measured import Measured
 from pullback_service.measured.queries import read_measured
+from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.reading import Reading as StoredReading
-from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
 from pullback_service.series.overviewing import KnownCase

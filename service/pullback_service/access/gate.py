@@ -12,18 +12,18 @@ from fastapi import Depends, Request
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access import caller as callers
-from pullback_service.access.caller import Caller
+from pullback_service import caller as callers
 from pullback_service.access.rates import Rate, Rates
 from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
+from pullback_service.caller import Caller
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotSignedInError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.logins.cookies import COOKIE, brings_proof
 from pullback_service.logins.queries import login_by_secret, open_login
-from pullback_service.projects.models import Project
-from pullback_service.tokens.models import Token
+from pullback_service.models.projects import Project
+from pullback_service.models.tokens import Token
 from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
 from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pullback_service.access.caller import Scope
 from pullback_service.addresses import API, OPENAPI
+from pullback_service.caller import Scope
 
 
 @dataclass(frozen=True, slots=True)

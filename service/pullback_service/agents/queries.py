@@ -10,21 +10,18 @@ from sqlalchemy import Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.caller import caller_of
-from pullback_service.agents.models import Agent
-from pullback_service.agents.schemas import SpoolStatement
+from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.labels import UNSAID_SQL
-from pullback_service.jobs.models import CLAIMABLE, DUE, Attempt
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
+from pullback_service.jobs.schemas import SpoolStatement
 from pullback_service.machines.keeping import SEEN_AGAIN_AFTER_S
-from pullback_service.machines.models import Machine
-
-# An agent asks for work every half minute and says every few seconds that it is at work.
-SILENT_AFTER_S = 300
+from pullback_service.models.agents import SILENT_AFTER_S, Agent
+from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt
+from pullback_service.models.machines import Machine
 
 
 @dataclass(frozen=True, slots=True)

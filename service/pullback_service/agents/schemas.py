@@ -7,7 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.fields import Count, Labels, Name, Number, Size, Text
+from pullback_service.fields import Labels, Name, Number, Text
+from pullback_service.jobs.schemas import SpoolStatement
 from pullback_service.letters import SentName
 from pullback_service.machines.schemas import MachineStatement
 
@@ -32,15 +33,6 @@ class Enrolled(BaseModel):
     heartbeat_s: float
     lease_s: float
     secret: str | None = None
-
-
-class SpoolStatement(BaseModel):
-    """What an agent has measured and not yet delivered."""
-
-    model_config = ConfigDict(extra="allow")
-
-    waiting: Count = Field(description="Reports and failures the service has not taken yet.", examples=[0])
-    bytes: Size = Field(description="How large they are together.", examples=[0])
 
 
 class ClaimRequest(BaseModel):

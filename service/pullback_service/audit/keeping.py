@@ -12,7 +12,7 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.caller import Caller
+from pullback_service.caller import Caller
 from pullback_service.logs import request_id
 
 _NOTED = "audit"

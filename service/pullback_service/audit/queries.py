@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.audit.models import Audit
 from pullback_service.letters import in_one_form
+from pullback_service.models.audit import Audit
 
 
 async def list_lines(

@@ -16,20 +16,20 @@ from typing import Any, Literal
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import name_of_caller
 from pullback_service.backfills.order import newest_first, widest_gap_first
-from pullback_service.backfills.schemas import BackfillPolicy
-from pullback_service.commits.models import Branch, BranchCommit, Commit
+from pullback_service.caller import name_of_caller
 from pullback_service.errors import NotFoundError
+from pullback_service.fields import HIGHEST_PRIORITY
 from pullback_service.ids import CommitId, ProjectId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import DEVICE, column_with_device, with_device
-from pullback_service.jobs.models import Job
 from pullback_service.jobs.queries import UNFINISHED, take_turns
-from pullback_service.jobs.schemas import HIGHEST_PRIORITY
-from pullback_service.projects.models import Project
-from pullback_service.reports.models import Report
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.models.commits import Branch, BranchCommit, Commit
+from pullback_service.models.jobs import Job
+from pullback_service.models.projects import Project
+from pullback_service.models.reports import Report
+from pullback_service.models.series import Case, Point, Series
+from pullback_service.projects.schemas import BackfillPolicy
 
 KIND = "run"
 FRESH_BEFORE_BACKFILL = 100

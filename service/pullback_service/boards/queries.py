@@ -13,11 +13,11 @@ from sqlalchemy import Row, Select, and_, delete, func, or_, select, tuple_, upd
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller
-from pullback_service.boards.models import Board, BoardChart
+from pullback_service.caller import Caller
 from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.projects.models import Project
+from pullback_service.models.boards import Board, BoardChart
+from pullback_service.models.projects import Project
 
 MOST_BOARDS = 200
 """Of one owner, and of one project."""

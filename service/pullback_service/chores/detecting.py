@@ -15,10 +15,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.ids import CommitId, ProjectId, SeriesId
+from pullback_service.models.series import Point, Series
 from pullback_service.readings.pooling import CLEAN
 from pullback_service.readings.queries import newest_readings
 from pullback_service.readings.reading import Reading
-from pullback_service.series.models import Point, Series
 
 MOST_COMMITS = 1_000
 SERIES_AT_ONCE = 100

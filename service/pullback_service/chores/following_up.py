@@ -9,10 +9,10 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.chores.detecting import detect_after
-from pullback_service.chores.queries import defer_follow_up
+from pullback_service.deferring import defer_follow_up
 from pullback_service.ids import ProjectId
+from pullback_service.models.reports import Report
 from pullback_service.projects.queries import count_reports
-from pullback_service.reports.models import Report
 
 # A follow-up takes a moment; one that is still missing after this long was forgotten.
 MISSED_AFTER_S = 120

@@ -6,15 +6,15 @@ from procrastinate import App, JobContext, RetryStrategy
 from pydantic import ValidationError
 
 from pullback_service.backfills import queries as backfills
-from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.chores import following_up
-from pullback_service.chores.queries import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
+from pullback_service.deferring import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
+from pullback_service.projects.schemas import BackfillPolicy
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
 from pullback_service.steps import projecting as judging
@@ -80,6 +80,7 @@ async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: AR
             heads = await mirrors.read_heads(mirror.folder)
             async with database.writing.begin() as session:
                 moved = await mirrors.follow(session, mirror, heads)
+                await judging.keep_steps(session, mirror.project_id)
                 await mirrors.note_reading(session, mirror, failed=False)
         except mirrors.MirrorError as error:
             logger.warning("mirror_unreadable", project=mirror.project, reason=str(error))

@@ -17,8 +17,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.ids import ProjectId
+from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 
 MOST_BRANCHES = 1_000
 MOST_FIRST_PARENTS = 100_000

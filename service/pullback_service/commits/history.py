@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, tuple_
 from sqlalchemy.orm import InstrumentedAttribute
 
-from pullback_service.commits.models import Commit
-from pullback_service.readings.models import StoredReading
-from pullback_service.reports.models import Failure
-from pullback_service.series.models import Point
+from pullback_service.models.commits import Commit
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.reports import Failure
+from pullback_service.models.series import Point
 
 Placed = type[Commit] | type[Point] | type[StoredReading] | type[Failure]
 

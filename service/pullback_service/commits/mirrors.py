@@ -17,8 +17,7 @@ from pullback_service.commits.placing import lock_graph
 from pullback_service.commits.queries import ToldCommit, learn_commits
 from pullback_service.fields import EARLIEST, LATEST
 from pullback_service.ids import ProjectId
-from pullback_service.projects.models import Project
-from pullback_service.steps.projecting import keep_steps
+from pullback_service.models.projects import Project
 
 MOST_BRANCHES = 200
 MOST_COMMITS = 2_000
@@ -102,7 +101,6 @@ async def follow(session: AsyncSession, mirror: Mirror, heads: dict[str, str]) -
         commits = await read_log(mirror.folder, heads[name])
         await learn_commits(session, mirror.project_id, commits)
         await branches.follow_log(session, mirror.project_id, name, commits[0].sha)
-    await keep_steps(session, mirror.project_id)
     return moved
 
 

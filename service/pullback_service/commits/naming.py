@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from pullback_service.commits import history
-from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.commits.queries import commit_by_sha
 from pullback_service.errors import Missing, NotFoundError, refuse
 from pullback_service.ids import ProjectId
-from pullback_service.reports.models import Report
+from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.models.reports import Report
 
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 BEGINNING_OF_HASH = re.compile(r"[0-9a-f]{7,63}")

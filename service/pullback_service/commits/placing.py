@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.graph import Known, moved_places
-from pullback_service.commits.models import Commit
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
-from pullback_service.readings.models import StoredReading
-from pullback_service.reports.models import Failure
-from pullback_service.series.models import Point
+from pullback_service.models.commits import Commit
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.reports import Failure
+from pullback_service.models.series import Point
 
 MOST_LEVELS = 512
 

@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.commits import branches, history
 from pullback_service.commits.graph import MergeBase, merge_base
-from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.commits.graph_changes import note_graph_change
 from pullback_service.commits.placing import lock_graph, settle
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
-from pullback_service.steps.rule import RULE
-from pullback_service.steps.touching import note_graph_change
+from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.rule import RULE
 
 MOST_ANCESTORS = 200_000
 LAST_POSITION = 2**31 - 1

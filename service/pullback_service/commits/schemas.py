@@ -7,8 +7,8 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.commits.models import Commit
 from pullback_service.fields import Name, Sha, Text, Time
+from pullback_service.models.commits import Commit
 from pullback_service.projects.naming import ProjectName
 
 

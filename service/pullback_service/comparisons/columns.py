@@ -17,10 +17,10 @@ from pullback_service import statements
 from pullback_service.comparisons.at_once import Ids, ReadingColumns
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.errors import InvalidInputError
-from pullback_service.machines.models import Machine
 from pullback_service.measured.measured import Measured
 from pullback_service.measured.queries import read_measured
-from pullback_service.series.models import Case, Series
+from pullback_service.models.machines import Machine
+from pullback_service.models.series import Case, Series
 
 MOST_COMPARED_READINGS = 100_000
 

@@ -8,17 +8,16 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.claims import COUNTED, EXACT_METRICS
+from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
 from pullback_service.comparisons.judging import Stated
 from pullback_service.ids import MachineId
-from pullback_service.machines.models import Machine
 from pullback_service.machines.software import Software
 from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.models.machines import Machine
+from pullback_service.models.reports import WRONG_GRADIENT, Comparison, Failure, Report
+from pullback_service.models.series import Case, Series
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.reports.parts import TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
-from pullback_service.series.models import Case, Series
 
 MOST_STATEMENTS = 100_000
 MOST_FAILURES = 20_000

@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.commits.models import Commit
 from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
 from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
@@ -22,12 +21,12 @@ from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import Software, software_at, software_on
 from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.models.commits import Commit
+from pullback_service.models.reports import WRONG_GRADIENT, Comparison
+from pullback_service.models.series import Series
 from pullback_service.readings.queries import readings_at, reports_behind
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.models import Comparison
-from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
-from pullback_service.series.models import Series
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 

@@ -10,8 +10,8 @@ from pullback_service.commits.naming import NamedCommit
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
 from pullback_service.comparisons.queries import Shown
-from pullback_service.machines.models import Machine
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
+from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
 from pullback_service.plain import plain
 from pullback_service.readings.pooling import Spread

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pullback_service.comparisons.schemas import ComparedSeries
 from pullback_service.exports.tables import Column, Table, written
-from pullback_service.machines.models import Machine
+from pullback_service.models.machines import Machine
 from pullback_service.series.tables import factor
 
 

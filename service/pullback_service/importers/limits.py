@@ -1,6 +1,6 @@
 """How large an upload in another tool's format may be, beyond the limit on its bytes: named, so that errors can say."""
 
-from pullback_service.reports.schemas import MOST_CASES, MOST_METRICS, MOST_PROCESSES
+from pullback_service.fields import MOST_CASES, MOST_METRICS, MOST_PROCESSES
 
 MOST_RESULTS = MOST_CASES
 MOST_VALUES = MOST_PROCESSES  # values of one metric of one result, each from a process of its own

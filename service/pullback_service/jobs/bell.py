@@ -12,15 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import psycopg
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.database import Database
+from pullback_service.job_channel import CHANNEL
 from pullback_service.jobs.offers import Abilities, Offer, waiting_offers
 from pullback_service.logs import logger
 
-CHANNEL = "pullback_jobs"
 RECONNECT_AFTER_S = 2.0
 # Notices that the listening connection has died without a word.
 QUIET_CHECK_S = 30.0
@@ -160,8 +158,3 @@ class JobBell:
             except psycopg.Error as error:
                 logger.warning("job_bell_deaf", reason=str(error).splitlines()[0])
                 await asyncio.sleep(RECONNECT_AFTER_S)
-
-
-async def ring(session: AsyncSession) -> None:
-    """Ring when this transaction is stored."""
-    await session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})

@@ -12,16 +12,15 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
-from pullback_service.agents.models import Agent
-from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.ids import JobId, MachineId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import CPU, DEVICE, column_with_device
-from pullback_service.jobs.models import Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
-from pullback_service.machines.models import Machine
-from pullback_service.reports.models import Comparison, Report
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.models.agents import SILENT_AFTER_S, Agent
+from pullback_service.models.jobs import Attempt, Job
+from pullback_service.models.machines import Machine
+from pullback_service.models.reports import Comparison, Report
+from pullback_service.models.series import Case, Point, Series
 
 LOWEST_PRIORITY = -1000
 TIMEOUT_S = 3600.0

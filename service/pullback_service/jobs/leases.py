@@ -24,11 +24,11 @@ from sqlalchemy.sql.functions import now
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import column_with_device, with_device
-from pullback_service.jobs.models import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
-from pullback_service.machines.models import Machine
+from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
+from pullback_service.models.machines import Machine
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
 GRACE_S = 60

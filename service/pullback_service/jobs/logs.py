@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.errors import Missing, NotFoundError, OffsetError, TooLargeError
 from pullback_service.ids import JobId
 from pullback_service.jobs.leases import HeldAttempt
-from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, unknown_job
+from pullback_service.models.jobs import Attempt, Job, JobLog
 
 LONGEST_READ = 1024 * 1024
 

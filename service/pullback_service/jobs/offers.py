@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.jobs.labels import suits
-from pullback_service.jobs.models import CLAIMABLE, DUE
 from pullback_service.jobs.trust import TrustLevel
+from pullback_service.models.jobs import CLAIMABLE, DUE
 
 # Of the best jobs only, those alike together: a thousand for a machine that is away must not hide one for somebody who waits.
 _WAITING: LiteralString = f"""

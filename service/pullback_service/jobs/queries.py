@@ -10,19 +10,19 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from pullback_service.access.caller import name_of_caller
-from pullback_service.commits.models import Commit
+from pullback_service.caller import name_of_caller
 from pullback_service.commits.queries import ToldCommit, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import column_with_device, with_device
-from pullback_service.jobs.models import Attempt, Job
 from pullback_service.jobs.trust import note_fork, trust_in
-from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
+from pullback_service.models.commits import Commit
+from pullback_service.models.jobs import Attempt, Job
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
+from pullback_service.models.reports import Report
 from pullback_service.projects.queries import ensure_project, id_of
-from pullback_service.reports.models import Report
 from pullback_service.steps.projecting import keep_steps
 
 # A job in one of these makes another one for the same thing unnecessary.

@@ -1,15 +1,14 @@
 """What the API takes and says about jobs."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Number, Text
+from pullback_service.fields import Count, Flag, KnownId, Labels, Name, Priority, Size, Text, Timeout
 from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.schemas import ReportReceipt
 
@@ -19,21 +18,6 @@ FailureKind: TypeAlias = Literal["infra", "build", "workload", "timeout", "cance
 JobKind: TypeAlias = Literal["run", "compare"]
 JobOrigin: TypeAlias = Literal["asked", "backfill", "idle"]
 TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
-
-HIGHEST_PRIORITY = 1000
-LONGEST_TIMEOUT_S = 7 * 24 * 3600
-
-Priority = Annotated[
-    int,
-    Field(
-        strict=True,
-        ge=-1000,
-        le=HIGHEST_PRIORITY,
-        description="Higher ones are given out first, among equals older ones.",
-    ),
-    AS_WHOLE,
-]
-Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]
 
 
 class JobCommit(CommitStatement):
@@ -81,6 +65,15 @@ class JobChange(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     priority: Priority
+
+
+class SpoolStatement(BaseModel):
+    """What an agent has measured and not yet delivered."""
+
+    model_config = ConfigDict(extra="allow")
+
+    waiting: Count = Field(description="Reports and failures the service has not taken yet.", examples=[0])
+    bytes: Size = Field(description="How large they are together.", examples=[0])
 
 
 class AttemptSummary(BaseModel):

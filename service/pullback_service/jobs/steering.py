@@ -10,7 +10,7 @@ from sqlalchemy.sql.functions import now
 
 from pullback_service.errors import ConflictError
 from pullback_service.ids import JobId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.jobs.queries import UNFINISHED, lock_job
 

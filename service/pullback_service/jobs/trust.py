@@ -14,8 +14,8 @@ from typing import Literal
 from sqlalchemy import exists, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.ids import CommitId
+from pullback_service.models.commits import BranchCommit, Commit
 
 TrustLevel = Literal["trusted", "untrusted"]
 

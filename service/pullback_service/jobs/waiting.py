@@ -10,8 +10,8 @@ from typing import LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.jobs.forecasting import Bench, Forecast, WaitingJob, Work, forecast, remaining_s
+from pullback_service.models.agents import SILENT_AFTER_S
 
 MOST_WAITING = 2_000
 """Of a longer queue the end has no forecast."""

@@ -8,8 +8,8 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.ids import TokenId
-from pullback_service.logins.models import Login
-from pullback_service.tokens.models import Token
+from pullback_service.models.logins import Login
+from pullback_service.models.tokens import Token
 from pullback_service.tokens.secrets import digest_of
 
 LIFETIME = timedelta(days=7)

@@ -16,10 +16,10 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.caller import caller_of
+from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.ids import MachineId
-from pullback_service.machines.models import FactsChange
+from pullback_service.models.machines import FactsChange
 
 # A machine that is seen all the time need not be written all the time.
 SEEN_AGAIN_AFTER_S = 10

@@ -7,15 +7,15 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import caller_of
+from pullback_service.caller import caller_of
 from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.jobs.bell import ring
+from pullback_service.job_channel import ring
 from pullback_service.letters import in_plain_sight
-from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.machines.noise import CLAIMS, SelfComparison
-from pullback_service.reports.models import Comparison, Report
-from pullback_service.series.models import Case
+from pullback_service.models.machines import FactsChange, Machine
+from pullback_service.models.reports import Comparison, Report
+from pullback_service.models.series import Case
 
 MOST_SELF_COMPARISONS = 5_000
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import caller_of
+from pullback_service.caller import caller_of
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.noise import Noise, noise_in
 from pullback_service.machines.queries import comparisons_with_itself, newest_self_comparisons

@@ -1,8 +1,8 @@
 """Machines, and how their facts changed, as tables to export."""
 
 from pullback_service.exports.tables import Column, Table, written
-from pullback_service.machines.models import Machine
 from pullback_service.machines.schemas import FactsChange, MachineSummary
+from pullback_service.models.machines import Machine
 
 MACHINES: Table[MachineSummary] = Table(
     "machines",

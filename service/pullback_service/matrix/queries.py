@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.series.models import Case
+from pullback_service.models.series import Case
 from pullback_service.series.queries import (
     MOST_MATRIX_POINTS,
     CaseFacts,

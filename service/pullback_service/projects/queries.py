@@ -9,14 +9,14 @@ from sqlalchemy import ScalarSelect, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import caller_of
+from pullback_service.caller import caller_of
 from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.letters import in_one_form
-from pullback_service.projects.models import Project
+from pullback_service.models.projects import Project
+from pullback_service.models.reports import Report
 from pullback_service.projects.naming import refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
-from pullback_service.reports.models import Report
 
 MOST_PROJECTS = 1_000
 _FOUND = "projects"

@@ -1,16 +1,46 @@
 """What the API says about projects."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.backfills.schemas import BackfillPolicy
-from pullback_service.fields import AS_WHOLE, Flag
+from pullback_service.fields import AS_WHOLE, Flag, Labels, Name, Priority, Timeout
 from pullback_service.projects.naming import ProjectName
 from pullback_service.projects.repositories import RepositoryAddress
 
 Days = Annotated[int, Field(strict=True, ge=1, le=36_500), AS_WHOLE]
+
+MOST_JOBS = 500
+DEEPEST = 5_000
+
+
+class BackfillPolicy(BaseModel):
+    """Which commits of a branch are to be measured, and how many at a time.
+
+    `newest` goes backwards from the newest commit; `bisect` takes the middle of the widest gap first.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    branch: Name = Field(examples=["main"])
+    suite: Name = Field(examples=["standard"])
+    requires: Labels = Field(
+        default={},
+        description="Labels of the agents, as in jobs: without `device`, those of the CPU.",
+        examples=[{"device": "cpu"}],
+    )
+    order: Literal["newest", "bisect"] = "newest"
+    limit: Annotated[int, Field(strict=True, ge=1, le=MOST_JOBS), AS_WHOLE] = Field(
+        20,
+        description="Most jobs of this backfill that wait or run at once: asking again only tops them up. "
+        "Commits newer than all that were measured or asked for come besides, with a priority higher by 100.",
+    )
+    depth: Annotated[int, Field(strict=True, ge=1, le=DEEPEST), AS_WHOLE] = Field(
+        500, description="How many commits of the branch to look at, from the newest one backwards."
+    )
+    priority: Priority = -100
+    timeout_s: Timeout = 3600
 
 
 class ProjectSummary(BaseModel):

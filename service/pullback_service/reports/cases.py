@@ -10,14 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
 from pullback_service.commits.following import Placed, followed_in
-from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.machines.models import Machine
-from pullback_service.readings.models import StoredReading
-from pullback_service.reports.models import Failure, Report
-from pullback_service.reports.parts import WRONG_GRADIENT
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.reports import WRONG_GRADIENT, Failure, Report
+from pullback_service.models.series import Case, Point, Series
 
 
 @dataclass(frozen=True, slots=True)

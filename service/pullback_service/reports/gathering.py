@@ -15,24 +15,13 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
+from pullback_service.fields import MOST_CASES
 from pullback_service.measured.measured import Measured
 from pullback_service.refusals import message_of
-from pullback_service.reports.parts import (
-    CasePart,
-    ComparisonPart,
-    FailurePart,
-    SeriesPart,
-    part_of,
-    refuse_part,
-    take_apart,
-)
+from pullback_service.reports.parts import ComparisonPart, FailurePart, part_of, refuse_part, take_apart
 from pullback_service.reports.point_text import endings_of
-from pullback_service.reports.schemas import (
-    MOST_CASES,
-    ComparisonDocument,
-    MeasuredCaseDocument,
-    ReportHead,
-)
+from pullback_service.reports.schemas import ComparisonDocument, MeasuredCaseDocument, ReportHead
+from pullback_service.series.cases import CasePart, SeriesPart
 
 
 class KeptPoint(NamedTuple):

@@ -9,11 +9,11 @@ import orjson
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.importers import registry
-from pullback_service.importers.assembling import Place, assemble
 from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
 from pullback_service.importers.walking import place_in_words
+from pullback_service.reports.assembling import Place, assemble
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
 from pullback_service.reports.schemas import FORMAT

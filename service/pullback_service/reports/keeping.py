@@ -8,14 +8,14 @@ from uuid import UUID
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.chores.queries import defer_follow_up
+from pullback_service.deferring import defer_follow_up
 from pullback_service.errors import ConflictError, DamagedError
 from pullback_service.ids import ProjectId
+from pullback_service.models.reports import Report
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.keeping_parts import PlacedParts, keep_parts
 from pullback_service.reports.meeting import meet
-from pullback_service.reports.models import Report
 from pullback_service.reports.packing import unpacked
 from pullback_service.reports.placing import Place, place
 from pullback_service.reports.preparing import PreparedReport

@@ -11,9 +11,9 @@ from pullback_service.commits.queries import ensure_commits
 from pullback_service.ids import CaseId, CommitId, ProjectId
 from pullback_service.measured.measured import Measured
 from pullback_service.measured.queries import ensure_measured
+from pullback_service.models.reports import Comparison, Failure
 from pullback_service.readings.projecting import NewPoints, keep_readings
 from pullback_service.reports.gathering import KeptPoint, Parts
-from pullback_service.reports.models import Comparison, Failure
 from pullback_service.reports.parts import refuse_part
 from pullback_service.reports.placing import Place
 from pullback_service.reports.point_text import INSERT_POINTS, lines

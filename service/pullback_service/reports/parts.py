@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from pullback_service.claims import BASELINE
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.measured.measured import Measured
+from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratio, told_value
 from pullback_service.reports.schemas import (
     CaseDocument,
@@ -18,40 +19,7 @@ from pullback_service.reports.schemas import (
     VariantDocument,
 )
 from pullback_service.series import cases
-
-TIMES = frozenset({"time"})
-"""Measured, whatever an upload says of them."""
-WRONG_GRADIENT = "gradient"
-"""What kind of failure a wrong gradient is."""
-
-
-@dataclass(frozen=True, slots=True)
-class CasePart:
-    """A case of the report, known by its identity."""
-
-    identity: bytes
-    label: str
-    workload: str
-    params: Mapping[str, Any]
-    dtype: str | None
-    device: str | None
-
-
-class SeriesPart(NamedTuple):
-    """A series of the report, less the machine; equal parts are one series."""
-
-    case: bytes
-    variant: str
-    variant_kind: str
-    metric: str
-    unit: str
-    direction: str
-    exact: bool
-
-    @property
-    def key(self) -> tuple[bytes, str, str]:
-        """What tells two series of one machine apart."""
-        return self.case, self.variant, self.metric
+from pullback_service.series.cases import CasePart, SeriesPart
 
 
 class PointPart(NamedTuple):

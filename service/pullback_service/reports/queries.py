@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
 from pullback_service import statements
-from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId
-from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
+from pullback_service.models.reports import Report
 from pullback_service.projects.queries import id_of
-from pullback_service.reports.models import Report
 
 _FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s)"
 

@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
+from pullback_service.fields import MOST_CASES
 from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
-from pullback_service.reports.schemas import FORMAT, MOST_CASES, VERSION, ReportHead
+from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
 from pullback_service.reports.splitting import take_apart
 
 WRAPPER = "pullback"

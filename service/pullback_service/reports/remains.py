@@ -7,10 +7,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.commits.models import Commit
-from pullback_service.machines.models import Machine
-from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.reports import Comparison, Failure, Report
+from pullback_service.models.series import Case, Point, Series
 
 MOST_POINTS = 20_000
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import JobId, ProjectId
-from pullback_service.reports.models import Report
+from pullback_service.models.reports import Report
 from pullback_service.reports.placing import Place
 from pullback_service.reports.preparing import PreparedReport
 

@@ -12,6 +12,9 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import (
     LINE,
+    MOST_CASES,
+    MOST_METRICS,
+    MOST_PROCESSES,
     Count,
     Flag,
     JsonObject,
@@ -31,10 +34,7 @@ from pullback_service.projects.naming import ProjectName
 
 FORMAT = "pullback-report"
 VERSION = 1
-MOST_CASES = 20_000
 MOST_VARIANTS = 64
-MOST_METRICS = 64
-MOST_PROCESSES = 10_000
 MOST_PARENTS = 64
 
 Outcome: TypeAlias = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]

@@ -13,7 +13,7 @@ import orjson
 
 from pullback_service.errors import DamagedError, GoneError, Missing
 from pullback_service.logs import logger
-from pullback_service.reports.models import Report
+from pullback_service.models.reports import Report
 from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import unpacked
 from pullback_service.reports.reading import unwrap

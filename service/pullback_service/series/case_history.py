@@ -17,14 +17,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.commits import history
 from pullback_service.commits.following import followed_in, places_followed
-from pullback_service.commits.models import Commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.models import Machine
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.reports import Failure
+from pullback_service.models.series import Case, Series
 from pullback_service.readings.queries import newest_marks, newest_readings, readings_at
 from pullback_service.readings.reading import Mark, Place, Reading
-from pullback_service.reports.models import Failure
-from pullback_service.series.models import Case, Series
 from pullback_service.series.overviewing import KnownCase
 from pullback_service.series.queries import (
     MOST_FAILURES,

@@ -7,12 +7,42 @@ the order of parameters.
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 _PLAIN: Final = re.compile(r"""[^,=\[\]{}"]+""")
 _OF_ANOTHER_TYPE: Final = re.compile(r"true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CasePart:
+    """A case of the report, known by its identity."""
+
+    identity: bytes
+    label: str
+    workload: str
+    params: Mapping[str, Any]
+    dtype: str | None
+    device: str | None
+
+
+class SeriesPart(NamedTuple):
+    """A series of the report, less the machine; equal parts are one series."""
+
+    case: bytes
+    variant: str
+    variant_kind: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+
+    @property
+    def key(self) -> tuple[bytes, str, str]:
+        """What tells two series of one machine apart."""
+        return self.case, self.variant, self.metric
 
 
 def identity(workload: str, params: Mapping[str, Any], dtype: str | None, device: str | None) -> bytes:

@@ -15,16 +15,16 @@ from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.commits.naming import branch_by_name, has_results
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId
-from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import is_called
-from pullback_service.projects.models import Project
+from pullback_service.models.commits import BranchCommit, Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.series import Case, Series
 from pullback_service.projects.queries import project_by_name
-from pullback_service.readings.models import StoredReading
-from pullback_service.series.models import Case, Series
 
 MOST_WORDS = 8
 BRANCH_COMMITS = 20

@@ -23,10 +23,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.among import among
-from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
+from pullback_service.models.series import Case, Series
 from pullback_service.series.choosing import DIMENSIONS, PARAM, SeriesChoice, conditions
-from pullback_service.series.models import Case, Series
 
 MOST_FACET_VALUES = 100
 

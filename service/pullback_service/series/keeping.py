@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import CaseId, MachineId, ProjectId, SeriesId
-from pullback_service.reports.parts import CasePart, SeriesPart
+from pullback_service.series.cases import CasePart, SeriesPart
 
 _CASES_AND_SERIES = """
 SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.direction, s.exact

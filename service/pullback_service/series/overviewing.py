@@ -16,12 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
-from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.models.commits import Commit
+from pullback_service.models.reports import Failure, Report
+from pullback_service.models.series import Case, Point, Series
 from pullback_service.readings.reading import COLUMNS, Reading
-from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
-from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,

@@ -13,15 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits import history
-from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
-from pullback_service.machines.models import Machine
-from pullback_service.readings.models import StoredReading
+from pullback_service.models.commits import BranchCommit, Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.reports import Failure
+from pullback_service.models.series import Case, Series
 from pullback_service.readings.queries import reports_behind
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.models import Failure
-from pullback_service.series.models import Case, Series
 
 MOST_MATRIX_POINTS = 50_000
 MOST_FAILURES = 5_000

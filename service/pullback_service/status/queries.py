@@ -6,17 +6,16 @@ from sqlalchemy import exists, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
-from pullback_service.agents.models import Agent
-from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
 from pullback_service.commits.mirrors import unread_mirrors
 from pullback_service.jobs.labels import column_with_device
-from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
-from pullback_service.machines.models import Machine
+from pullback_service.models.agents import SILENT_AFTER_S, Agent
+from pullback_service.models.jobs import CLAIMABLE, Attempt, Job
+from pullback_service.models.machines import Machine
+from pullback_service.models.reports import Report
 from pullback_service.readings.projecting import unprojected
-from pullback_service.reports.models import Report
 from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_readings, about_workers
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
 from pullback_service.steps.projecting import unjudged

@@ -18,6 +18,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.commits.graph_changes import has_graph_changed
 from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_series
 from pullback_service.comparisons.judging import UNCHANGED, Judgement
 from pullback_service.comparisons.outcomes import Shape
@@ -26,15 +27,15 @@ from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.machines.software import Software, software_under
 from pullback_service.measured.queries import read_measured
+from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import columns_of, readings_at
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.row_text import insert_lines
+from pullback_service.rule import RULE
 from pullback_service.steps.following import Followed, Pair, followed_by
-from pullback_service.steps.rule import RULE
 from pullback_service.steps.step import COLUMNS, Step, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
-from pullback_service.steps.touching import has_graph_changed, later_steps, mark_graph_changes
+from pullback_service.steps.touching import later_steps, mark_graph_changes
 
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""

@@ -11,11 +11,11 @@ from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import Compared
 from pullback_service.ids import MachineId
-from pullback_service.projects.models import Project
+from pullback_service.models.projects import Project
 from pullback_service.projects.queries import remember_project
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import Place, Reading
-from pullback_service.steps.rule import RULE
+from pullback_service.rule import RULE
 from pullback_service.steps.step import COLUMNS, WIDTH, Step, step_of
 
 MOST_NEWS: Final = 2_000

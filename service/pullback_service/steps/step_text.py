@@ -3,8 +3,8 @@
 from typing import Final
 
 from pullback_service.row_text import NULL, insert_of, number, text
+from pullback_service.rule import RULE
 from pullback_service.steps.doubts import code_of
-from pullback_service.steps.rule import RULE
 from pullback_service.steps.step import Step
 
 INSERT_STEPS: Final = insert_of(

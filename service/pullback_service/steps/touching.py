@@ -4,12 +4,13 @@ The graph of commits changes at the beginning of a transaction, and what that to
 whoever changes it notes that here.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final, LiteralString, NamedTuple
+from collections.abc import Sequence
+from typing import Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.commits.graph_changes import noted_graph_change
 from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
 from pullback_service.steps.following import BEFORE, Followed, Pair
@@ -103,38 +104,13 @@ SELECT later.series_id, later.commit_id
 """  # noqa: S608 - our own words
 
 
-class _GraphChange(NamedTuple):
-    """Commits that became known, or their parents, and commits that moved in history."""
-
-    told: set[int]
-    moved: set[int]
-
-
-_NOTED: Final = "graph changes"
-
-
-def note_graph_change(session: AsyncSession, *, told: Iterable[int] = (), moved: Iterable[int] = ()) -> None:
-    """Keep with the session what became known of commits, until `mark_graph_changes`."""
-    told, moved = set(told), set(moved)
-    if not told and not moved:
-        return
-    noted = session.info.setdefault(_NOTED, _GraphChange(set(), set()))
-    noted.told.update(told)
-    noted.moved.update(moved)
-
-
-def has_graph_changed(session: AsyncSession) -> bool:
-    """Whether the graph changed in this transaction, and nobody has marked what that touches."""
-    return _NOTED in session.info
-
-
 async def mark_graph_changes(session: AsyncSession, project_id: ProjectId) -> None:
     """Mark what the graph decided of, where it changed in this transaction, as stale.
 
     What was found along parents stays: more of them become known only behind the oldest one.
     Index: ix_commit_parent_parent_sha, ix_step_not_by_parent, ix_step_reference_id_series_id; moved pk_reading, pk_step.
     """
-    noted: _GraphChange | None = session.info.pop(_NOTED, None)
+    noted = noted_graph_change(session)
     if noted is None:
         return
     values = {"project": project_id, "commits": statements.array_of(noted.told | noted.moved)}

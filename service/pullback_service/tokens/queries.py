@@ -8,12 +8,12 @@ from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller, Scope
+from pullback_service.caller import Caller, Scope
 from pullback_service.errors import AuthenticationError, ConflictError, ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.letters import in_one_form
-from pullback_service.projects.models import Project
-from pullback_service.tokens.models import EnrolmentCode, Token
+from pullback_service.models.projects import Project
+from pullback_service.models.tokens import EnrolmentCode, Token
 from pullback_service.tokens.secrets import digest_of, make_code, make_token, prefix_of
 
 USED_AGAIN_AFTER = timedelta(minutes=1)

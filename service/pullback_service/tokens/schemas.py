@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.access.caller import Scope
+from pullback_service.caller import Scope
 from pullback_service.fields import Name
 from pullback_service.letters import ChosenName
 from pullback_service.tokens.queries import StoredToken

@@ -24,7 +24,7 @@ def wild_base(database_url, made):
     from benchmarks.large_project.filling import fill
     from tests.dashboards.browser.conftest import serving
 
-    from pullback_service.readings.rebuilding import project_all
+    from pullback_service.rebuilding import project_all
 
     fill(database_url, SHAPE)
     with ThreadPoolExecutor() as beside:  # Playwright has a loop in this thread

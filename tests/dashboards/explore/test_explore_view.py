@@ -5,10 +5,10 @@ import math
 from tests.service.readings.making import mark
 
 from pullback_dashboards.explore.view import MOST_CURVES, Found, charts_of, rows_of
-from pullback_service.machines.models import Machine
+from pullback_service.models.machines import Machine
+from pullback_service.models.series import Case, Series
 from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries
-from pullback_service.series.models import Case, Series
 
 
 def point(place, value, ratio=None):

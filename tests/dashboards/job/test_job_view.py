@@ -5,7 +5,7 @@ import pytest
 
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.job.view import decisions_for, from_a_line_on, steps_of, whole_characters
-from pullback_service.access.caller import LOCAL, Caller, anonymous
+from pullback_service.caller import LOCAL, Caller, anonymous
 
 JOB = JobLine(1, "p", "a" * 40, "t", "quick", "queued", 0, 3, datetime(2026, 3, 1, tzinfo=UTC), None)
 READER = Caller("token 'look'", frozenset({"read"}))

@@ -1,8 +1,8 @@
 from datetime import UTC, datetime
 
 from pullback_dashboards.machine.view import facts_changes, noise_chart
-from pullback_service.machines.models import FactsChange
 from pullback_service.machines.noise import SelfComparison, noise_of
+from pullback_service.models.machines import FactsChange
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -1,12 +1,12 @@
 from datetime import UTC, datetime, timedelta
 
 from pullback_dashboards.settings.view import audit_row, project_view, reader_of, rules_of, token_row
-from pullback_service.access import caller as callers
-from pullback_service.access.caller import Caller
-from pullback_service.audit.models import Audit
-from pullback_service.projects.models import Project
+from pullback_service import caller as callers
+from pullback_service.caller import Caller
+from pullback_service.models.audit import Audit
+from pullback_service.models.projects import Project
+from pullback_service.models.tokens import Token
 from pullback_service.settings import Settings
-from pullback_service.tokens.models import Token
 from pullback_service.tokens.queries import StoredToken
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

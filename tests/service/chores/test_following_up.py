@@ -5,7 +5,7 @@ from sqlalchemy import func, select, text
 
 from pullback_service import worker
 from pullback_service.chores import following_up
-from pullback_service.chores.queries import defer_follow_up
+from pullback_service.deferring import defer_follow_up
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project, Report
 from pullback_service.projects.queries import refresh_counts

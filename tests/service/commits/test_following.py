@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from pullback_service.commits.following import Reached, followed_in, followed_on, places_followed
-from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
-from pullback_service.series.models import Case, Series
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
+from pullback_service.models.series import Case, Series
 
 pytestmark = pytest.mark.anyio
 

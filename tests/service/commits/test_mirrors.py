@@ -10,7 +10,7 @@ from pullback_service.chores import tasks
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.mirrors import Mirror, MirrorError, follow, read_heads
 from pullback_service.ids import ProjectId
-from pullback_service.projects.models import Project
+from pullback_service.models.projects import Project
 from pullback_service.projects.queries import ensure_project
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from pullback_service import worker
-from pullback_service.chores.queries import NAMESPACE, defer
+from pullback_service.deferring import NAMESPACE, defer
 from pullback_service.models import Attempt, Job, Point, Project, Report
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,6 @@ from sqlalchemy import select
 
 from pullback_runners.machine import facts
 from pullback_runners.peers import PEERS
-from pullback_service.commits.models import Commit
-from pullback_service.machines.models import Machine
 from pullback_service.machines.software import (
     COUNTS_DEPEND_ON,
     COUNTS_OF_PEERS_DEPEND_ON,
@@ -18,6 +16,8 @@ from pullback_service.machines.software import (
     software_on,
     software_under,
 )
+from pullback_service.models.commits import Commit
+from pullback_service.models.machines import Machine
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import select, update
 
+from pullback_service import rebuilding
 from pullback_service.models import Point
-from pullback_service.readings import rebuilding
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import InvalidInputError
+from pullback_service.fields import MOST_CASES
 from pullback_service.refusals import message_of
 from pullback_service.reports.gathering import DoesNotHoldError, gather
-from pullback_service.reports.schemas import MOST_CASES, ReportDocument
+from pullback_service.reports.schemas import ReportDocument
 
 
 def gathered(report):

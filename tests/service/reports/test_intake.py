@@ -8,13 +8,13 @@ import psycopg
 import pytest
 from sqlalchemy import func, select
 
-from pullback_service.access.caller import LOCAL
 from pullback_service.audit.keeping import Line
-from pullback_service.audit.models import Audit
+from pullback_service.caller import LOCAL
 from pullback_service.commits.branches import list_branches
 from pullback_service.database import AWAY, Database
 from pullback_service.ids import ProjectId
 from pullback_service.models import BranchCommit, Commit, Machine, Point, Report
+from pullback_service.models.audit import Audit
 from pullback_service.reports import intake
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.preparing import prepare

@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import func, select
 
 from pullback_service import database
+from pullback_service.endpoints import reports as endpoints
 from pullback_service.models import Case, Commit, Comparison, Point, Project, Report, Series
-from pullback_service.reports import endpoints, intake, keeping_parts, reading
+from pullback_service.reports import intake, keeping_parts, reading
 
 pytestmark = pytest.mark.anyio
 

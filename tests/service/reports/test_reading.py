@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import RequestError, UnreadableBodyError
+from pullback_service.fields import MOST_CASES
 from pullback_service.reports import reading, splitting
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_report
-from pullback_service.reports.schemas import MOST_CASES
 
 
 @pytest.fixture(autouse=True, params=["as a whole", "case by case"])

@@ -14,7 +14,7 @@ from tests.service.conftest import make_case, make_report
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import DamagedError, RequestError
-from pullback_service.reports.models import Report
+from pullback_service.models.reports import Report
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import read_report
 from pullback_service.reports.stored_files import body_of, case_of, document_of, outline_of

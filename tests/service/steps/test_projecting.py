@@ -5,14 +5,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
+from pullback_service import rebuilding
 from pullback_service.checking import check
 from pullback_service.models import Commit, StoredStep
-from pullback_service.readings import rebuilding
 from pullback_service.readings.projecting import project_everything
 from pullback_service.reports import retention
+from pullback_service.rule import RULE
 from pullback_service.steps import projecting
 from pullback_service.steps.projecting import judge_everything, judge_next, unjudged, wrong_steps
-from pullback_service.steps.rule import RULE
 
 pytestmark = pytest.mark.anyio
 

@@ -11,9 +11,9 @@ from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputE
 from pullback_service.fields import KnownId
 from pullback_service.ids import TokenId
 from pullback_service.listing import LISTED, KnownListing
+from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.projects.models import Project
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
@@ -24,6 +23,7 @@ from pullback_service.boards.schemas import (
     PinReceipt,
 )
 from pullback_service.boards.tables import BOARDS
+from pullback_service.caller import Caller
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import ProjectId

@@ -16,12 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
+from pullback_service.models.series import Point
 from pullback_service.projects.queries import list_projects, refresh_counts
 from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
 from pullback_service.roles import ALL_PROJECTS
-from pullback_service.series.models import Point
+from pullback_service.rule import RULE
 from pullback_service.steps.projecting import judge_everything, renew_steps, wrong_steps
-from pullback_service.steps.rule import RULE
 
 VALUES_AT_ONCE = 5_000
 COMMITS_AT_ONCE = 200

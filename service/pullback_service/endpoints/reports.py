@@ -15,6 +15,12 @@ from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import Line
 from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
+from pullback_service.endpoints.receiving import (
+    OPENAPI_BODY,
+    ReportBody,
+    is_read_at_once,
+    refuse_unknown_parameters,
+)
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -26,20 +32,14 @@ from pullback_service.errors import (
 from pullback_service.fields import Name, Sha
 from pullback_service.importers.unpacking import is_archive
 from pullback_service.listing import LISTED, KnownListing
+from pullback_service.models.reports import Report
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import queries, stored_files
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.keeping import Upload
-from pullback_service.reports.models import Report
 from pullback_service.reports.preparing import prepare_upload
 from pullback_service.reports.reading import LONG_BODY_BYTES
-from pullback_service.reports.receiving import (
-    OPENAPI_BODY,
-    ReportBody,
-    is_read_at_once,
-    refuse_unknown_parameters,
-)
 from pullback_service.reports.schemas import (
     PointPreview,
     ReportDetail,

@@ -8,6 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
 
+WRONG_GRADIENT = "gradient"
+"""What kind of failure a wrong gradient is."""
+
 
 class Report(Base):
     """One upload, never changed after it was accepted. `body` is the file as it came, packed (`packing.py`).

@@ -10,7 +10,6 @@ from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
 from pullback_service.commits import branches, queries
 from pullback_service.commits.branches import StoredBranch
-from pullback_service.commits.models import Commit
 from pullback_service.commits.placing import lock_graph
 from pullback_service.commits.schemas import BranchReceipt, BranchSummary, CommitSummary, LogStatement, MergeBaseAnswer
 from pullback_service.commits.tables import branches_of, commits_of
@@ -18,6 +17,7 @@ from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Sha
 from pullback_service.ids import ProjectId
 from pullback_service.listing import LISTED, KnownListing
+from pullback_service.models.commits import Commit
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name

@@ -14,6 +14,8 @@ from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
+from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, read_limited
+from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -26,7 +28,6 @@ from pullback_service.errors import (
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId, MachineId
 from pullback_service.jobs import leases, logs, queries, steering
-from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
     AttemptSummary,
@@ -46,12 +47,11 @@ from pullback_service.jobs.schemas import (
 )
 from pullback_service.jobs.tables import JOBS
 from pullback_service.listing import LISTED, KnownListing
+from pullback_service.models.jobs import Attempt
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
 from pullback_service.reports.keeping import Upload, keep
 from pullback_service.reports.preparing import prepare
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, read_limited
 from pullback_service.reports.rows import ForJob
 from pullback_service.reports.stated import Stated, refuse_contradictions
 from pullback_service.runtime import KnownLogWaits, KnownSettings

@@ -5,6 +5,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Json, RowId, StampedNow
 
+# An agent asks for work every half minute and says every few seconds that it is at work.
+SILENT_AFTER_S = 300
+
 
 class Agent(Base):
     """A daemon on a machine. Enrolling again under the same name on the same machine is the same agent."""

@@ -6,23 +6,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Caller, database_of
 from pullback_service.access.gate import KnownCaller, enrolment_code_of
 from pullback_service.addresses import API
 from pullback_service.agents import queries
-from pullback_service.agents.models import Agent
 from pullback_service.agents.queries import SeenAgent, told_by
-from pullback_service.agents.schemas import (
-    AgentSummary,
-    Claim,
-    ClaimedJob,
-    ClaimRequest,
-    Enrolled,
-    Enrolment,
-    SpoolStatement,
-)
+from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
 from pullback_service.agents.tables import AGENTS
 from pullback_service.audit.keeping import note
+from pullback_service.caller import Caller, database_of
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import Database, seeing_all_projects
@@ -33,11 +24,13 @@ from pullback_service.jobs import leases
 from pullback_service.jobs.bell import Seat
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
+from pullback_service.jobs.schemas import SpoolStatement
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.keeping import ToldMachine, ensure_machine
+from pullback_service.models.agents import Agent
+from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.projects.models import Project
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings

@@ -1,0 +1,11 @@
+"""The channel on which waiting agents hear that a job was queued."""
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+CHANNEL = "pullback_jobs"
+
+
+async def ring(session: AsyncSession) -> None:
+    """Ring when this transaction is stored."""
+    await session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})

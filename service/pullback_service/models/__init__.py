@@ -1,0 +1,47 @@
+"""Every table in one place, so that `Base.metadata` is whole for whoever imports this."""
+
+from pullback_service.base import Base
+from pullback_service.models.agents import Agent
+from pullback_service.models.audit import Audit
+from pullback_service.models.boards import Board, BoardChart
+from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.models.jobs import Attempt, Job, JobLog
+from pullback_service.models.logins import Login
+from pullback_service.models.machines import FactsChange, Machine
+from pullback_service.models.measured import StoredMeasured
+from pullback_service.models.projects import Project
+from pullback_service.models.readings import StoredReading
+from pullback_service.models.reports import Comparison, Failure, Report
+from pullback_service.models.series import Case, Point, Series
+from pullback_service.models.steps import StoredStep
+from pullback_service.models.tokens import EnrolmentCode, Token
+
+__all__ = [
+    "Agent",
+    "Attempt",
+    "Audit",
+    "Base",
+    "Board",
+    "BoardChart",
+    "Branch",
+    "BranchCommit",
+    "Case",
+    "Commit",
+    "CommitParent",
+    "Comparison",
+    "EnrolmentCode",
+    "FactsChange",
+    "Failure",
+    "Job",
+    "JobLog",
+    "Login",
+    "Machine",
+    "Point",
+    "Project",
+    "Report",
+    "Series",
+    "StoredMeasured",
+    "StoredReading",
+    "StoredStep",
+    "Token",
+]
