@@ -41,7 +41,7 @@ async def test_a_wrong_parameter_is_named(client):
 
 async def test_a_wrong_cursor_says_where_cursors_come_from(client):
     body = assert_problem(await client.get("/api/v1/series?cursor=nonsense"), 422)
-    assert "`next` of the page before" in body["detail"]
+    assert "`next` of the previous page" in body["detail"]
 
 
 async def test_a_body_that_is_no_json_is_a_problem(client):

@@ -11,32 +11,30 @@ from pullback_service.measured.measured import EQUAL_CODE
 WORDS: Final = {
     "uncommitted": "Measured with uncommitted changes.",
     "counted_uncommitted": "Counted with uncommitted changes.",
-    "busy": (
-        "Measured in the same groups, but on a busy machine and without an A/A control that says how far that moves a ratio."
-    ),
+    "busy": "Measured in the same groups, but on a busy machine and without an A/A control.",
     "apart": "Measured at different times, not in the same groups.",
-    "within_scatter": "Measured at different times, and no farther apart than such measurements scatter.",
-    "same_program": "Both commits ran the same program, at different times: what differs is the machine.",
-    "no_ratio": "A value is zero or less, so the two have no ratio.",
+    "within_scatter": "Measured at different times; the difference is within their usual scatter.",
+    "same_program": "Both commits ran the same program at different times; the difference comes from the machine.",
+    "no_ratio": "A value is zero or less, so there is no ratio.",
     "counted_apart": (
-        "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
-        "session made both."
+        "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
+        "session."
     ),
-    "candidate_counts_differ": "Reports of the candidate do not count alike.",
-    "reference_counts_differ": "Reports of the reference do not count alike.",
-    "processes_differ": "Processes of one program do not count alike.",
+    "candidate_counts_differ": "Counts differ between reports of the candidate.",
+    "reference_counts_differ": "Counts differ between reports of the reference.",
+    "processes_differ": "Counts differ between processes of one program.",
     "contradiction": "Reports contradict each other.",
-    "failed_once": "Reports contradict each other: in one of them the candidate failed.",
-    "failed": "The candidate failed where both were to be compared.",
+    "failed_once": "Reports contradict each other: the candidate failed in one of them.",
+    "failed": "The candidate failed when both were compared.",
     "no_reference": "Not measured at the reference.",
     "no_candidate": "Not measured at the candidate.",
-    "open_interval": "The interval allows for more than one answer.",
-    "no_interval": "The upload gives no interval around its ratio.",
+    "open_interval": "The interval allows more than one outcome.",
+    "no_interval": "The upload has no interval for its ratio.",
     "methods": "Measured by different methods, {}.",
     "equal_code": EQUAL_CODE,
     "level": "Another level: {} changed between the two, so the commits do not compare.",
-    "software": "Counted with other software ({}): compare both commits in one installation to tell.",
-    "wrong_gradient": "Another report of these commits: {}",
+    "software": "Counted with different software ({}): count both commits in one installation to know.",
+    "wrong_gradient": "In another report of these commits: {}",
     "other": "{}",
 }
 _PATTERNS: Final = {

@@ -113,7 +113,7 @@ def test_what_another_tool_measured_is_not_measured_again_by_ours():
     apart = replace(unpaired(math.log(2)), kind="external")
     said = verdict(outcomes_of([apart]), OLD, NEW)
     assert (said.then, said.command) == (
-        "1 series was measured at different times: of these a change is likely at most.",
+        "1 series was measured at different times, so their changes are at most likely.",
         "",
     )
     assert verdict(outcomes_of([apart, unpaired(math.log(2), number=2)]), OLD, NEW).command

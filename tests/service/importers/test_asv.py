@@ -54,7 +54,7 @@ def test_a_file_alone_has_no_unit_for_what_it_tracks(read, sample):
     found = read(body, commit=None, unit="value:objects")
     assert found.values("value") == {f"bench.track_count[{ENV}]": 42}
     assert f"bench.TimeSort.time_sorted[param1=100,param2=list,{ENV}]" in found.values()
-    assert any("benchmarks.json is missing" in note for note in found.report.notes)
+    assert any("benchmarks.json, with units and names of parameters, is missing" in note for note in found.report.notes)
 
 
 def test_results_of_other_code_are_left_out(read, sample):

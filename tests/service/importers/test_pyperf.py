@@ -60,4 +60,4 @@ def test_a_time_below_zero_is_no_time(read, sample):
     runs[0]["values"] = [-1.0]
     found = read(json.dumps(file).encode())
     assert len(found.points["sort a list", "external", "time"].process_values) == len(runs) - 1
-    assert "1 negative value of a time or size left out" in found.report.notes
+    assert "1 negative time and sizes ignored" in found.report.notes

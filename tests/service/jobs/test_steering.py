@@ -218,7 +218,7 @@ async def test_an_approved_job_that_was_cancelled_is_not_approved_once_more_but_
     job = await queue_of_fork()
     await steer(job, "approve")
     await steer(job, "cancel")
-    assert "is cancelled and waits for no approval" in (await steer(job, "approve", 409))["detail"]
+    assert "is cancelled and not waiting for approval" in (await steer(job, "approve", 409))["detail"]
     assert (await steer(job, "retry"))["awaits_approval"] is False
 
 

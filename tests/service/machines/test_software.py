@@ -73,7 +73,7 @@ async def test_several_changes_are_told_as_one_and_facts_untold_as_such(client, 
         measured(4, numpy="2.5.0"),
     )
     software = await software_under(session, [first, last])
-    assert software.between(first, last, "fused") == "numpy not told, then 2.5.0"
+    assert software.between(first, last, "fused") == "numpy unknown, then 2.5.0"
 
 
 async def test_reports_that_come_at_once_are_told_apart(client, session, measured):
@@ -132,6 +132,6 @@ async def test_two_machines_are_told_apart_by_the_software_of_the_time(client, s
     assert software.between(one, there, "fused") == "numpy 2.1.0 and 2.3.0"
     assert software.between(there, one, "fused") == "numpy 2.3.0 and 2.1.0"
     assert software.between(other, there, "fused") == ""
-    assert software.between(there, other, "autograd") == "autograd not told and 1.7"
+    assert software.between(there, other, "autograd") == "autograd unknown and 1.7"
     assert software.between(one, other, "fused") == "numpy 2.1.0, then 2.3.0"
     assert software.between(one, uuid4(), "fused") == ""

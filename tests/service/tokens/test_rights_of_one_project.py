@@ -19,7 +19,7 @@ async def test_an_administrator_of_one_project_stays_in_it(guarded, admin, make_
         assert (await guarded.post(f"{API}/enrolments", json=wider, headers=headers)).status_code == 403, wider
     for name in ("yours", "new"):  # one answer, so that it tells nothing of what there is
         answer = await guarded.post(f"{API}/projects", json={"name": name}, headers=headers)
-        assert (answer.status_code, "makes no others" in answer.json()["detail"]) == (403, True)
+        assert (answer.status_code, "cannot create others" in answer.json()["detail"]) == (403, True)
     made = await guarded.post(
         f"{API}/tokens", json={"name": "x", "scopes": ["read"], "project": "mine"}, headers=headers
     )
