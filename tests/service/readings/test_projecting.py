@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
+from pullback_service import rebuilding
 from pullback_service.checking import check
 from pullback_service.models import Commit, Report, StoredReading
-from pullback_service.readings import projecting, rebuilding
+from pullback_service.readings import projecting
 from pullback_service.readings.projecting import project_everything, project_next, unprojected, wrong_readings
 from pullback_service.reports import retention
 
