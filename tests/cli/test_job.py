@@ -251,7 +251,7 @@ def test_values_are_rebuilt_and_policies_set(pullback, service):
     back = json.loads(pullback("project", "set", "demo", "--raw-days", 0, "--backfill", "", "--json").stdout)
     assert (back["raw_days"], back["body_days"], back["backfill"]) == (None, 365, None)
     nothing = {"looked_at": 0, "changed": 0}
-    rebuilt = {"values": nothing, "readings": nothing, "dry_run": False}
+    rebuilt = {"values": nothing, "readings": nothing, "steps": nothing, "dry_run": False}
     assert json.loads(pullback("db", "rebuild", "--json").stdout) == rebuilt
     assert json.loads(pullback("db", "recompute", "--json").stdout) == rebuilt  # its name before, for one release
     assert "0 would change" in pullback("db", "rebuild", "--dry-run").stdout
