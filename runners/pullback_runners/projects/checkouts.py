@@ -7,6 +7,7 @@ no filter and no attribute of that repository takes part, and a read-only or bar
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from pullback_runners.errors import BuildError
@@ -23,13 +24,17 @@ def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
     listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", sha)
     if listed.returncode != 0:
         raise BuildError(f"commit {sha[:10]} cannot be read from {repository} (git says: {last_line(listed)})")
-    entries, submodules = [], []
+    entries, submodules, links = [], [], {}
     for line in listed.stdout.split(b"\0")[:-1]:
         about, _, name = line.partition(b"\t")
         mode, _, blob = about.split()
+        if name.startswith(b"/") or not {b"..", b".git"}.isdisjoint(name.lower().split(b"/")):
+            raise BuildError(
+                f"commit {sha[:10]} names a file {name.decode(errors='replace')}, which git does not check out"
+            )
         if mode == _SUBMODULE:
-            submodules.append(os.fsdecode(name))
-            (target / submodules[-1]).mkdir(parents=True, exist_ok=True)
+            submodules.append(name.decode(errors="replace"))  # to be shown
+            (target / os.fsdecode(name)).mkdir(parents=True, exist_ok=True)
         else:
             entries.append((mode, blob, target / os.fsdecode(name)))
     with tempfile.TemporaryFile() as wanted, tempfile.TemporaryFile() as contents:
@@ -48,31 +53,39 @@ def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
             contents.read(1)
             path.parent.mkdir(parents=True, exist_ok=True)
             if mode == _LINK:
-                _link(path, os.fsdecode(content), target)
+                links[path] = os.fsdecode(content)
             else:
                 path.write_bytes(content)
                 if mode == _EXECUTABLE:
                     path.chmod(0o755)
+    _link(links, target)
     return submodules
 
 
 def copy_files(repository: Path, target: Path) -> None:
     """Copy the files as they are, uncommitted ones included, so that an editor that saves meanwhile changes no measurement."""
     listed = git(repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    links = {}
     try:
         for name in listed.stdout.split(b"\0")[:-1]:
             source, path = repository / os.fsdecode(name), target / os.fsdecode(name)
             if source.is_symlink():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _link(path, str(source.readlink()), target)
+                links[path] = str(source.readlink())
             elif source.is_file():  # neither a submodule nor deleted
                 path.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, path)
+        _link(links, target)
     except OSError as error:
         raise BuildError(f"the files of {repository} cannot be copied to {target}: {error}") from error
 
 
-def _link(path: Path, leads_to: str, top: Path) -> None:
-    there = (path.parent / leads_to).resolve()
-    if there == top.resolve() or top.resolve() in there.parents:
+def _link(links: Mapping[Path, str], top: Path) -> None:
+    """Make links, when all files are written, and remove those that lead out of `top`, be it through others."""
+    for path, leads_to in links.items():
         path.symlink_to(leads_to)
+    for path in links:
+        if not Path(os.path.realpath(path)).is_relative_to(
+            top.resolve()
+        ):  # Path.resolve fails where links go in a circle
+            path.unlink()

@@ -143,7 +143,7 @@ def _build(project: ProjectFile, folder: Path) -> None:
         what = ["--no-deps", "--target", str(folder / _INSTALLED), "."]
         run_logged([*installer(python), *what], files, "building and installing it", variables)
     if outside := changed(before, seen(packages, project.top)):
-        (folder / _OUTSIDE).write_text("\n".join(outside), encoding="utf-8")
+        (folder / _OUTSIDE).write_text("\n".join(outside), encoding="utf-8", errors="replace")
 
 
 @cache

@@ -17,7 +17,11 @@ from pullback_service.fields import Name
 
 _REMEDY = "give one like https://git.example/group/project.git or ssh://git@git.example/group/project.git"
 _SCP = re.compile(r"(?P<user>[\w.-]+)@(?P<host>[\w.-]+):(?P<path>[^/\s].*)")
-_PRIVATE_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "private")
+_HOST = re.compile(r"\w(?:[\w.-]*\w)?|[0-9a-f:.]+", re.ASCII)
+"""A name, or an address of version 6. Other letters, `%31` and a dash in front would become another host, or an option, later on."""
+_PRIVATE_NAMES = (
+    "localhost", "localdomain", "local", "internal", "intranet", "lan", "home", "corp", "private", "arpa",
+)  # fmt: skip
 
 
 def fit_repository(address: str) -> str:
@@ -34,6 +38,10 @@ def fit_repository(address: str) -> str:
         raise _unfit(f"is no https or ssh address; {_REMEDY}")
     if parts.password is not None or (parts.scheme == "https" and parts.username is not None):
         raise _unfit("holds a password or token; leave it out, and give it to git on the agents (git help credentials)")
+    if not _HOST.fullmatch(host):
+        raise _unfit(
+            f"is on no host that can be told ({host!r}): letters, digits, dots and dashes; xn--… has all others"
+        )
     if parts.query or parts.fragment or not parts.path.strip("/"):
         raise _unfit(f"names no repository; {_REMEDY}")
     if _is_private(host):
@@ -52,8 +60,12 @@ def _is_private(host: str) -> bool:
         except OSError:
             return "." not in host or host.rpartition(".")[2].lower() in _PRIVATE_NAMES
     if isinstance(found, IPv6Address):
+        if found.is_site_local:
+            return True
         found = found.ipv4_mapped or found.sixtofour or found
-    return not found.is_global or found.is_multicast
+    return (
+        not found.is_global or found.is_multicast or found.is_reserved
+    )  # reserved: whatever leads to addresses of version 4
 
 
 def _unfit(why: str) -> PydanticCustomError:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from pullback_runners.errors import BuildError
@@ -23,6 +25,40 @@ def test_a_commit_is_written_as_it_is_stored(repository, tmp_path):
     assert not (target / "outside").is_symlink()
     assert (target / "tool.sh").stat().st_mode & 0o111
     assert not (tmp_path / "smudged").exists()
+
+
+def test_links_that_lead_out_together_are_left_out_and_those_in_a_circle_are_not_followed(repository, tmp_path):
+    (repository.folder / "deep/er").mkdir(parents=True)
+    for name, leads_to in {
+        "deep/er/a": "b/../../secret", "deep/er/b": "../..", "round": "about", "about": "round", "through": "round/on",
+    }.items():  # fmt: skip
+        (repository.folder / name).symlink_to(leads_to)
+    (tmp_path / "secret").write_text("")
+    sha = repository.commit("first")
+
+    for target, write in (
+        (tmp_path / "a/written", lambda to: write_commit(repository.folder, sha, to)),
+        (tmp_path / "b/copied", lambda to: copy_files(repository.folder, to)),
+    ):
+        target.mkdir(parents=True)
+        write(target)
+        assert (target / "deep/er/b").resolve() == target
+        assert not (target / "deep/er/a").is_symlink()
+        assert (target / "round").readlink() == Path("about")
+
+
+@pytest.mark.parametrize("name", ["../outside", "{top}/outside", "src/.git/config"])
+def test_a_commit_with_a_name_that_git_would_not_check_out_is_refused(repository, tmp_path, name):
+    name = name.format(top=tmp_path)
+    blob = repository.git("hash-object", "-w", "src/waves.py")
+    raw = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
+    (tmp_path / "tree").write_bytes(raw)
+    tree = repository.git("hash-object", "-t", "tree", "-w", "--literally", str(tmp_path / "tree"))
+    sha = repository.git("commit-tree", tree, "-m", "first")
+    (tmp_path / "files").mkdir()
+    with pytest.raises(BuildError, match=f"{sha[:10]} names a file {name}, which git does not check out"):
+        write_commit(repository.folder, sha, tmp_path / "files")
+    assert not (tmp_path / "outside").exists()
 
 
 def test_a_commit_that_is_not_whole_is_one_sentence(repository, tmp_path):

@@ -16,6 +16,8 @@ CHECK = TypeAdapter(RepositoryAddress).validate_python
         ("ssh://git@git.example/demo.git", "ssh://git@git.example/demo"),
         ("git@git.example:group/demo.git", "ssh://git@git.example/group/demo"),
         ("https://1.1.1.1/demo", "https://1.1.1.1/demo"),
+        ("https://[2606:4700::1111]/demo", "https://[2606:4700::1111]/demo"),
+        ("https://xn--bcher-kva.example/demo", "https://xn--bcher-kva.example/demo"),
     ],
 )
 def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored):
@@ -41,7 +43,11 @@ def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored
         *((f"https://{host}/demo", "inside of some network") for host in (
             "localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0.1.2.3", "10.1.2.3", "192.168.1.1",
             "169.254.169.254", "100.64.0.1", "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]", "[2002:7f00:1::]",
-            "git", "git.local", "git.internal", "localhost.", "224.0.0.1",
+            "git", "git.local", "git.internal", "localhost.", "224.0.0.1", "localhost.localdomain", "git.home.arpa",
+            "[fec0::1]", "[64:ff9b::7f00:1]", "[::7f00:1]", "[::ffff:0:127.0.0.1]",
+        )),
+        *((f"https://{host}/demo", "no host that can be told") for host in (
+            "%31%32%37.0.0.1", "\uff11\uff12\uff17.0.0.1", "git.\uff4cocal", "127.0.0.1%00.example.com", "-oProxyCommand=id.example",
         )),
         ("git@10.0.0.1:demo", "inside of some network"),
     ],
