@@ -77,7 +77,7 @@ SELECT later.series_id, later.commit_id
        LATERAL (
          SELECT series_id, commit_id
            FROM step
-          WHERE series_id = given.series_id AND reference_id IN (given.commit_id, given.reference_id)
+          WHERE series_id = given.series_id AND reference_id IN (given.commit_id, given.reference_id) AND NOT stale
          OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
@@ -86,19 +86,23 @@ SELECT later.series_id, later.commit_id
        LATERAL (
          SELECT series_id, commit_id
            FROM step
-          WHERE series_id = given.series_id AND reference_id = before.commit_id AND via = 'history'
+          WHERE series_id = given.series_id AND reference_id = before.commit_id AND via = 'history' AND NOT stale
          OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
   FROM given,
-       LATERAL (SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' OFFSET 0) later
+       LATERAL (
+         SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' AND NOT stale OFFSET 0) later
   JOIN commit ON commit.id = later.commit_id
  WHERE (commit.ordered_at, commit.id) > (given.ordered_at, given.commit_id)
  UNION
 SELECT later.series_id, later.commit_id
   FROM below,
        LATERAL (
-         SELECT series_id, commit_id FROM step WHERE commit_id = below.id AND via IN ('history', 'none') OFFSET 0) later
+         SELECT series_id, commit_id
+           FROM step
+          WHERE commit_id = below.id AND via IN ('history', 'none') AND NOT stale
+         OFFSET 0) later
   JOIN given ON given.series_id = later.series_id
  WHERE given.commit_id = below.start
 """  # noqa: S608 - our own words
@@ -120,7 +124,7 @@ async def mark_graph_changes(session: AsyncSession, project_id: ProjectId) -> No
 
 
 async def later_steps(session: AsyncSession, followed: Sequence[tuple[Pair, Followed]]) -> set[Pair]:
-    """The (series, commit) pairs that may follow some readings, or what these follow.
+    """The (series, commit) pairs that may follow some readings, or what these follow, but for those that wait as stale already.
 
     Index: ix_step_reference_id_series_id, ix_reading_series_history, ix_step_first, ix_commit_parent_parent_sha,
     ix_step_not_by_parent.
