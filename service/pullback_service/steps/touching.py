@@ -70,8 +70,9 @@ _LATER: Final[LiteralString] = f"""
         UNION
        SELECT below.start, child.id, child.sha, child.project_id
          FROM below
-         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0
-         JOIN commit child ON child.id = told.commit_id AND child.project_id = below.project_id)
+         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0,
+              LATERAL (SELECT id, sha, project_id FROM commit WHERE id = told.commit_id OFFSET 0) child
+        WHERE child.project_id = below.project_id)
 SELECT later.series_id, later.commit_id
   FROM given,
        LATERAL (

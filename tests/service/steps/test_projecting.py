@@ -224,7 +224,7 @@ async def test_a_database_is_checked_and_rebuilt(client, reports, database, data
     changed = (await rebuilding.rebuild_everything(database_url, write=False)).steps.changed
     assert changed == 6  # two counts and a ratio of two commits
     assert check(database_url) == [
-        f"{changed} steps are not what the readings of their series say: run `pullback db rebuild`."
+        f"{changed} steps do not match the readings of their series: run `pullback db rebuild`."
     ]
     assert (await rebuilding.rebuild_everything(database_url, write=True)).steps.changed == changed
     assert check(database_url) == []
