@@ -70,14 +70,15 @@ _LATER: Final[LiteralString] = f"""
         UNION
        SELECT below.start, child.id, child.sha, child.project_id
          FROM below
-         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0
-         JOIN commit child ON child.id = told.commit_id AND child.project_id = below.project_id)
+         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0,
+              LATERAL (SELECT id, sha, project_id FROM commit WHERE id = told.commit_id OFFSET 0) child
+        WHERE child.project_id = below.project_id)
 SELECT later.series_id, later.commit_id
   FROM given,
        LATERAL (
          SELECT series_id, commit_id
            FROM step
-          WHERE series_id = given.series_id AND reference_id IN (given.commit_id, given.reference_id)
+          WHERE series_id = given.series_id AND reference_id IN (given.commit_id, given.reference_id) AND NOT stale
          OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
@@ -86,19 +87,23 @@ SELECT later.series_id, later.commit_id
        LATERAL (
          SELECT series_id, commit_id
            FROM step
-          WHERE series_id = given.series_id AND reference_id = before.commit_id AND via = 'history'
+          WHERE series_id = given.series_id AND reference_id = before.commit_id AND via = 'history' AND NOT stale
          OFFSET 0) later
  UNION
 SELECT later.series_id, later.commit_id
   FROM given,
-       LATERAL (SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' OFFSET 0) later
+       LATERAL (
+         SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' AND NOT stale OFFSET 0) later
   JOIN commit ON commit.id = later.commit_id
  WHERE (commit.ordered_at, commit.id) > (given.ordered_at, given.commit_id)
  UNION
 SELECT later.series_id, later.commit_id
   FROM below,
        LATERAL (
-         SELECT series_id, commit_id FROM step WHERE commit_id = below.id AND via IN ('history', 'none') OFFSET 0) later
+         SELECT series_id, commit_id
+           FROM step
+          WHERE commit_id = below.id AND via IN ('history', 'none') AND NOT stale
+         OFFSET 0) later
   JOIN given ON given.series_id = later.series_id
  WHERE given.commit_id = below.start
 """  # noqa: S608 - our own words
@@ -120,7 +125,7 @@ async def mark_graph_changes(session: AsyncSession, project_id: ProjectId) -> No
 
 
 async def later_steps(session: AsyncSession, followed: Sequence[tuple[Pair, Followed]]) -> set[Pair]:
-    """The (series, commit) pairs that may follow some readings, or what these follow.
+    """The (series, commit) pairs that may follow some readings, or what these follow, but for those that wait as stale already.
 
     Index: ix_step_reference_id_series_id, ix_reading_series_history, ix_step_first, ix_commit_parent_parent_sha,
     ix_step_not_by_parent.

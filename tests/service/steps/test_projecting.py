@@ -267,6 +267,26 @@ async def test_a_new_version_of_the_rule_judges_all_of_history_again_while_uploa
         assert set(await session.scalars(select(StoredStep.rule))) == {RULE}
 
 
+async def test_history_that_an_earlier_release_stored_is_judged_with_each_step_waiting_at_most_once(
+    client, reports, database, monkeypatch
+):
+    """So the work grows with the history and not with its square."""
+    for number in range(1, 13):
+        await upload(client, reports.report(number))
+        await forget(database, reports.sha(number))
+    waited, let_wait = [], projecting._let_wait
+
+    async def noted(session, pairs, rule):
+        waited.extend(pairs)
+        await let_wait(session, pairs, rule)
+
+    monkeypatch.setattr(projecting, "_let_wait", noted)
+    await work(database)
+    assert len(waited) == len(set(waited))
+    assert await wrong(database) == set()
+    assert await followed_as_stored(database) == await followed_by_hand(database)
+
+
 async def test_two_uploads_of_parent_and_child_at_once_are_judged_against_each_other(client, reports, database):
     from anyio import create_task_group
 
