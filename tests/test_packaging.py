@@ -1,7 +1,15 @@
 """The distribution as a whole: import cost and what is in the tree."""
 
+import importlib.metadata
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
+
+from pip._vendor.packaging.requirements import Requirement
+from pip._vendor.packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
 
 
 def _import_seconds(statement: str) -> float:
@@ -17,3 +25,39 @@ def test_importing_pullback_costs_little_more_than_importing_numpy():
 def test_importing_pullback_leaves_scipy_llvmlite_and_torch_alone():
     program = "import sys, pullback; print({'scipy', 'llvmlite', 'torch'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
+
+
+_LOADED = """
+import sys
+import pullback_cli.app, pullback_cli.supervision.foreground
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def _closure(requirement: Requirement, found: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """(distribution, extra) of all that an install of the requirement brings, itself included."""
+    for extra in ("", *requirement.extras):
+        key = (canonicalize_name(requirement.name), extra)
+        if key in found:
+            continue
+        found.add(key)
+        for line in importlib.metadata.distribution(requirement.name).requires or ():
+            wanted = Requirement(line)
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+                _closure(wanted, found)
+    return found
+
+
+def test_the_extra_service_brings_every_distribution_that_up_imports():
+    loaded = subprocess.check_output([sys.executable, "-c", _LOADED], text=True).split()
+    owners = importlib.metadata.packages_distributions()
+    imported = {canonicalize_name(each) for name in loaded for each in owners.get(name, ())[:1]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: set[tuple[str, str]] = {("pullback", "")}
+    for line in (*project["dependencies"], *project["optional-dependencies"]["service"]):
+        wanted = Requirement(line)
+        if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            _closure(wanted, found)
+    brought = {name for name, _ in found}
+    assert "sqlalchemy" in imported
+    assert imported - brought <= {"pip", "setuptools"}

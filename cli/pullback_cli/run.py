@@ -57,7 +57,8 @@ def run(
     ] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
     project: Annotated[
-        str | None, typer.Option(help="default: pullback; for workloads of your own the repository they lie in")
+        str | None,
+        typer.Option(help="default: what pullback.toml names; for other workloads the repository they lie in"),
     ] = None,
     *,
     instructions: Annotated[

@@ -14,7 +14,7 @@ from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.still import Spot
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.mistaken import ErrorView
-from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
+from pullback_dashboards.rendering import _templates, _whole_words, csv_twin, json_twin, page
 
 
 def request():
@@ -90,3 +90,14 @@ def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():
     assert '<html lang="en" data-theme="dark">' in shown(b"pullback_theme=dark")
     assert '<html lang="en">' in shown(b'pullback_theme="><script>')
     assert "A &lt;title&gt;" in shown(b"theme=dark")
+
+
+def test_the_overviews_first_sentence_has_spaces_where_a_sentence_has_them():
+    source = TEMPLATES[0].with_name("overview.html").read_text(encoding="utf-8")
+    macro = re.search(r"{% macro lede\(heat\) %}.*?{% endmacro %}", source, re.DOTALL).group()
+    mean = {"variant": "fused", "words": "2× faster", "cases": 1}
+    for contaminated, middle in ((0, " "), (1, "; on a busy machine in 1 of 1 case ")):
+        heat = {"has_means": True, "means": [{**mean, "contaminated": contaminated}], "averaged": "time, one case"}
+        shown = _templates().from_string(macro + "{{ lede(heat) }}").render(heat=heat)
+        text = " ".join(re.sub("<[^>]*>", "", shown).split())
+        assert text == f"fused 2× faster{middle}(time, one case)"
