@@ -165,7 +165,7 @@ class _Filling:
                 for metric, unit, _ in shape.metrics_on(place):
                     point = shape.point(case, place, variant, metric, number)
                     if point is not None:
-                        head = (series[case_id, machine, variant, metric], commit, id_, at, quality)
+                        head = (series[case_id, machine, variant, metric], _UNKNOWN, commit, id_, at, quality)
                         lines.append(_line(*head, *_ending(point, variant, metric)))
                         measured.append((variant, kind, metric, unit, point))
             told.append(_measured(case, measured))

@@ -164,7 +164,7 @@ class _Filled:
         at = shape.authored_at(number).isoformat().encode()
         for place, machine in enumerate(self.machines):
             report = str(shape.report_id_of(number, place)).encode()
-            middle = b"\t%d\t%b\t%b\tclean\t" % (commit, report, at)
+            middle = b"\t%b\t%d\t%b\t%b\tclean\t" % (NULL, commit, report, at)
             endings = _endings(number, place)
             yield b"".join(
                 b"%d%b%b\n" % (id_, middle, ending) for id_, ending in zip(self.series[machine], endings, strict=True)
