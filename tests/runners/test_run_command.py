@@ -74,7 +74,7 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
         (["-o", "one.json", "--html", "one.json"], "-o and --html are both one.json"),
         (["--commits", "nowhere..HEAD"], "has no revision 'nowhere'"),
         (["--commits", "HEAD", "--html", "page.html"], "each commit is a report"),
-        (["-o", "/nowhere/report.json"], "existing, writable folder"),
+        (["-o", "/nowhere/report.json"], "a file in a writable folder"),
     ],
 )
 def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, remedy):
