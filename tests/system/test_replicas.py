@@ -226,8 +226,8 @@ def test_of_two_decisions_at_once_the_one_that_comes_too_late_is_told_so(replica
 
     leases = {}
     for made, decisions, statuses, said, state in (
-        (of_a_fork, ("cancel", "approve"), (200, 409), "is cancelled and waits for no approval", "cancelled"),
-        (approved, ("cancel", "approve"), (200, 409), "is cancelled and waits for no approval", "cancelled"),
+        (of_a_fork, ("cancel", "approve"), (200, 409), "is cancelled and not waiting for approval", "cancelled"),
+        (approved, ("cancel", "approve"), (200, 409), "is cancelled and not waiting for approval", "cancelled"),
         (
             of_a_fork,
             ("approve", "cancel"),
@@ -295,7 +295,7 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
     reader = make_token(replicas[0], "reader", "read")["token"]
     for said, changes, text in (
         ((401, "Unknown token: check the address"), {"TOKEN": "plb_" + "x" * 32}, lines),
-        ((403, "use a token with that scope; `pullback token create`"), {"TOKEN": reader}, lines),
+        ((403, "use a token with that scope; create one with `pullback token create`"), {"TOKEN": reader}, lines),
         (
             (404, "or create it with `pullback project create nowhere`"),
             {},

@@ -76,7 +76,7 @@ async def test_raw_points_have_a_row_a_report(measured, reports):
 
 
 async def test_all_rows_are_there_whatever_a_batch_holds(measured, monkeypatch):
-    for place in ("series.endpoints", "comparisons.endpoints"):
+    for place in ("endpoints.series", "endpoints.comparisons"):
         monkeypatch.setattr(f"pullback_service.{place}.HIGHEST_LIMIT", 3)
     monkeypatch.setattr("pullback_service.series.walking.SERIES_AT_ONCE", 2)
     assert len(table(await measured.get("/api/v1/series?format=csv"))) == 8
