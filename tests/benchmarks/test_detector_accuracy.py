@@ -22,9 +22,8 @@ def test_the_median_delay_counts_series_in_which_nothing_was_told():
 def test_other_tools_rules_see_a_large_step():
     values = 100 + np.random.default_rng(0).normal(size=150)
     values[100:] *= 1.2
-    for rule in (perfherder, conbench, bencher_t):
+    for rule in (perfherder, conbench, bencher_t, rustc_perf):
         assert 100 in rule(values)
-    assert rustc_perf(values) == [100]
 
 
 def test_stretches_are_the_days_of_the_commits_that_stayed_longest(tmp_path):

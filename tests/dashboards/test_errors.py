@@ -98,7 +98,10 @@ async def test_requests_that_no_page_makes_are_answered_as_pages(
     [
         ("/projects/demo/workloads/tanh?y=log", "query.y: Give 'relative' or 'absolute' instead of 'log'."),
         ("/projects/demo/explore?last=0", "query.last: Give 1 or more instead of 0."),
-        ("/projects/demo/compare?head=%20a", "query.head: A name must be one line without control characters, and without spaces"),
+        (
+            "/projects/demo/compare?head=%20a",
+            "query.head: A name must be one line without control characters, and without spaces",
+        ),
         ("/projects/demo/compare?head=a&merge_base=maybe", "query.merge_base: Give true or false instead of 'maybe'."),
         ("/jobs?origin=mars", "query.origin: Give 'asked', 'backfill' or 'idle' instead of 'mars'."),
         ("/jobs?page=two", "query.page: Give a whole number instead of 'two'."),

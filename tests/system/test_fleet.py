@@ -312,8 +312,9 @@ def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, h
     assert fleet.api.job(job_id)["state"] == "done"
     (report,) = _accepted(fleet, head)
     assert (report["points"], report["cases"]) == (0, 0)
-    (machine,) = fleet.api.get("/api/v1/machines")["items"]
-    noise = fleet.api.get(f"/api/v1/machines/{machine['id']}/noise")
+    machines = fleet.api.get("/api/v1/machines")["items"]  # other tests of the fleet may have made more
+    noises = [fleet.api.get(f"/api/v1/machines/{machine['id']}/noise") for machine in machines]
+    (noise,) = [each for each in noises if each["comparisons"]]
     assert [workload["workload"] for workload in noise["workloads"]] == ["poly9_broadcast"]
     assert noise["comparisons"] >= 3  # tiers
     assert noise["groups"] == SUITES["trial"].groups * noise["comparisons"]

@@ -139,7 +139,9 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
 def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
     """A sentence on the cases whose workload declares no closed form, and what their gradients were held against instead."""
     names = {
-        case["case"]["workload"] for case in report["cases"] if (case.get("gradient") or {}).get("oracle") == "central differences"
+        case["case"]["workload"]
+        for case in report["cases"]
+        if (case.get("gradient") or {}).get("oracle") == "central differences"
     }
     said = f"no oracle: gradients of {', '.join(sorted(names))} were held against central differences of the value"
     return [said] if names else []

@@ -126,6 +126,7 @@ async def _describe(session: AsyncSession, machine_id: MachineId, told: ToldMach
                 after={key: after[key] for key in differing if key in after},
             )
         )
+        await session.flush()  # steps of the same transaction are judged by what changed
     await statements.run(session, _DESCRIBE, {"id": machine_id, "name": name, "facts": _json(facts)})
 
 

@@ -86,7 +86,7 @@ def test_what_a_comparison_found_follows_the_direction_too(cache):
         cache.post("/api/v1/reports", json=one).raise_for_status()
     said = cache.get("/overview.json", params={"project": "stated"}).json()["news"]
     assert {(item["tone"], item["mark"]) for item in said} == {("worse", "▲")}
-    assert any("less hits than" in item["text"] for item in said)
+    assert [item["text"] for item in said] == ["hits 9 → 2 (−7)"]
     view = cache.get(f"/projects/stated/commits/{SHAS[3]}/cases/{quote(CASE)}.json").json()
     assert {said["tone"] for said in view["sentences"]} == {"worse"}
     events = cache.get("/projects/stated/workloads/lookup.json").json()["view"]["events"]

@@ -189,7 +189,7 @@ def test_a_chart_opened_by_itself_has_its_colours(visit, theme):
 
 
 def test_assets_are_cached_for_ever_under_their_hash(base):
-    address = re.search(r'href="(/static/[^"]+\.css)"', httpx.get(base).text)[1]
+    address = re.search(r'href="(/static/[^"]+\.css)"', httpx.get(base, follow_redirects=True).text)[1]
     answer = httpx.get(base + address)
     assert "immutable" in answer.headers["cache-control"]
     assert "immutable" not in httpx.get(f"{base}/static/0000/pullback.css").headers["cache-control"]
