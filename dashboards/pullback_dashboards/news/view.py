@@ -268,8 +268,25 @@ def _moved_ratio(
     note = "measured at different times, not confirmed in the same groups"
     if before.contaminated or now.contaminated:
         note += ", on a busy machine"
+    note += _times_behind(before, now, line.metric.unit)
     yield _Change(
         place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
         factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open_against=reference,
         told_with=f"{line.variant} moved {moved}",
     )  # fmt: skip
+
+
+def _times_behind(before: Reading, now: Reading, unit: str) -> str:
+    """The times behind two ratios where the baseline moved more than the variant: the ratio alone would hide whose time changed."""
+    if not before.value or not now.value or min(before.value, now.value) <= 0:
+        return ""
+    own = math.log(now.value / before.value)
+    if abs(own - ((now.log_ratio or 0.0) - (before.log_ratio or 0.0))) <= abs(own):
+        return ""
+    bases = (
+        each.value / math.exp(each.log_ratio) for each in (before, now) if each.value and each.log_ratio is not None
+    )
+    of_base, of_own = (
+        " → ".join(units.quantity(each, unit) for each in pair) for pair in (bases, (before.value, now.value))
+    )
+    return f"; {BASELINE} itself {of_base}, this variant {of_own}"

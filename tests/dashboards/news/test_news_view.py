@@ -33,6 +33,16 @@ def test_a_ratio_that_moved_is_no_news_of_a_peer_and_says_where_the_machine_was_
         assert told("fused", disturbed) == [f"{note}, on a busy machine"]
 
 
+def test_a_ratio_that_moved_with_its_baseline_shows_the_times_of_both(build):
+    """A function that became slower makes ratios to the plain way of computing it smaller: that is no gain."""
+    moved = [build.paired(0.25, base=100e-6), build.paired(0.25 / 1.38, base=138e-6)]
+    (item,) = news(build.history(build.line("unfused", [Reading(100e-6), Reading(138e-6)]), build.line("fused", moved)))
+    assert item.text == "likely faster: time against unfused 0.25× → 0.18×"
+    assert item.note.endswith("; unfused itself 100\u202fµs → 138\u202fµs, this variant 25.0\u202fµs → 25.0\u202fµs"), (
+        item.note
+    )
+
+
 def test_noise_within_the_intervals_is_no_news(build):
     lines = (
         build.line("unfused", [Reading(1.0)] * 2),
