@@ -301,7 +301,7 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
             {},
             re.sub(r"project=\w+", "project=nowhere", lines),
         ),
-        ((422, "as `git rev-parse HEAD` says it"), {"SHA": ""}, lines),
+        ((422, "as printed by `git rev-parse HEAD`"), {"SHA": ""}, lines),
         ((400, "add commit=SHA"), {}, lines.replace("&commit=$SHA", "")),
     ):
         status, problem = paste(text, **changes)
