@@ -1,1 +1,1 @@
-"""How often the detector is right, on series whose changes are known, beside other tools' rules on the same series."""
+"""Accuracy of the detector on series whose changes are known, beside other tools' rules on the same series."""

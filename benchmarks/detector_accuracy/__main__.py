@@ -1,4 +1,4 @@
-"""How often the detector is right: synthetic series of known noise, real nightly times, other tools' rules beside it.
+"""Accuracy of the detector: synthetic series of known noise, real nightly times, other tools' rules beside it.
 
 Seeds, and kinds of noise, are in two halves: `develop`, which constants are chosen with, and `judged`, which is looked at when
 that is done. Nothing here is timed, so a busy machine gives the same figures.

@@ -1,4 +1,4 @@
-"""What is counted of one series: alarms that should not be, steps that were found, and how soon."""
+"""Counts for one series: false alarms, steps found, and their delay."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -27,7 +27,7 @@ def places(rule: str, values: Values) -> list[int]:
 
 
 def lived(values: Sequence[float]) -> tuple[list[tuple[int, Change]], Watcher]:
-    """What was told of a series that grew, with the observation after which it was told."""
+    """Changes reported for a growing series, each with the observation after which it was reported."""
     watcher = Watcher()
     told = [(i, change) for i, value in enumerate(values) for change in watcher.observe(value)]
     return [(i, change) for i, change in told if change.kind in TOLD], watcher
@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted over some series."""
+    """Counts over several series."""
 
     series: int
     alarms: int

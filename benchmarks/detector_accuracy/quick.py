@@ -16,7 +16,7 @@ ALWAYS = ("counts", "back and forth")
 
 
 def check() -> list[str]:
-    """What was counted and should not have been, a sentence each."""
+    """Counts that miss their limits, a sentence each."""
     missed = []
     none = [Cell(PULLBACK, noise, 0.0, as_lived, SEED) for noise in DEVELOPED_WITH for as_lived in (False, True)]
     some = [Cell(PULLBACK, noise, step, False, SEED) for noise in LOCATED for step in STEPS]

@@ -58,7 +58,7 @@ def recall(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> 
 
 
 def delays(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> list[str]:
-    """How soon a step is told as lived, and what is told beside it."""
+    """A table of the delay of steps as lived, and of further alarms."""
     two, five, ten = (counted[Cell(PULLBACK, "iid", step, True, seed)] for step in (0.02, 0.05, 0.1))
     rows = [
         [

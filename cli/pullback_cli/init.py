@@ -109,7 +109,7 @@ def init(
 
 
 def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """What an option names; `none` names nothing."""
+    """The values of a repeatable option; `none` stands for an empty list."""
     return None if values is None else tuple(each for each in values if each != NOTHING)
 
 

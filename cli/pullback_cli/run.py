@@ -200,7 +200,7 @@ def _say_if_no_project(start: Path) -> None:
 
 
 def _own_project(start: Path, folder: Path) -> dict[str, Any]:
-    """What is measured in somebody's own project where no commit is named: its files as they are, built in a folder if need be."""
+    """The subject of a run without `--commits` in a user's project: its files as they are, built in a folder if they need it."""
     from pullback_runners.errors import BuildError
     from pullback_runners.projects.configuration import find_project
     from pullback_runners.projects.subjects import subject_of_files

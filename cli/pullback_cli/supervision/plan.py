@@ -17,7 +17,7 @@ class UpOptions:
 
     data: Path
     project: ProjectFile | None
-    """What is measured; None: nothing on this machine."""
+    """The repository that is measured; None where nothing is measured on this machine."""
     host: str
     port: int
 

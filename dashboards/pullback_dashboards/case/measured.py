@@ -1,4 +1,4 @@
-"""Of what the numbers of a case were measured, beside the commit before: computer and class, text, files, code, harness."""
+"""The origin of a case's numbers, beside the commit before: host, class, workload text, files, code and harness."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class MeasuredFact:
 def measured_facts(
     now: tuple[Mapping[str, Any], Mapping[str, Any]], before: tuple[Mapping[str, Any], Mapping[str, Any]] | None
 ) -> tuple[MeasuredFact, ...]:
-    """What a report tells, by its document and its entry for the case; what it does not tell is left out."""
+    """The facts that a report states, by its document and its entry for the case; facts that it does not state are left out."""
     told, earlier = dict(_told(*now)), dict(_told(*before)) if before else {}
     return tuple(
         MeasuredFact(
