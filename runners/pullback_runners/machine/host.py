@@ -8,6 +8,7 @@ Where files are gone when a job ends, as in containers and on the runners of CI 
 every job would be another computer. An agent keeps it in its own folder there.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -46,20 +47,18 @@ def kept_id(file: Path, identity: Identity) -> str:
     if known is not None:
         return known
     file.parent.mkdir(parents=True, exist_ok=True)
+    with file.with_name(f"{file.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two processes that draw at once the second finds the id of the first
+        return _read(file, identity) or _draw(file, identity)
+
+
+def _draw(file: Path, identity: Identity) -> str:
     drawn = secrets.token_hex(8)
     content = {"id": drawn, **{kind: sorted(_digests(drawn, ids)) for kind, ids in identity.items()}}
     draft = file.with_name(f"{file.name}.{drawn}")
     draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    try:
-        # Of two processes that draw at once one is first; what was copied is replaced.
-        if file.exists():
-            draft.replace(file)
-        else:
-            with suppress(FileExistsError):
-                os.link(draft, file)
-    finally:
-        draft.unlink(missing_ok=True)
-    return _read(file, identity) or drawn
+    draft.replace(file)
+    return drawn
 
 
 def _read(file: Path, identity: Identity) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -23,7 +24,7 @@ def lasting(monkeypatch, tmp_path):
 def test_a_host_is_drawn_once_and_kept(tmp_path):
     file = tmp_path / "a" / "host.json"
     assert kept_id(file, HERE) == kept_id(file, HERE)
-    assert [each.name for each in file.parent.iterdir()] == ["host.json"]
+    assert {each.name for each in file.parent.iterdir()} == {"host.json", "host.json.lock"}
 
 
 def test_two_computers_draw_two(tmp_path):
@@ -75,10 +76,21 @@ def test_half_of_a_file_is_written_anew(tmp_path, content):
     assert kept_id(file, HERE) == drawn
 
 
-def test_processes_that_draw_at_once_agree(tmp_path):
-    file = tmp_path / "host.json"
-    with ThreadPoolExecutor(8) as pool:
-        assert len({*pool.map(lambda _: kept_id(file, HERE), range(8))}) == 1
+@pytest.mark.parametrize("content", [None, "{"])
+def test_threads_that_draw_at_once_agree(tmp_path, content):
+    for again in range(20):
+        file = tmp_path / str(again) / "host.json"
+        if content is not None:
+            file.parent.mkdir()
+            file.write_text(content, encoding="utf-8")
+        begin = Barrier(8)
+
+        def draw(_place, file=file, begin=begin):
+            begin.wait()
+            return kept_id(file, HERE)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len({*pool.map(draw, range(8))}) == 1
 
 
 def test_the_users_folder_holds_it_for_agents_and_runs(tmp_path):
