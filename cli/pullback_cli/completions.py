@@ -1,4 +1,4 @@
-"""What the shell offers on Tab for values of options; nothing where the extra that knows them is not installed."""
+"""Completions that the shell offers on Tab for values of options; none where the extra that knows them is not installed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress

@@ -11,7 +11,7 @@ from pullback_cli.refusals import RefusalError, needs
 
 
 class Exported(StrEnum):
-    """What can be exported."""
+    """The kinds of data that can be exported."""
 
     POINTS = "points"
     SERIES = "series"
@@ -38,7 +38,7 @@ def _known(what: str) -> str:
 
 
 class Form(StrEnum):
-    """How it is written."""
+    """The file formats of an export."""
 
     CSV = "csv"
     JSON = "json"

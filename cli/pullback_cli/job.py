@@ -396,7 +396,7 @@ def _decide(
 
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:
-    """What the clone here knows of a commit; of a full hash it need not know anything."""
+    """The commit as the clone here knows it; of a full hash it need not know anything."""
     found = first_parents(repository, revision, 1)
     if found:
         return found[0]

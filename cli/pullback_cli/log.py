@@ -78,7 +78,7 @@ def log(
 
 
 def learnt_in_words(receipt: "models.BranchReceipt") -> str:
-    """What telling changed: commits nobody had told of, and those an upload had told the bare hash of."""
+    """The effect of an upload in words: commits that were new, and those known by their bare hash before."""
     completed = f", {receipt.completed_commits} completed" if receipt.completed_commits else ""
     return f"{receipt.new_commits} new commits{completed}, {receipt.branch.commits} known"
 

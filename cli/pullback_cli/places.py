@@ -1,4 +1,4 @@
-"""Where things of this machine lie, seen from a folder the user stands in."""
+"""Folders and files on this machine, relative to the current folder."""
 
 from pathlib import Path
 

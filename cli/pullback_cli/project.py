@@ -182,7 +182,7 @@ def set_(
 
 
 def _places(mirror: str | None, repository: str | None) -> dict[str, Any]:
-    """Where commits come from, as it is stored: for the workers, and for agents."""
+    """The addresses of a repository as they are stored: for the workers, and for agents."""
     from pydantic import ValidationError
 
     from pullback_service.projects.schemas import ProjectChange

@@ -217,7 +217,7 @@ def _own_project(start: Path, folder: Path) -> dict[str, Any]:
 
 
 def _measured(project: "ProjectFile", commit: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a project's file says of the measurement of a commit."""
+    """The settings in a project's file for the measurement of a commit."""
     from pullback_runners.report import Belonging
 
     return {

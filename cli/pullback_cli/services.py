@@ -28,7 +28,7 @@ def client_of(
 
 
 def _say_again(details: RetryDetails) -> None:
-    """What a person sees while a service does not answer."""
+    """The message shown while a service does not answer."""
     typer.echo(f"{details.caused_by}; asking again in {details.wait_for:.1f} s", err=True)
 
 

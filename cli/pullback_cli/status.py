@@ -51,7 +51,7 @@ def status(
 
 
 def _typed_only_data(context: typer.Context) -> bool:
-    """Whether the folder was typed, and the service only stands in the environment."""
+    """True if the folder was typed, and the service only stands in the environment."""
     typed, from_environment = (context.get_parameter_source(name) for name in ("data", "server"))
     return getattr(typed, "name", "") == "COMMANDLINE" != getattr(from_environment, "name", "")
 
@@ -119,7 +119,7 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
 
 
 def _ask(url: str) -> dict[str, Any]:
-    """What the service says of itself; nothing where it does not answer."""
+    """The status of the service; None where it does not answer."""
     from pullback_cli.supervision.service_api import ServiceApi
     from pullback_service.client import ClientError
     from pullback_service.settings import load_settings

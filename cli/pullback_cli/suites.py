@@ -1,4 +1,4 @@
-"""What may be said as a suite."""
+"""The values of `--suite`."""
 
 
 def refuse_unknown_suite(text: str) -> None:

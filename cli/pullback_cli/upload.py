@@ -130,7 +130,7 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
 
 
 def show_receipts(receipts: "Sequence[models.UploadReceipt]") -> None:
-    """What the service answered, with whether each upload stored something."""
+    """Print the service's answers, with whether each upload stored something."""
     shown = [{**receipt.model_dump(mode="json"), "created": receipt.was_created} for receipt in receipts]
     typer.echo(json.dumps(shown, indent=2))
 
@@ -150,7 +150,7 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
 
 
 def _tell_changes(uploads: "Uploads", receipts: "Sequence[models.UploadReceipt]") -> None:
-    """Where the commits can be looked at, and what each changed."""
+    """Print the addresses of the commits' pages, and what changed at each."""
     stored = [receipt for receipt in receipts if not receipt.dry_run]
     for project, sha in dict.fromkeys((receipt.project, receipt.commit) for receipt in stored):
         if changed := changes_in_words(uploads.client, project, sha):
@@ -159,7 +159,7 @@ def _tell_changes(uploads: "Uploads", receipts: "Sequence[models.UploadReceipt]"
 
 
 class _Logs:
-    """What is told of branches up to measured commits, once each.
+    """The histories of branches up to measured commits, each sent once.
 
     Before the upload where that is possible: a commit that is already on the branch when its log arrives may as well be
     an old one, so that a force-push would go unnoticed.

@@ -1,4 +1,4 @@
-"""What commands that measure share: progress, Ctrl-C and SIGTERM, and a file that is refused before a minute is spent on it."""
+"""Code shared by commands that measure: progress, Ctrl-C and SIGTERM, and a file that is refused before a minute is spent on it."""
 
 import contextlib
 import os
@@ -42,13 +42,13 @@ def telling_once(command: str) -> Callable[[Iterable[str]], None]:
 
 
 class Interrupts:
-    """Whether somebody wants the command to stop, and by which signal."""
+    """Interrupts of a command: asked between steps, with the signal that came."""
 
     def __init__(self) -> None:
         self._signal_number: int | None = None
 
     def __call__(self) -> bool:
-        """Whether to stop."""
+        """True if the command is to stop."""
         return self._signal_number is not None
 
     @property

@@ -159,7 +159,7 @@ def _choose_for_both(
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
-    """Whether two commits have the same files of what is measured, and run in one environment; one of itself is A/A."""
+    """True if two commits have the same files of what is measured, and run in one environment; one of itself is A/A."""
     digest = candidate.subject.digest
     is_equal = digest is not None and digest == reference.subject.digest
     return (

@@ -29,7 +29,7 @@ _BY_HAND = {"ok": True, "max_rel_error": None, "oracle": "assertions of the test
 
 
 class InProcess:
-    """What was timed in this process, case by case."""
+    """Timings taken in this process, case by case."""
 
     def __init__(self) -> None:
         self._started_at, self._started = datetime.now(UTC), time.monotonic()

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: a terminal, or an agent that passes it on with its heartbeat."""
+"""Progress of a run, for a terminal, or for an agent that passes it on with its heartbeat."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, in steps of about equal cost (an examination or a group is one step)."""
+    """The progress of a run, in steps of about equal cost (an examination or a group is one step)."""
 
     phase: str
     """`preflight`, `examine`, `measure` or `finished` (of one case)."""

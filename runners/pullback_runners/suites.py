@@ -32,7 +32,7 @@ class Suite:
     """A comparison of two commits takes no longer: checking and counting in, building not."""
 
     def budget(self) -> dict[str, Any]:
-        """What a case may cost, as a report writes it."""
+        """The limits of a case's cost, as a report writes them."""
         return {
             "groups": self.groups,
             "most_groups": self.most_groups,

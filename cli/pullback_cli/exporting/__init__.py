@@ -1,1 +1,1 @@
-"""What `pullback export` asks for, and how the answer becomes a file."""
+"""Requests of `pullback export`, and how the answer becomes a file."""

@@ -1,4 +1,4 @@
-"""What is asked for, as an address; options that would say nothing there are refused. Pure."""
+"""The address of an export request; options that have no meaning there are refused. Pure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -111,7 +111,7 @@ def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
 
 
 def address(what: What, given: Mapping[str, Given]) -> str:
-    """Where it is, with what the address itself names."""
+    """The path of the request, with the parameters that belong to the path."""
     return ADDRESSES[what].format(machine=quote("".join(_several(given.get("machine"))), safe=""))
 
 

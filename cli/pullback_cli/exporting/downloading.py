@@ -21,7 +21,7 @@ PIPE_CLOSED = 141
 
 @dataclass(slots=True)
 class Written:
-    """How much was written. A line ends at a line feed that is not inside quotes, in which CSV puts those of texts."""
+    """The size of a download. A line ends at a line feed that is not inside quotes, in which CSV puts those of texts."""
 
     size: int = 0
     lines: int = 0

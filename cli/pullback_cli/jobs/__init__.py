@@ -1,1 +1,1 @@
-"""What `pullback job` is made of."""
+"""The parts of `pullback job`."""

@@ -1,4 +1,4 @@
-"""What the tab key offers: ids of jobs and names of suites."""
+"""Completions on Tab: ids of jobs and names of suites."""
 
 import os
 from collections.abc import Callable

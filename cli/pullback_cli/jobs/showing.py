@@ -12,7 +12,7 @@ Job: TypeAlias = models.JobSummary | models.JobDetail
 
 
 def show_json(answer: Answer | Sequence[Answer]) -> None:
-    """What the service answered, as it answered."""
+    """Print the service's answer unchanged."""
     shown = (
         answer.model_dump(mode="json")
         if isinstance(answer, Answer)

@@ -1,1 +1,1 @@
-"""What `pullback up` does: a pure plan of processes, one loop that keeps them alive, and a file that remembers them."""
+"""The supervisor behind `pullback up`: a pure plan of processes, one loop that keeps them alive, and a file that remembers them."""

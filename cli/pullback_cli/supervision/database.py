@@ -17,7 +17,7 @@ class UpDatabase:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether it is ours to start and stop."""
+        """True if the database is ours to start and stop."""
         return self._named is None
 
     def service_url(self) -> str:

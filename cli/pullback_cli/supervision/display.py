@@ -1,4 +1,4 @@
-"""What a person sees while `up` runs: live bars on a terminal, a line per event elsewhere."""
+"""Output of `up` while it runs: live bars on a terminal, a line per event elsewhere."""
 
 from collections.abc import Sequence
 from typing import Self

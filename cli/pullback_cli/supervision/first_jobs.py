@@ -26,7 +26,7 @@ class FollowedJob:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """True if the job has ended."""
         return self.state in FINAL_STATES
 
     @property

@@ -1,4 +1,4 @@
-"""What `up` prints when the checked-out commit is measured: the ratios a person came for."""
+"""The lines `up` prints when the checked-out commit is measured: the ratios a person came for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which commits `up` measures: the one checked out, up to five earlier ones that changed what is measured, and new ones."""
+"""The commits that `up` measures: the one checked out, up to five earlier ones that changed what is measured, and new ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Commit = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class History:
-    """What to measure, and a sentence for the person where it is less than one would expect."""
+    """The commits to measure, and a sentence for the person where they are fewer than one would expect."""
 
     head: Commit
     earlier: tuple[Commit, ...]

@@ -1,4 +1,4 @@
-"""Which processes `up` runs: plain data, made without starting or touching anything."""
+"""The processes of `up`: plain data, made without starting or touching anything."""
 
 import signal
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ LEAST_FREE_GIB = 0.5  # a person at a desk wants to see something even on a near
 
 @dataclass(frozen=True)
 class UpOptions:
-    """What `up` was asked for, with every default filled in."""
+    """The options of `up`, with every default filled in."""
 
     data: Path
     project: ProjectFile | None
@@ -23,7 +23,7 @@ class UpOptions:
 
     @property
     def url(self) -> str:
-        """Where people find the pages."""
+        """The address of the pages."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
@@ -33,7 +33,7 @@ class UpOptions:
 
     @property
     def logs(self) -> Path:
-        """Where every process writes what it has to say."""
+        """The folder of the logs of all processes."""
         return self.data / "logs"
 
 

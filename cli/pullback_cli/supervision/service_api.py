@@ -23,7 +23,7 @@ class ServiceApi:
         self.client.close()
 
     def is_ready(self) -> bool:
-        """Whether the service answers and its database is in shape."""
+        """True if the service answers and its database has the current schema."""
         try:
             self.client.report_readiness()
         except ClientError:

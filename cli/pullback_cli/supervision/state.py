@@ -17,7 +17,7 @@ _LOCK = "up.lock"
 
 @dataclass(frozen=True)
 class UpState:
-    """What an `up` says of itself."""
+    """The state that a running `up` writes to its file."""
 
     up: ProcessMark
     url: str

@@ -1,4 +1,4 @@
-"""What git knows of the checkout a person stands in."""
+"""Facts from git about the checkout of the current folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ class Head:
 
 
 def is_one(folder: Path) -> bool:
-    """Whether git has a commit checked out here."""
+    """True if git has a commit checked out here."""
     return ask_git(folder, "rev-parse", "--verify", "HEAD") is not None
 
 

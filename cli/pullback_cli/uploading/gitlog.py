@@ -9,7 +9,7 @@ _FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
 
 
 def ask_git(folder: Path, *arguments: str) -> str | None:
-    """What git says, or None where it cannot."""
+    """The output of git, or None where it fails."""
     done = _run(folder, *arguments)
     return done.stdout if done is not None and done.returncode == 0 else None
 

@@ -22,7 +22,7 @@ class MissingError(RefusalError):
         self.reasons = reasons
 
     def without(self, parameter: str) -> "MissingError | None":
-        """What is missing when this one is known; None where that is nothing."""
+        """The options still missing when this one is known; None if there are none."""
         left = {missing: reason for missing, reason in self.reasons.items() if missing != parameter}
         detail = "; ".join(f"query.{missing} {reason}" for missing, reason in left.items())
         return MissingError(self.name, detail, left) if left else None

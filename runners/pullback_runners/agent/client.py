@@ -52,13 +52,13 @@ class Lease:
 
     @property
     def path(self) -> str:
-        """Where the service keeps this attempt."""
+        """The address of this attempt at the service."""
         return f"/api/v1/jobs/{self.job_id}/attempts/{self.attempt}"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to measure."""
+    """The work that an attempt of a job asks for."""
 
     project: str
     commit: Mapping[str, Any]
@@ -90,7 +90,7 @@ def kinds_on(device: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What the spool holds that the service has not taken yet."""
+    """Reports and logs in the spool that the service has not taken yet."""
 
     deliveries: int
     bytes: int

@@ -39,7 +39,7 @@ _ROOM_CHECK_S = 30.0
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """What an agent is told at its start."""
+    """Options of an agent, fixed when it starts."""
 
     server: str
     data: Path
@@ -53,7 +53,7 @@ class AgentOptions:
 
     @property
     def device(self) -> str:
-        """Where jobs are measured: what the label says by which they ask for it."""
+        """The device that jobs are measured on, as its label names it."""
         return self.labels.get("device", "cpu")
 
 

@@ -40,7 +40,7 @@ class Heartbeat:
 
     @property
     def answer(self) -> HeartbeatAnswer:
-        """What the service said last."""
+        """The service's latest answer."""
         return self._answer
 
     def report(self, progress: Progress) -> None:

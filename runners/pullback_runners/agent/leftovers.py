@@ -1,4 +1,4 @@
-"""What an agent that was killed left behind: its processes are ended, its work is reported, its folder removed."""
+"""Leftovers of an agent that was killed: its processes are ended, its work is reported, its folder removed."""
 
 import structlog
 

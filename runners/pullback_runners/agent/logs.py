@@ -1,4 +1,4 @@
-"""How the agent logs: one plain line an event on standard error, which journald or `pullback up` keeps."""
+"""The agent's log: one plain line an event on standard error, which journald or `pullback up` keeps."""
 
 import sys
 

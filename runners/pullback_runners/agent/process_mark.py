@@ -61,7 +61,7 @@ def _boot_id() -> str:
 
 
 def _start_ticks(pid: int) -> int:
-    """When a process started, in ticks since boot: field 22 of its `stat`, see proc_pid_stat(5)."""
+    """The time a process started, in ticks since boot: field 22 of its `stat`, see proc_pid_stat(5)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError as error:

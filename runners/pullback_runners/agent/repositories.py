@@ -87,7 +87,7 @@ def _holds(repository: Path, sha: str) -> bool:
 
 
 def _key(address: str) -> str:
-    """What two ways to write one repository have in common."""
+    """A key that is the same for every way to write one repository's address."""
     folder = Path(address)
     return str(folder.resolve()) if folder.is_dir() else address.rstrip("/").removesuffix(".git")
 

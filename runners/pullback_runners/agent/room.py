@@ -1,4 +1,4 @@
-"""Whether there is room on this disk for another job."""
+"""Free space on the disk, checked before a job is claimed."""
 
 import shutil
 from pathlib import Path

@@ -121,7 +121,7 @@ class ArrayCounter:
             self._set_handler(previous)
 
     def read(self) -> LayerCount:
-        """What was counted since the window opened."""
+        """Read the counters since the window opened."""
         return LayerCount(
             allocations=self._counters.allocations,
             requested_bytes=self._counters.requested_bytes,

@@ -1,4 +1,4 @@
-"""What one layer saw of one call."""
+"""The count of one layer over one call."""
 
 from dataclasses import dataclass
 

@@ -83,7 +83,7 @@ class PoolWindow:
         self._live -= self._blocks.pop(block, 0)
 
     def read(self) -> LayerCount:
-        """What was noted."""
+        """Read the counters since the window opened."""
         return LayerCount(self._allocations, self._requested, self._peak)
 
 

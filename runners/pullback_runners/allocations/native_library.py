@@ -260,7 +260,7 @@ def _is_glibc() -> bool:
 
 
 def _has_glibcs_malloc() -> bool:
-    """Whether this process, and so its children, asks glibc for memory, and not another allocator that was preloaded."""
+    """True if this process, and so its children, allocates by glibc, and not by another allocator that was preloaded."""
     process, libc = ctypes.CDLL(None), ctypes.CDLL("libc.so.6")
     return all(
         ctypes.cast(process[name], ctypes.c_void_p).value == ctypes.cast(libc[name], ctypes.c_void_p).value
@@ -269,7 +269,7 @@ def _has_glibcs_malloc() -> bool:
 
 
 def _counts(library: Path) -> bool:
-    """Whether one request of the library's own malloc is one; loaded for itself, it stands in nobody's way."""
+    """True if the library, loaded by itself, counts one request of its own malloc as one."""
     loaded = ctypes.CDLL(str(library))
     counts = (ctypes.c_int64 * 3)()
     loaded.malloc.restype, loaded.malloc.argtypes, loaded.free.argtypes = (

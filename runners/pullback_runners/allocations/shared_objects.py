@@ -56,7 +56,7 @@ class _Relocation:
 
 @dataclass(frozen=True)
 class _Object:
-    """What is read of an object file: code and data, their places in its section table, and what refers to what."""
+    """The parts of an object file that are needed: code and data, their places in its section table, and references between them."""
 
     machine: int
     text: bytes

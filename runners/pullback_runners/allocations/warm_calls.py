@@ -24,7 +24,7 @@ _PEAK_NAMES = {"array": "peak_bytes"}
 
 @dataclass(frozen=True)
 class Layer:
-    """What one layer saw of five warm calls."""
+    """The counts of one layer over five warm calls."""
 
     method: str
     counts: tuple[LayerCount, ...]
@@ -37,13 +37,13 @@ class Layer:
 
     @property
     def differs(self) -> bool:
-        """Whether the calls did not all count the same."""
+        """True if the calls did not all count the same."""
         return len(set(self.counts)) > 1
 
 
 @dataclass(frozen=True)
 class AllocationCounts:
-    """What each layer saw of a warm call; None for a layer that could not be seen."""
+    """The counts of each layer over a warm call; None for a layer that could not be seen."""
 
     layers: Mapping[str, Layer | None]
 

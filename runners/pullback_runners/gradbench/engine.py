@@ -1,4 +1,4 @@
-"""How modules have their functions run: in one tier, each as a plan that is kept while its sizes are asked for."""
+"""Execution of a module's functions: in one tier, each as a plan that is kept while its sizes are asked for."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

@@ -1,4 +1,4 @@
-"""What a module is: functions by name, each of which turns an input into a call to time and its result into JSON."""
+"""A module: functions by name, each of which turns an input into a call to time and its result into JSON."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

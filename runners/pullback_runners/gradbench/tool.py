@@ -87,7 +87,7 @@ def _module(name: str) -> Module:
 
 
 def _wanted_runs(given: Input) -> tuple[int, float]:
-    """How often and how long, as the input says; once where it says nothing."""
+    """The number and duration of runs that the input asks for; one run where it names none."""
     if not isinstance(given, dict):
         return 1, 0.0
     runs, seconds = given.get("min_runs", 1), given.get("min_seconds", 0.0)

@@ -10,7 +10,7 @@ import psutil
 
 @dataclass(frozen=True)
 class Activity:
-    """What else used the CPUs over a span of time. A fact that the system does not tell is None."""
+    """Use of the CPUs by others over a span of time. A fact that the system does not tell is None."""
 
     others_cpus: float
     """CPUs that other processes used on average."""

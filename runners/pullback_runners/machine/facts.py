@@ -1,4 +1,4 @@
-"""What the machine is: facts for people, its host, and a fingerprint of the hardware alone, which is its class."""
+"""Description of the machine: facts for people, its host, and a fingerprint of the hardware alone, which is its class."""
 
 import hashlib
 import importlib.metadata

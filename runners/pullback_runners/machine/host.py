@@ -89,7 +89,7 @@ def _data_folder() -> Path:
 
 
 def _is_passing() -> bool:
-    """Whether this computer is a container, or was made for one job."""
+    """True if this computer is a container, or was made for one job."""
     by_name = any(os.environ.get(name) for name in ("CI", "KUBERNETES_SERVICE_HOST"))
     return by_name or any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv")))
 

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of itself, by its own tool: asking it needs no library, and starts nothing on a GPU."""
+"""Facts from NVIDIA's driver, by its own tool: asking it needs no library, and starts nothing on a GPU."""
 
 import shutil
 import subprocess

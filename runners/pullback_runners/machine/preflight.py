@@ -14,7 +14,7 @@ from pullback_runners.machine.nvidia import ask_driver
 
 @dataclass(frozen=True)
 class Preflight:
-    """What was seen before a run. A fact that the system does not tell is None."""
+    """The state of the machine before a run. A fact that the system does not tell is None."""
 
     load_1min: float
     """Remembers minutes, so it is recorded but decides nothing."""

@@ -1,1 +1,1 @@
-"""How a case is measured: gradient checked, memory counted, then timed in lockstep groups."""
+"""Measurement of a case: gradient checked, memory counted, then timed in lockstep groups."""

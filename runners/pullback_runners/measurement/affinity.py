@@ -1,4 +1,4 @@
-"""Which CPUs the coordinator uses."""
+"""Selection of the CPUs that the coordinator uses."""
 
 import contextlib
 import os

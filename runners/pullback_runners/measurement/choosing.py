@@ -25,7 +25,7 @@ _TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Chosen:
-    """What will be measured of a subject."""
+    """The cases and variants of a subject that will be measured."""
 
     cases: list[Case]
     files: list[Path]
@@ -41,7 +41,7 @@ class Chosen:
     """Installed packages that the workloads import."""
 
     def variants(self, workload: str) -> list[str]:
-        """What commits are compared by if nothing is named: the tiers, where there is a NumPy form, and what it declares."""
+        """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones."""
         offer = self.offers[workload]
         return [*(TIERS if offer.has_numpy else ()), *(offer.variants if offer.is_foreign else ())]
 

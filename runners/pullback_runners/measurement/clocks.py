@@ -1,4 +1,4 @@
-"""Which clock decides for a case."""
+"""Selection of the clock that decides for a case."""
 
 from pullback_runners.measurement.slices import Clock
 from pullback_runners.workloads import CPU, Case

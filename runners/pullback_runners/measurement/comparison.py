@@ -35,7 +35,7 @@ class Comparison:
     failures: dict[str, VariantError] = field(default_factory=dict)
 
     def members(self) -> list[Member]:
-        """Who takes part: both, or nobody."""
+        """The members of the next group: both commits, or none."""
         if REFERENCE in self.failures or CANDIDATE in self.failures:
             return []
         twin = [Member(self.reference.variant, self.reference.subject, TWIN)]
@@ -55,16 +55,16 @@ class Comparison:
         ]
 
     def twin_log_ratios(self) -> list[float]:
-        """How far the twins of the reference were apart, group by group."""
+        """Distances of the twins of the reference from each other, group by group."""
         pairs = [self._references(group) for group in self.groups]
         return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
     def margins(self) -> Margins:
-        """How small a difference may be to be claimed, by what the twins say."""
+        """The smallest differences that may be claimed, from the twins."""
         return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
 
     def is_ambiguous(self, *, may_say_same: bool) -> bool:
-        """Whether more groups might tell more."""
+        """True if more groups might decide what is ambiguous now."""
         estimate = self.estimate()
         return (
             estimate is not None and noisy_outcome(estimate, self.margins(), may_say_same=may_say_same) == "ambiguous"
@@ -78,7 +78,7 @@ class Comparison:
         return None
 
     def is_absent(self) -> bool:
-        """Whether an engine does not have this variant, or the workload not this peer."""
+        """True if an engine does not have this variant, or the workload not this peer."""
         return any(
             self.failures[name].kind == "unavailable" for name in (REFERENCE, CANDIDATE) if name in self.failures
         )

@@ -16,7 +16,7 @@ from pullback_runners.workloads import Case
 
 @dataclass(frozen=True)
 class Examination:
-    """What is known of a variant before it is timed; plain values, as the worker sent them."""
+    """The results of examining a variant before it is timed; plain values, as the worker sent them."""
 
     gradient: dict[str, Any]
     counts: dict[str, Any]

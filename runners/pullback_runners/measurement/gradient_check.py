@@ -22,7 +22,7 @@ class GradientCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether the gradient is right."""
+        """True if the gradient is right."""
         return self.complaint is None
 
     def document(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def refuse_without_valgrind() -> None:
 
 
 def valgrind_command(out_file: Path) -> Sequence[str]:
-    """What is put before a worker's command."""
+    """The words put before a worker's command to run it under valgrind."""
     return (
         "valgrind",
         f"--tool={_TOOL}",

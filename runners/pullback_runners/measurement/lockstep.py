@@ -26,7 +26,7 @@ from pullback_runners.workloads import Case
 
 @dataclass
 class Timing:
-    """What one process measured: seconds a call, slice by slice."""
+    """The measurement of one process: seconds a call, slice by slice."""
 
     calls: int
     """Calls in each slice."""
@@ -71,7 +71,7 @@ class Group:
     failures: dict[str, VariantError]
 
     def rounds(self) -> int:
-        """How many turns each member took that did not fail; 0 if all did."""
+        """The number of turns of each member that did not fail; 0 if all did."""
         return min((len(timing.cpu_s) for timing in self.timings.values()), default=0)
 
 
@@ -184,7 +184,7 @@ def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:
 
 
 def _turn_cpus(lineup: Lineup) -> list[int]:
-    """Where turns are taken: on the one CPU that is measured on; several threads, a GPU's driver too, may use all. Empty where none can be chosen."""
+    """The CPUs that turns are taken on: the measured one; all of them for several threads or a GPU's driver. Empty where none can be chosen."""
     cpu = lineup.surroundings.cpu
     if cpu is None or not hasattr(os, "sched_getaffinity"):
         return []

@@ -7,7 +7,7 @@ from pullback_runners.measurement.subject import INSTALLED, Subject
 
 @dataclass(frozen=True)
 class Member:
-    """What a worker holds. Two members of one group may be the same program: such twins show what noise there is."""
+    """A program in a group, held by one worker. Two members of one group may be the same program: such twins show the noise."""
 
     variant: str
     subject: Subject = INSTALLED
@@ -16,5 +16,5 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What it is called in results."""
+        """The name of the member in results."""
         return self.role or self.variant

@@ -1,4 +1,4 @@
-"""What the numbers allow to say. Pure; the rule is the same for the report, the terminal and the service."""
+"""The rule of outcomes. Pure; the same for the report, the terminal and the service."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PROVISIONAL_FLOOR = 0.02
 
 @dataclass(frozen=True)
 class Margins:
-    """How small a difference may be to be claimed, and how small it must be to be none."""
+    """The limits of a claim: the smallest difference that may be claimed, and the largest that counts as none."""
 
     claim: float
     """Smallest |log ratio| that is called faster or slower."""

@@ -97,7 +97,7 @@ def _watch(process_id: int, wishes: int) -> None:
 
 
 def _is_written(descriptor: int) -> bool:
-    """Whether something was written to a pipe, whoever may still hold its other end."""
+    """True if something was written to a pipe, whoever may still hold its other end."""
     os.set_blocking(descriptor, False)
     try:
         return bool(os.read(descriptor, 1))
@@ -106,7 +106,7 @@ def _is_written(descriptor: int) -> bool:
 
 
 def _has_one_thread() -> bool:
-    """Whether this process has one thread; no where that cannot be known."""
+    """True if this process has one thread; False where that cannot be known."""
     try:
         return len(list(Path("/proc/self/task").iterdir())) == 1
     except OSError:

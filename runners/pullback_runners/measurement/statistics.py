@@ -45,7 +45,7 @@ def interquartile_mean(values: Sequence[float]) -> float:
 
 
 def _middle(values: Sequence[float] | np.ndarray, share: float) -> np.ndarray:
-    """What is left, in order, when this share is cut off at either end."""
+    """The values left, in order, when this share is cut off at either end."""
     ordered = np.sort(np.asarray(values, dtype=float))
     cut = int(share * ordered.size)
     return ordered[cut : ordered.size - cut]
@@ -86,7 +86,7 @@ def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDE
 
 
 def noise_floor(twin_log_ratios: Sequence[float], groups: int) -> float | None:
-    """How far from its twins a third identical program comes in so many groups, 19 times of 20; None while that is not known.
+    """The distance within which a third identical program comes to its twins in so many groups, 19 times of 20; None while unknown.
 
     The 95th percentile of |trimmed mean| over resamples of what twins measured, each with either sign, since which of two
     twins is the baseline is arbitrary; less by `AGAINST_TWINS`. The same numbers give the same floor: the resampling is seeded.

@@ -29,11 +29,11 @@ class Subject:
 
     @property
     def has_engine(self) -> bool:
-        """Whether the engine itself is what is measured."""
+        """True if the engine itself is measured."""
         return "pullback" in self.imports
 
     def document(self) -> dict[str, Any]:
-        """What a worker's orders say of it."""
+        """The subject as a worker's orders describe it."""
         return {
             "paths": [str(path) for path in self.paths],
             "imports": list(self.imports),

@@ -1,4 +1,4 @@
-"""Who disagrees with whom where a gradient is not the oracle's: the oracle, the variant, or both with a third."""
+"""A second opinion on a gradient that is not the oracle's: which of oracle and variant disagrees with a third form."""
 
 from pullback_runners.measurement.gradient_check import check_gradient
 from pullback_runners.variants import open_variant
@@ -11,7 +11,7 @@ OTHER = "fused"
 def heard(
     variant: str, found: Differentiated, expected: Differentiated, workload: Workload, case: Case, inputs: Inputs
 ) -> str:
-    """What another tier says, as the end of a sentence that says what is wrong; empty where none can be asked.
+    """The result of another tier, as the end of an error message; empty where none can be asked.
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
     """

@@ -205,7 +205,7 @@ def _warm_up(call: Callable[[], Any], clock: Clock, least_s: float = WARM_UP_S) 
 
 
 def _sentence(error: Exception, order: dict[str, Any]) -> str:
-    """What was raised, and where in the workload's file if it was there."""
+    """The exception's message, with its place in the workload's file if it was raised there."""
     said = str(error).strip().splitlines()
     place = ""
     with contextlib.suppress(Exception):  # it may be the workload that cannot be found

@@ -40,7 +40,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all workers of a run share."""
+    """The environment that all workers of a run share."""
 
     workload_files: Sequence[Path] = ()
     cpu: int | None = None
@@ -55,7 +55,7 @@ class Surroundings:
 
 
 class Process(Protocol):
-    """What a worker runs in: a child of this process, or one that a zygote has forked."""
+    """The process of a worker: a child of this process, or one that a zygote has forked."""
 
     def poll(self) -> int | None:
         """Its exit status, negative for a signal; None while it runs."""
@@ -218,7 +218,7 @@ def start_worker(
 
 
 def last_words(errors: IO[bytes]) -> str:
-    """What a process that ended wrote last, as the end of a sentence; empty if it wrote nothing."""
+    """The last output of a process that ended, as the end of an error message; empty if it wrote nothing."""
     errors.seek(0)
     last_lines = errors.read().decode(errors="replace").strip().splitlines()[-3:]
     return "; it wrote: " + " | ".join(last_lines) if last_lines else ""

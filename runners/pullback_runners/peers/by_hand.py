@@ -9,7 +9,7 @@ from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
 
 
 class ByHand(Peer):
-    """What a workload declares by `@workload.variant(name)` or `@workload.peer(name)`, under whatever name."""
+    """Variants that a workload declares by `@workload.variant(name)` or `@workload.peer(name)`, under any name."""
 
     packages = ("numpy",)
 
@@ -17,7 +17,7 @@ class ByHand(Peer):
         self.name = name
 
     def offers(self, workload: Workload) -> bool:
-        """Whether the workload declares it."""
+        """True if the workload declares this variant."""
         return self.name in workload.variants
 
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:

@@ -1,4 +1,4 @@
-"""What every adapter offers, and what those adapters share whose engine differentiates by itself."""
+"""The interface of adapters, and the code shared by those whose engine differentiates by itself."""
 
 import importlib.metadata
 import importlib.util
@@ -48,7 +48,7 @@ class Peer(ABC):
 
     @abstractmethod
     def offers(self, workload: Workload) -> bool:
-        """Whether the workload has been written for this peer."""
+        """True if the workload has been written for this peer."""
 
     @abstractmethod
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
@@ -77,7 +77,7 @@ class Form:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where the arguments that are differentiated stand."""
+        """The positions of the arguments that are differentiated."""
         names = list(self.arguments)
         return tuple(names.index(name) for name in self.wrt)
 
@@ -106,7 +106,7 @@ class FormsPeer(Peer):
         self._forms = other._forms  # noqa: SLF001 - one of our own
 
     def offers(self, workload: Workload) -> bool:
-        """Whether there is a form."""
+        """True if there is a form for this peer."""
         return workload.name in self._forms
 
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:

@@ -69,12 +69,12 @@ class ProjectFile:
 
     @property
     def name(self) -> str:
-        """What the service calls the project."""
+        """The name of the project at the service."""
         return self.project.name or self.top.name
 
     @property
     def is_engine(self) -> bool:
-        """Whether Pullback's engine is what is measured, by Pullback's own workloads if none are named."""
+        """True if Pullback's engine is measured, by Pullback's own workloads if none are named."""
         return "pullback" in self.build.imports
 
     def workload_files(self, *places: Path) -> list[Path]:
@@ -191,7 +191,7 @@ def _near(key: str, known: Any) -> str:
 
 
 def _wrong(text: str, table: str | None, key: str, sentence: str) -> UsageError:
-    """What is wrong with a key of a table (or with a table itself), with the line that it stands in."""
+    """The error about a key of a table (or a table itself), with the line that it stands in."""
     current = None
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[\s*\"?([^\]\".]+)\"?\s*\]", line)

@@ -1,4 +1,4 @@
-"""What a repository shows of how it is built, by its files: each guess with the reason for it. Nothing is imported or run."""
+"""Detection of how a repository is built, by its files: each guess with the reason for it. Nothing is imported or run."""
 
 import ast
 import importlib.metadata
@@ -224,7 +224,7 @@ def _is_inside(path: Path, source: Path, packages: Sequence[str]) -> bool:
 
 
 def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
-    """Whether a package imports importlib.metadata, or a module that building writes."""
+    """True if a package imports importlib.metadata, or a module that building writes."""
     for name in packages:
         try:
             tree = ast.parse((source / name / "__init__.py").read_text(encoding="utf-8"))

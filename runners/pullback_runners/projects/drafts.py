@@ -27,7 +27,7 @@ def _toml(value: str | tuple[str, ...]) -> str:
 
 
 def example_for(engine: str) -> PlainFunction:
-    """What is measured where no function was found: the file holds it itself."""
+    """An example workload for repositories in which no function was found: the file holds it itself."""
     arguments = (Argument("w", 1), Argument("x", 2), Argument("y", 1))
     return PlainFunction("", "mean_squared_error", engine, arguments, is_number=True, place="")
 
@@ -76,7 +76,7 @@ _STEPS = {
 
 
 def workload_name(function: PlainFunction, taken: Collection[str]) -> str:
-    """What the workload of a function is called, which is neither Pullback's own nor what its module is called."""
+    """The name of a function's workload, which is neither one of Pullback's own nor that of its module."""
     is_taken = function.name in taken or function.name in {function.module.partition(".")[0], "workload", "grid"}
     return f"gradient_of_{function.name}" if is_taken else function.name
 

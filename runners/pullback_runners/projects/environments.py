@@ -36,7 +36,7 @@ class Environment:
     digest: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """What a report says of it."""
+        """The environment as a report describes it."""
         return {"digest": self.digest, "python": self.version}
 
 
@@ -102,7 +102,7 @@ def dependencies_of(pyproject: Mapping[str, Any]) -> list[str]:
 
 
 def _measured_of(file: Path) -> bytes:
-    """What of a requirements file makes another environment: of pyproject.toml the dependencies, of others all."""
+    """The part of a requirements file that makes another environment: of pyproject.toml the dependencies, of others all."""
     if file.name != "pyproject.toml":
         return file.read_bytes()
     try:

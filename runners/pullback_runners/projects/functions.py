@@ -238,7 +238,7 @@ class _Reader:
         self._engines: dict[str, set[str] | None] = {}
 
     def default_engines(self) -> set[str]:
-        """What a function computes by that calls nothing: the engine that its module imports, if it is one."""
+        """The engine of a function that calls none: the one that its module imports, if it is one."""
         return {engine for name in self.imports.values() if (engine := _engine_of(name))}
 
     def engines_of(self, node: ast.FunctionDef) -> set[str] | None:
@@ -314,7 +314,7 @@ def _arguments(node: ast.FunctionDef) -> tuple[Argument, ...] | None:
 
 
 def _is_count(node: ast.FunctionDef, name: str) -> bool:
-    """Whether an argument is given to `range`."""
+    """True if an argument is given to `range`."""
     return any(
         isinstance(part, ast.Call) and ast.unparse(part.func) == "range" and name in {ast.unparse(a) for a in part.args}
         for part in ast.walk(node)
@@ -322,7 +322,7 @@ def _is_count(node: ast.FunctionDef, name: str) -> bool:
 
 
 def _is_matrix(node: ast.FunctionDef, name: str) -> bool:
-    """Whether an argument is used as only a matrix is."""
+    """True if an argument is used as only a matrix is."""
     for part in ast.walk(node):
         match part:
             case ast.BinOp(left=ast.Name(id=left), op=ast.MatMult()) if left == name:
@@ -354,7 +354,7 @@ def _returns_number(node: ast.FunctionDef) -> bool:
 
 
 def _is_number(value: ast.expr, assigned: Mapping[str, ast.expr], depth: int = 4) -> bool:
-    """Whether an expression is a number by its outermost operations: a reduction over everything, or made of such."""
+    """True if an expression is a number by its outermost operations: a reduction over everything, or made of such."""
     match value:
         case ast.Constant():
             return True

@@ -14,7 +14,7 @@ _in_use: dict[Path, int] = {}
 
 
 def cache_folder() -> Path:
-    """Where checkouts and environments are kept: the user's folder for caches."""
+    """The folder of checkouts and environments: the user's folder for caches."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback" / "projects"
 
 

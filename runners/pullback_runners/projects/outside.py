@@ -14,7 +14,7 @@ Seen = Mapping[str, object]
 
 
 def seen(packages: Path, clone: Path) -> Seen:
-    """What lies there now, by path; bytecode is none of it, which Python writes by itself."""
+    """The files there now, by path; without bytecode, which Python writes by itself."""
     found: dict[str, object] = {}
     for path in packages.rglob("*"):
         if "__pycache__" not in path.parts and path.is_file():

@@ -31,7 +31,7 @@ def git(
 
 
 def is_clone(folder: Path) -> bool:
-    """Whether git is installed and takes this folder for a repository with at least one commit."""
+    """True if git is installed and takes this folder for a repository with at least one commit."""
     try:
         return git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode == 0
     except FileNotFoundError:
@@ -46,11 +46,11 @@ def top_of(repository: Path) -> Path:
 
 
 def is_bare(repository: Path) -> bool:
-    """Whether a repository has no files checked out."""
+    """True if a repository has no files checked out."""
     return is_clone(repository) and git(repository, "rev-parse", "--is-bare-repository").stdout.strip() == b"true"
 
 
 def last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """What a command wrote last, or how it ended."""
+    """The last line that a command wrote, or how it ended."""
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"git ended with status {done.returncode}"

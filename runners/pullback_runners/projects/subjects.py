@@ -52,7 +52,7 @@ class BuiltCommit:
         )
 
     def document(self) -> dict[str, Any]:
-        """What a report says of how it was made ready."""
+        """The preparation of a subject as a report describes it."""
         return {**self.environment.document(), "outside": list(self.outside)}
 
 
@@ -89,7 +89,7 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
 
 
 def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
-    """What is measured where no commit is named: the project's files where they are, if nothing has to be built.
+    """The subject where no commit is named: the project's files where they are, if nothing has to be built.
 
     Else it is the commit that is checked out, built once; or a copy of the files in `folder`, if some of them are not committed.
     """
@@ -148,7 +148,7 @@ def _build(project: ProjectFile, folder: Path) -> None:
 
 @cache
 def _packages_of(python: Path) -> str:
-    """Where an interpreter's environment has its packages."""
+    """The folders of an interpreter's environment that hold its packages."""
     asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
 

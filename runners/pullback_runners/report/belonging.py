@@ -64,11 +64,11 @@ def _repository(file: Path) -> Path | None:
 
 
 def origin_name(top: Path) -> str | None:
-    """What its origin calls a repository."""
+    """The name of a repository at its origin."""
     origin = run_git(top, "config", "--get", "remote.origin.url") or ""
     return origin.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2].strip() or None
 
 
 def name_of_repository(top: Path) -> str:
-    """What its origin calls the repository, else its folder."""
+    """The name of a repository at its origin, else its folder's."""
     return origin_name(top) or top.name

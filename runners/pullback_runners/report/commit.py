@@ -38,7 +38,7 @@ def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
 
 
 def run_git(checkout: Path, *arguments: str) -> str | None:
-    """What git prints, or None if it refuses or is not there."""
+    """The output of git, or None if it refuses or is not there."""
     try:
         done = subprocess.run(  # noqa: S603 - git with our own arguments
             ["git", "-C", str(checkout), *arguments],  # noqa: S607 - whichever git the user has

@@ -84,7 +84,7 @@ def _time(row: Mapping[str, Any] | None, harness: Mapping[str, Any]) -> Text:
 
 
 def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:
-    """What changed; `equal` where nothing did."""
+    """The counts that changed; `equal` where none did."""
     text = Text()
     for metric, word in _MEMORY.items():
         row = rows.get(metric)

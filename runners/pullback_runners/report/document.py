@@ -65,7 +65,7 @@ class CaseResult:
         return [variant for variant in self.variants if variant not in self.failures]
 
     def members(self) -> list[Member]:
-        """Who takes part in the next group; one alone needs none, there is nothing to compare."""
+        """The members of the next group; one alone needs none, there is nothing to compare."""
         measured = self.measured_variants()
         twin = (
             [Member(self.baseline, self.subject, role=self.twin)]
@@ -93,16 +93,16 @@ class CaseResult:
         }
 
     def twin_log_ratios(self) -> list[float]:
-        """How far the twins of the baseline were apart, group by group."""
+        """Distances of the twins of the baseline from each other, group by group."""
         pairs = [self._baselines(group) for group in self.groups]
         return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
     def margins(self) -> Margins:
-        """How small a difference may be to be claimed, by what the twins say."""
+        """The smallest differences that may be claimed, from the twins."""
         return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
 
     def is_ambiguous(self, *, may_say_same: bool) -> bool:
-        """Whether more groups might tell more."""
+        """True if more groups might decide what is ambiguous now."""
         smallest = self.margins()
         estimates = self.time_estimates().values()
         return any(noisy_outcome(e, smallest, may_say_same=may_say_same) == "ambiguous" for e in estimates)
@@ -152,7 +152,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
 
 
 def _twins(result: CaseResult) -> dict[str, Any] | None:
-    """What two processes of the same program measured against each other in every group, and the floor made of it."""
+    """The measurements of two processes of the same program against each other in every group, and the floor made of them."""
     log_ratios = result.twin_log_ratios()
     if not log_ratios:
         return None
@@ -269,7 +269,7 @@ def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dic
 
 
 def ratio_document(estimate: RatioEstimate, smallest: Margins, *, may_say_same: bool) -> dict[str, Any]:
-    """What is said of a noisy metric."""
+    """The entry of a noisy metric."""
     return {
         "log_ratio": _rounded(estimate.log_ratio),
         "low": _rounded(estimate.low),
@@ -283,7 +283,7 @@ def ratio_document(estimate: RatioEstimate, smallest: Margins, *, may_say_same: 
 
 
 def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of an exact metric."""
+    """The entry of an exact metric."""
     ratio = exact_log_ratio(ours["value"], theirs["value"])
     outcome: str = exact_outcome(ours["value"], theirs["value"])
     if outcome != "equal" and (ours.get("differs") or theirs.get("differs")):

@@ -162,7 +162,7 @@ def process_figure(case: Mapping[str, Any]) -> Figure:
 
 
 def _heights(report: Mapping[str, Any], cases: Sequence[str], place: int, variants: int) -> Figure:
-    """Where the marks of a variant are: each case has a row, in which every variant has its own line."""
+    """The heights of a variant's marks: each case has a row, in which every variant has its own line."""
     names = [case_name(case) for case in report["cases"]]
     offset = (place - (variants - 1) / 2) * _SPREAD / max(variants - 1, 1)
     return {"y": [names.index(case) + offset for case in cases], "customdata": list(cases)}

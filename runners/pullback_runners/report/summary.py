@@ -39,7 +39,7 @@ class Row:
 
 
 def is_on_device(report: Mapping[str, Any]) -> bool:
-    """Whether a case was computed elsewhere than on the CPU: then what was asked of its memory is shown."""
+    """True if a case was computed elsewhere than on the CPU: then its device memory is shown."""
     return any(case["case"]["device"] != CPU for case in report["cases"])
 
 
@@ -50,13 +50,13 @@ def baseline_of(case: Mapping[str, Any]) -> str | None:
 
 
 def baseline_in_words(report: Mapping[str, Any]) -> str:
-    """What the ratios of a report are against: `unfused`, or `the baseline` where cases have different ones."""
+    """The baseline of a report's ratios in words: `unfused`, or `the baseline` where cases have different ones."""
     names = {baseline_of(case) for case in report["cases"]} - {None}
     return str(names.pop()) if len(names) == 1 else "the baseline"
 
 
 def stands_alone(report: Mapping[str, Any]) -> bool:
-    """Whether no case has a baseline that ratios are against."""
+    """True if no case has a baseline that ratios are against."""
     return bool(report["cases"]) and all(baseline_of(case) is None for case in report["cases"])
 
 
@@ -86,7 +86,7 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def lede(report: Mapping[str, Any]) -> str:
-    """What the run says in a sentence or two."""
+    """The result of the run in a sentence or two."""
     cases = report["cases"]
     means: dict[str, float] = {}
     for variant in dict.fromkeys(
@@ -115,7 +115,7 @@ def lede(report: Mapping[str, Any]) -> str:
 
 
 def doubts(report: Mapping[str, Any]) -> Iterator[str]:
-    """What a reader must know to judge the numbers."""
+    """Warnings that a reader needs to judge the numbers."""
     harness = report["harness"]
     if not harness["complete"]:
         yield "Stopped early: only what was finished is here."

@@ -80,7 +80,7 @@ def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
 
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
-    """What a reader must know to judge the table: failures with their reasons, and every reason for doubt."""
+    """Notes under the table: failures with their reasons, and every reason for doubt."""
     for case in report["cases"]:
         name = Case.of_document(case["case"]).name
         for variant in case["variants"]:

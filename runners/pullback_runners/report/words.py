@@ -39,7 +39,7 @@ def judged(row: Mapping[str, Any], harness: Mapping[str, Any]) -> str:
 
 
 def time_in_words(paired: Mapping[str, Any]) -> str:
-    """What a paired time says: `2.4x faster (2.3-2.5)`, `same within 2 %`, `ambiguous (0.98-1.03x)`, `failed`."""
+    """A paired time in words: `2.4x faster (2.3-2.5)`, `same within 2 %`, `ambiguous (0.98-1.03x)`, `failed`."""
     outcome = paired["outcome"]
     if outcome == "failed":
         return "failed"
@@ -54,7 +54,7 @@ def time_in_words(paired: Mapping[str, Any]) -> str:
 
 
 def memory_in_words(bytes_metric: Mapping[str, Any], allocs_metric: Mapping[str, Any]) -> str:
-    """What a layer counted: `430 KiB in 22`; a layer that could not be seen is `not seen`."""
+    """The count of a layer in words: `430 KiB in 22`; a layer that could not be seen is `not seen`."""
     if bytes_metric["value"] is None:
         return "not seen"
     doubt = " (varies)" if bytes_metric.get("differs") or allocs_metric.get("differs") else ""

@@ -1,4 +1,4 @@
-"""How a case is executed: by a tier of our engine, or by a peer."""
+"""Variants: the ways to execute a case, by a tier of our engine or by a peer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def kind_of(variant: str) -> VariantKind:
-    """Whether a name is a tier of our engine or a peer."""
+    """The kind of a variant: a tier of our engine or a peer."""
     return "tier" if variant in TIERS else "peer"
 
 

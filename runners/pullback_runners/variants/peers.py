@@ -20,7 +20,7 @@ def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
 
 
 def _adapter(peer: str, workload: Workload) -> Peer:
-    """What the workload declares by hand comes first: its file may name a peer as it likes."""
+    """The adapter of a peer; variants declared by hand come first, for a workload's file may name a peer as it likes."""
     if peer in workload.variants:
         return ByHand(peer)
     if peer in PEERS and find_peer(peer).offers(workload):

@@ -1,4 +1,4 @@
-"""What is differentiated: one file per workload, each with its mathematics, inputs, closed form and sizes."""
+"""Functions to differentiate: one file per workload, each with its mathematics, inputs, closed form and sizes."""
 
 from pullback_runners.workloads.case import CPU, CUDA, DEVICES, Case
 from pullback_runners.workloads.registry import (

@@ -59,7 +59,7 @@ def norm(x: Any) -> Any:
 
 
 def minimum(value_and_gradient: Callable[[Any], tuple[Any, Any]], start: Any, loop: Loop) -> tuple[Any, Any]:
-    """Where the search from `start` ends, and whether all values that it met were finite."""
+    """The minimum found from `start`, and whether all values on the way were finite."""
 
     def step(state: Any) -> Any:
         x, value, gradient, successes, size, finite, done = state

@@ -63,7 +63,7 @@ def _kept(tree: ast.Module, name: str, variants: set[str | None]) -> Iterator[tu
 
 
 def _declares(function: ast.FunctionDef) -> bool:
-    """Whether a function is declared to be a workload: decorated by a call of `workload`. Its sizes are no text of it."""
+    """True if a function is decorated by a call of `workload`. Its sizes are not part of its text."""
     calls = [each.func for each in function.decorator_list if isinstance(each, ast.Call)]
     return any("workload" in {getattr(call, "id", None), getattr(call, "attr", None)} for call in calls)
 

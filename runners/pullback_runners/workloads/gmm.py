@@ -24,7 +24,7 @@ from pullback_runners.workloads.registry import Differentiated, Inputs, grid, wo
 
 
 def prior_constant(d: int, k: int, n: int, *, gamma: float, m: int, prior_sign: float) -> float:
-    """What of the function depends on sizes alone."""
+    """The part of the function that depends on sizes alone."""
     freedom = d + m + 1
     of_prior = freedom * d * (np.log(gamma) - 0.5 * np.log(2)) - multigammaln(0.5 * freedom, d)
     return float(prior_sign * k * of_prior - 0.5 * n * d * np.log(2 * np.pi))

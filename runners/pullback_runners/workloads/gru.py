@@ -86,7 +86,7 @@ def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> 
 
 @cache
 def _rows(hidden: int) -> dict[str, slice]:
-    """Which rows of the weights belong to which gate: found by asking a block whose bias numbers its rows."""
+    """The rows of the weights that belong to each gate: found by asking a block whose bias numbers its rows."""
     numbered = pb.nn.gru_block(1, hidden)
     numbered.b = np.arange(3.0 * hidden)
     starts = {gate: int(views["b"][0]) for gate, views in pb.nn.gru_gates(numbered).items()}

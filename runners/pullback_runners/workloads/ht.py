@@ -29,7 +29,7 @@ JOINTS = 3
 
 
 def joints(bones: int) -> dict[int, tuple[int, int | None]]:
-    """Which two of theta bend a bone, for those that bend: about x, and about z for the first of a finger."""
+    """The two elements of theta that bend each bone that bends: about x, and about z for the first of a finger."""
     # The wrist comes first and a finger has four bones, of which the first is rigid.
     angles, bent = 6, {}
     for finger in range(FINGERS):

@@ -32,7 +32,7 @@ def kmeans(k: int, n: int, d: int) -> Callable[..., Any]:  # noqa: ARG001 - ever
 
 
 def nearest(centroids: Any, points: Any) -> Any:
-    """Which centroid each point is nearest to (n,).
+    """The nearest centroid of each point (n,).
 
     One centroid at a time for all points, keeping the nearest so far: the n k distances are never in memory, which takes a
     quarter of the time of doing them all and searching them.

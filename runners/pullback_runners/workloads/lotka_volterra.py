@@ -38,7 +38,7 @@ def runge_kutta_step(rates: Any, u: Any, v: Any) -> tuple[Any, Any]:
     full=grid(steps=(100, 1_000, 3_000), dtype=("f8",)) + grid(steps=(100,), dtype=("f4",)),
 )
 def lotka_volterra(steps: int) -> Callable[..., Any]:
-    """Where predators and prey end after Runge-Kutta steps, with respect to rates and start."""
+    """The final populations after Runge-Kutta steps, with respect to rates and start."""
 
     def end(rates: Any, start: Any) -> Any:
         a, b, c, d = rates[0], rates[1], rates[2], rates[3]

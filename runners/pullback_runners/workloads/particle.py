@@ -1,4 +1,4 @@
-"""Where a charged particle lands between two charges, and the derivative by where one of them is: AD in a loop in AD.
+"""The place where a charged particle lands between two charges, and the derivative by the position of one: AD in a loop in AD.
 
 Charges at (10, 10 - w) and (10, 0) repel a particle that starts at (0, 8) with velocity (0.75, 0). Euler's steps of 0.1 follow
 

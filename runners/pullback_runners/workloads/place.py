@@ -1,4 +1,4 @@
-"""Where in a workload's own file something was raised: the sentence that a person can mend."""
+"""The place in a workload's own file where something was raised, as a sentence that a person can mend."""
 
 import traceback
 from collections.abc import Collection, Mapping

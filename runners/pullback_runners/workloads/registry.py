@@ -75,17 +75,17 @@ class Workload:
 
     @property
     def sentence(self) -> str:
-        """What it is, in one line."""
+        """The description of the workload in one line."""
         return next(iter((self.__doc__ or "").strip().splitlines()), "(its function has no docstring)")
 
     @property
     def mathematics(self) -> str:
-        """What its module says of it, or else itself."""
+        """The mathematics of the workload: its module's docstring, or else its own."""
         return (self.function.__globals__.get("__doc__") or self.__doc__ or self.sentence).strip()
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is a user's own and not of this package."""
+        """True if the workload is a user's own and not of this package."""
         return not _is_own(self.function)
 
     @property
@@ -94,7 +94,7 @@ class Workload:
         return self.function.__code__.co_filename
 
     def place_of(self, error: BaseException) -> str:
-        """Where in its file an error was raised, in parentheses; empty if it was elsewhere."""
+        """The place in its file where an error was raised, in parentheses; empty if it was elsewhere."""
         declared = {"inputs": self._inputs, "oracle": self._oracle, "derivative": self._compose}
         declared |= {f"variant {name}": function for name, function in self._declared_in.items()}
         codes = {role: getattr(function, "__code__", None) for role, function in declared.items()}
@@ -159,7 +159,7 @@ class Workload:
 
     @property
     def has_oracle(self) -> bool:
-        """Whether gradients are held against a closed form; derivatives of other kinds have to be."""
+        """True if gradients are checked against a closed form; derivatives of other kinds have to be."""
         return self._oracle is not None or self._compose is not None
 
     def draw_inputs(self, case: Case) -> Inputs:

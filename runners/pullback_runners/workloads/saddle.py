@@ -28,7 +28,7 @@ def surface(x: Any, y: Any) -> Any:
 
 
 def highest(x: Any, start: Any, *, outer: str, inner: str, limit: int) -> tuple[Any, Any]:
-    """Where y is best, and f there; NaN where the search took more than `limit` steps."""
+    """The best y, and f there; NaN where the search took more than `limit` steps."""
     loop = loop_for(outer, limit)
     y, ended = minimum(differentiated(lambda y: -surface(x, y), inner), start, loop)
     return y, np.where(ended, surface(x, y), np.nan)

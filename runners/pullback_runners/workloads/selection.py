@@ -1,4 +1,4 @@
-"""Which cases a run measures: a suite, narrowed by names and globs."""
+"""Selection of the cases of a run: a suite, narrowed by names and globs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
 
 @dataclass(frozen=True)
 class Offer:
-    """What a workload can be measured by: its NumPy form in tiers, variants of its own, and which of them is the baseline."""
+    """The ways to measure a workload: its NumPy form in tiers, variants of its own, and the one that is the baseline."""
 
     sentence: str
     is_foreign: bool
@@ -58,7 +58,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Choice:
-    """What will be measured, and a sentence for everything asked for that cannot be."""
+    """The selected cases and variants, and a sentence for each requested one that cannot be measured."""
 
     cases: list[Case]
     files: list[Path]

@@ -66,7 +66,7 @@ def _(engine: Engine, given: Input) -> Prepared:
 
 
 class Structure:
-    """Where the compressed Jacobian has its elements: two rows of 15 for every observation, then one of one element.
+    """The positions of the elements of the compressed Jacobian: two rows of 15 for every observation, then one of one element.
 
     The memory is the same in every call: its pages cost more to get than its numbers to compute.
     """

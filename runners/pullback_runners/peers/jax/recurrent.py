@@ -81,7 +81,7 @@ def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form
 
 
 def _product_with_input(wi: Any, rest: Any) -> tuple[Any, Any]:
-    """What every step adds to its product with h; the rest of the arguments is b, where there is one, and x."""
+    """The term that every step adds to its product with h; the rest of the arguments is b, where there is one, and x."""
     *bias, x = rest
     return sum(bias, x @ wi), x
 

@@ -47,7 +47,7 @@ class Torch(FormsPeer):
         return context
 
     def loss(self, form: Form) -> Callable[..., Any]:
-        """What is called for the value; compiled where that is the point."""
+        """The function that is called for the value; compiled in the variants that compile."""
         return form.loss
 
     def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
