@@ -53,12 +53,12 @@ class Asset:
 
     @property
     def media_type(self) -> str:
-        """What the file is, by its ending."""
+        """The media type of the file, by its ending."""
         return _MEDIA[Path(self.name).suffix]
 
     @property
     def address(self) -> str:
-        """Where the page finds it."""
+        """The address of the file in pages."""
         return f"/static/{self.digest}/{self.name}"
 
 

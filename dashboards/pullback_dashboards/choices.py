@@ -23,7 +23,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Empty:
-    """What a page says when there is nothing to show: why, and what to do next."""
+    """A page without content: why, and what to do next."""
 
     title: str
     lines: tuple[str, ...]

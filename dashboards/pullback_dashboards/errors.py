@@ -36,7 +36,7 @@ def dressed(request: Request, answer: Response) -> Response:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether an error should answer as a page: a page's address, asked for by something that shows pages."""
+    """True if an error should answer as a page: a page's address, asked for by something that shows pages."""
     path = request.url.path
     if path.startswith(_NOT_PAGES) or path.endswith((".json", ".csv", ".md", ".svg", ".png", ".atom")):
         return False
@@ -73,7 +73,7 @@ def _page(request: Request, view: ErrorView) -> Response:
 
 
 def _may_be_hidden(request: Request) -> bool:
-    """Whether what was not found may be there for those who sign in."""
+    """True if an object that was not found may exist for those who sign in."""
     caller = getattr(request.state, "caller", None)
     return isinstance(caller, Caller) and caller.anonymous
 

@@ -56,7 +56,7 @@ class Form:
                 _refuse(name, f"The form has no field {name!r}: send it, empty for no value.")
 
     def ticked(self, name: str) -> bool:
-        """Whether a box is ticked."""
+        """True if a box is ticked."""
         return name in self.fields
 
 

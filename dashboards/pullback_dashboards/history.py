@@ -64,7 +64,7 @@ class Metric:
 
 
 def better_above(metrics: Iterable[Metric]) -> str:
-    """What the foot of a page says where factors above one are better: of all its metrics or of some; empty where of none."""
+    """A note on factors above one that are better: of all metrics of a page or of some; empty where of none."""
     known = tuple(metrics)
     bigger = dict.fromkeys(metric.label for metric in known if metric.bigger_is_better)
     if not bigger:
@@ -87,7 +87,7 @@ _LABELS = {
 
 
 class Reading(NamedTuple):
-    """What one series says at one commit. A failed case has a reason and no numbers.
+    """The reading of a series at a commit. A failed case has a reason and no numbers.
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
     then can still be told. `base` is the count of the baseline at the same commit, which a count is held against.
@@ -129,7 +129,7 @@ def doubt_of_count(verdict: Judgement | None) -> str:
 
 
 def counts_differ(metric: Metric, before: Reading, now: Reading) -> bool:
-    """Whether two readings are two counts that are not the same."""
+    """True if two readings are two counts that are not the same."""
     return metric.exact and before.value is not None and now.value is not None and before.value != now.value
 
 
@@ -164,7 +164,7 @@ def pair_of(line: Line, before: Reading, now: Reading) -> Pair:
 
 @dataclass(frozen=True)
 class Claim:
-    """What may be said of two commits that were measured in the same groups: the commit at `place` against `reference`.
+    """The outcome for two commits that were measured in the same groups: the commit at `place` against `reference`.
 
     Where nothing may, `reason` says why.
     """
@@ -186,12 +186,12 @@ class Claim:
 
     @property
     def tone(self) -> str:
-        """Whether that is better or worse, or nobody knows."""
+        """The tone of the outcome: better, worse, or unknown."""
         return factors.tone(self.outcome, bigger_is_better=self.bigger_is_better)
 
     @property
     def words(self) -> str:
-        """How the commit compares with the other one: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
+        """The comparison in words: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
         spread = Reading(log_ratio=self.log_ratio, low=self.low, high=self.high).spread or self.log_ratio
         return factors.against_commit(
             self.outcome, spread, self.groups, metric=metric_label(self.metric), reference=self.reference
@@ -256,7 +256,7 @@ class History:
         return min(self.follows.get(place, place - 1), place - 1)
 
     def verdict(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
-        """What may be said of a count that is another than before; None where it is not, or nobody asked."""
+        """The judgement of a count that is another than before; None where it is not, or nobody asked."""
         if self.verdicts is None or before is None or not counts_differ(line.metric, before, now):
             return None
         return self.verdicts.get(pair_of(line, before, now), _NOT_JUDGED)

@@ -1,4 +1,4 @@
-"""Where pages live: every address is made here, with names quoted so that any name survives."""
+"""Addresses of pages: every one is made here, with names quoted so that any name survives."""
 
 from urllib.parse import quote, urlencode
 

@@ -262,5 +262,5 @@ def _code(text: str) -> str:
 
 
 def _instant(iso: str) -> str:
-    """When, in UTC to the minute: a distance like "3 h ago" is wrong as soon as it is pasted."""
+    """A moment, in UTC to the minute: a distance like "3 h ago" is wrong as soon as it is pasted."""
     return f"{iso[:10]} {iso[11:16]} UTC" if len(iso) > 15 else iso

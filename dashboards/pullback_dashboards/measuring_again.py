@@ -66,7 +66,7 @@ def _beside(commit: Commit) -> str:
 def _options(
     suite: str, entries: Sequence[Mapping[str, Any]], *, always: Collection[str], by_name: bool
 ) -> Iterator[str]:
-    """What of a suite was measured: the cases, by their names or as they were asked for, and the variants."""
+    """The options of a command that measures the same: the cases, by their names or as they were asked for, and the variants."""
     cases = [entry["case"] for entry in entries]
     yield from ("--suite", suite.partition(":")[0] if by_name else suite)
     for case in cases if by_name else ():

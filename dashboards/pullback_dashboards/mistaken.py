@@ -1,4 +1,4 @@
-"""What is wrong with an address, for whoever followed it: one sentence that says what and where, and links to go on.
+"""Pages of errors in an address: one sentence that tells what is wrong and where, and links to go on.
 
 Programs get the problem document (`problems.py` of the service), whose words are those of the API: `query.last`, `GET
 /api/v1/machines`. A page says the same about the address that stands in the browser, and keeps the API's words below.
@@ -42,7 +42,7 @@ class Onward:
 
 @dataclass(frozen=True)
 class ErrorView:
-    """What went wrong, and where to go on; `said` is what the API says of it, where that is more or other."""
+    """An error, and links to go on; `said` is the API's sentence, where that is more or other."""
 
     status: int
     title: str
@@ -98,7 +98,7 @@ def _instead(listed: object) -> Iterator[Onward]:
 
 
 def _missing(request: Request, listed: list[dict[str, object]]) -> Missing | None:
-    """What the path names by something that is no number or no id."""
+    """The name in the path that is no number or no id."""
     for name, thing in _NUMBERED.items():
         if any(one["path"] == f"{_PATH}{name}" for one in listed):
             return Missing(thing, str(request.path_params.get(name)))
@@ -116,7 +116,7 @@ def _project(request: Request, status: int, error: Exception | None, missing: Mi
 
 
 def _impossible(request: Request, listed: list[dict[str, object]], detail: str) -> Iterator[str]:
-    """What of the address is impossible, one sentence for each part of it."""
+    """The impossible parts of the address, one sentence each."""
     if not listed or not any(detail.startswith(f"{one['path']}: ") for one in listed):
         yield detail  # a sentence of its own
         return
@@ -168,7 +168,7 @@ def _identified(missing: Missing) -> str:
 def _onward(
     request: Request, status: int, listed: list[dict[str, object]], missing: Missing | None, project: str | None
 ) -> Iterator[Onward]:
-    """Where to go on: this page without what is wrong, the page that lists what there is, the overview."""
+    """Links to go on: this page without what is wrong, the page that lists what exists, the overview."""
     asked = [pair for pair in request.query_params.multi_items() if pair[0] not in _NEEDED]
     wrong = [name for name, value in asked if _is_wrong(name, value, listed, missing)]
     if wrong and request.method == "GET":

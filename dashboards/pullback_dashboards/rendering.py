@@ -143,7 +143,7 @@ def address_of(request: Request) -> str:
 
 
 def wants_markdown(request: Request) -> bool:
-    """Whether the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
+    """True if the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
     return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
 
 

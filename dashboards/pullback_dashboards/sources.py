@@ -46,7 +46,7 @@ def newest_of(projects: Iterable[Project]) -> Project:
 
 
 async def is_measured_here(session: AsyncSession, project_id: ProjectId) -> bool:
-    """Whether a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
+    """True if a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
     of_project = select(Series.id).where(Series.project_id == project_id)
     ours = of_project.where(Series.variant_kind != EXTERNAL)
     return bool(await session.scalar(select(or_(ours.exists(), ~of_project.exists()))))
@@ -64,7 +64,7 @@ def as_history(
     failures: Sequence[FailedCase],
     of: Mapping[int, Measured],
 ) -> History:
-    """What was measured, and `of` what, and what failed at some commits, oldest first."""
+    """The history of what was measured, and `of` what, and of failures at some commits, oldest first."""
     places = {commit.id: place for place, commit in enumerate(commits)}
     lines = tuple(line for _, line in _lines(measured, failures, places, of))
     return with_exact_ratios(History(tuple(map(commit_of, commits)), lines))
@@ -180,7 +180,7 @@ def _with_failures(
 
 
 def claim_of(known: KnownStep, place: int) -> Claim:
-    """What may be said of the commit at a place and another one, which an upload compared."""
+    """The claim about the commit at a place and another one, which an upload compared."""
     series, judgement = known.series, known.judgement
     return Claim(
         place=place,

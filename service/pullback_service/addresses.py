@@ -1,4 +1,4 @@
-"""Where things are on the web."""
+"""Web addresses of the API and of pages."""
 
 API = "/api/v1"
 OPENAPI = f"{API}/openapi.json"

@@ -29,7 +29,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 
 
 class Answering:
-    """How a request is answered. `known` are the tags of the answers that the client has."""
+    """The form of an answer. `known` are the tags of the answers that the client has."""
 
     def __init__(self, caller: Caller, known: frozenset[str]) -> None:
         self.headers = {"Cache-Control": FOR_ANYBODY if caller.anonymous else FOR_THE_CALLER, "Vary": VARY}

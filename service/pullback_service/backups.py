@@ -75,7 +75,7 @@ def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
 
 
 def _of_every_row(url: str) -> tuple[str, ...]:
-    """How `pg_dump` sees every row: a superuser does; others as the role for which every row exists."""
+    """The options by which `pg_dump` sees every row: a superuser does; others as the role for which every row exists."""
     with _connected(url) as connection:
         row = connection.execute(
             "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
@@ -120,7 +120,7 @@ def _run(url: str, program: str, *arguments: str, connect: bool = True) -> None:
 
 
 def _connection(url: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """Where to connect, with the password in the environment: arguments are in every process listing."""
+    """Connection arguments, with the password in the environment: arguments are in every process listing."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:

@@ -1,4 +1,4 @@
-"""What all tables share: names of constraints, types of columns."""
+"""Definitions shared by all tables: names of constraints, types of columns."""
 
 from datetime import datetime
 from typing import Annotated, Any

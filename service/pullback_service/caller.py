@@ -1,4 +1,4 @@
-"""Who makes a request, and what that allows."""
+"""The caller of a request, and its permissions."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -28,7 +28,7 @@ class Caller:
     may_make_projects: bool = field(default=False)
 
     def has(self, scope: Scope) -> bool:
-        """Whether this caller may do what needs a scope; `admin` includes the others."""
+        """True if this caller has a scope; `admin` includes the others."""
         return scope in self.scopes or "admin" in self.scopes
 
     @property

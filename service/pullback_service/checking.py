@@ -1,4 +1,4 @@
-"""Whether a database is as it should be: its shape, and what no constraint can say of its content.
+"""Checks of a database: its schema, and rules on its content that no constraint can state.
 
 Reads only. Each finding is one sentence with the remedy.
 """
@@ -83,7 +83,7 @@ COUNTS = (
 
 
 def check(url: str) -> list[str]:
-    """What is wrong with a database, nothing when all is well."""
+    """The errors found in a database; none if it is sound."""
     found = revisions(url)
     if not found.match:
         return [found.remedy]

@@ -1,4 +1,4 @@
-"""Whether the numbers of a claim bear it out: the rule of outcomes, applied to what others say. Pure.
+"""The rule of outcomes applied to claims of uploads: whether their numbers support them. Pure.
 
 A wrong outcome is worse than none, and an upload may say anything. So what is claimed is held against its own ratio,
 interval and number of groups, and is `ambiguous` where they do not bear it out; the sentence says why.
@@ -49,7 +49,7 @@ TIMES = frozenset({"time"})
 
 
 def outcome_of_counts(value: float, reference: float, *, least: float = 0.0) -> tuple[str, float | None]:
-    """How a count compares with another, and the natural log of value/reference, None from or to zero.
+    """The outcome of comparing a count with another, and the natural log of value/reference, None from or to zero.
 
     A ratio of `least` in size is no difference yet.
     """

@@ -1,4 +1,4 @@
-"""What memory a process of the service keeps: how often it looks for reference cycles, and what it gives back."""
+"""Memory of a process of the service: the intervals of garbage collection, and the return of freed memory."""
 
 import ctypes
 import gc

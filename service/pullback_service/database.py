@@ -151,7 +151,7 @@ def sync_engine(url: str) -> Engine:
 
 
 def lacks_role(error: BaseException) -> bool:
-    """Whether a connection failed because the server has no such role, or this user may not take it: no migration made it."""
+    """True if a connection failed because the server has no such role, or this user may not take it: no migration made it."""
     return SERVICE_ROLE in str(error)
 
 

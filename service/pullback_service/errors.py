@@ -44,7 +44,7 @@ Thing: TypeAlias = Literal[
 
 
 class Missing(NamedTuple):
-    """What is not there, and the name by which it was asked for. Answers of the API say it in their sentence alone."""
+    """A missing object, with the name by which it was asked for. Answers of the API name it in their sentence alone."""
 
     thing: Thing
     name: str
@@ -113,7 +113,7 @@ class NotSignedInError(AuthenticationError):
 
 
 class ForbiddenError(RequestError):
-    """Who asks is known, and may not do this."""
+    """The caller is known, and may not do this."""
 
     status = 403
     slug = "forbidden"
@@ -153,7 +153,7 @@ class GoneError(RequestError):
 
 
 class DamagedError(GoneError):
-    """What was stored is not what was written: a disk or a hand changed it."""
+    """The stored bytes are not those that were written: a disk or a hand changed them."""
 
     slug = "damaged"
     title = "The stored data is damaged"

@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can serve, and its figures for Prometheus."""
+"""Probes of liveness and readiness, and figures for Prometheus."""
 
 from typing import Literal
 

@@ -43,7 +43,7 @@ def in_plain_sight(name: str) -> str:
 
 
 def unseen_in(name: str) -> str | None:
-    """Which character of a name nobody sees, or takes for a blank, and where it stands; None where all are seen."""
+    """The first character of a name that is invisible or looks like a blank, and its place; None if there is none."""
     for at, character in enumerate(name):
         if _is_hidden(name, at):
             called = unicodedata.name(character, "a control character")
@@ -79,7 +79,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def _does_its_work(name: str, at: int) -> bool:
-    """Whether what is unseen here joins emoji or letters as their users write them, or keeps letters from joining."""
+    """True if an invisible character joins emoji or letters as their users write them, or keeps letters from joining."""
     before, character, after = name[:at], name[at], name[at + 1 :]
     if character == _AS_EMOJI:
         return _is_emoji(before[-1:])
@@ -95,5 +95,5 @@ def _is_emoji(character: str) -> bool:
 
 
 def _is_arabic(character: str) -> bool:
-    """Whether it is of a script whose letters join: Arabic, Persian, Urdu, Syriac."""
+    """True if it is of a script whose letters join: Arabic, Persian, Urdu, Syriac."""
     return unicodedata.bidirectional(character) == "AL"

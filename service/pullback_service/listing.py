@@ -1,4 +1,4 @@
-"""How a list is answered: a page of JSON that may be asked about again, or all of it as a file.
+"""Answers of lists: a page of JSON with a tag, or all of it as a file.
 
 A list is a function that reads one of its pages. A file is all its pages, one behind the other, so that what is listed
 and what is exported cannot come apart.
@@ -41,7 +41,7 @@ LISTED: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What was asked of a list."""
+    """The request of a list."""
 
     session: AsyncSession
     opened: OpenSession

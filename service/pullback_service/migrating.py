@@ -23,19 +23,19 @@ OLDEST_POSTGRES = 17
 
 @dataclass(frozen=True)
 class Revisions:
-    """Where a database stands, and where this release wants it."""
+    """The revision of a database, and the one this release needs."""
 
     current: str | None
     head: str
 
     @property
     def match(self) -> bool:
-        """Whether this release can work with the database."""
+        """True if this release can work with the database."""
         return self.current == self.head
 
     @property
     def remedy(self) -> str:
-        """What to do where they do not match, as a sentence."""
+        """The remedy where they do not match, as a sentence."""
         if self.current is None:
             return "The database is not migrated yet: run `pullback db upgrade`."
         return (
@@ -83,7 +83,7 @@ def head() -> str:
 
 
 def revisions(url: str) -> Revisions:
-    """Where a database stands."""
+    """Read the revision of a database."""
     with _connect(url) as connection:
         return Revisions(current=_current(connection), head=head())
 

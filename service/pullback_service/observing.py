@@ -1,4 +1,4 @@
-"""What happens to every request: an id, a line in the log, a count, and headers that keep browsers on the safe side.
+"""Handling of every request: an id, a line in the log, a count, and headers that keep browsers on the safe side.
 
 Plain ASGI, because Starlette's own base class for middleware breaks up streaming and the notice of a closed connection.
 """

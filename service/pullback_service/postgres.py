@@ -64,7 +64,7 @@ MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What a running server says of itself in `postmaster.pid`."""
+    """The content of a running server's `postmaster.pid`."""
 
     pid: int
     port: int
@@ -84,12 +84,12 @@ class EmbeddedPostgres:
 
     @property
     def data_folder(self) -> Path:
-        """Where the database lives, as it was asked for (root may find a link here)."""
+        """The folder of the database, as it was asked for (root may find a link here)."""
         return self._folder
 
     @property
     def log_file(self) -> Path:
-        """What the server itself has to say."""
+        """The log of the server itself."""
         return self._folder / "server.log"
 
     @property
@@ -99,7 +99,7 @@ class EmbeddedPostgres:
         return postmaster.pid if postmaster else None
 
     def is_running(self) -> bool:
-        """Whether a server works on this data folder, whoever started it."""
+        """True if a server works on this data folder, whoever started it."""
         return self.pid is not None
 
     def url(self, database: str = DATABASE) -> str:
@@ -348,7 +348,7 @@ def _read_postmaster(folder: Path) -> Postmaster | None:
 
 
 def _is_postmaster(pid: int, folder: Path) -> bool:
-    """Whether this process is the server of this folder: after a reboot its number may belong to anybody."""
+    """True if this process is the server of this folder: after a reboot its number may belong to anybody."""
     if pid <= 0:
         return False
     try:
@@ -429,7 +429,7 @@ def _server_account() -> pwd.struct_passwd | None:
 
 
 def _can_reach(folder: Path, account: pwd.struct_passwd) -> bool:
-    """Whether an account may walk down to a folder."""
+    """True if an account may walk down to a folder."""
     folder = folder.resolve()
     for step in (folder, *folder.parents):
         facts = step.stat()

@@ -39,7 +39,7 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, for programs (`type`, `status`, `errors`) and for people (`title`, `detail`)."""
+    """A problem, for programs (`type`, `status`, `errors`) and for people (`title`, `detail`)."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -63,7 +63,7 @@ class Everything:
 
 
 class Wrong(NamedTuple):
-    """How many readings are not what their points say, and of how many readings the steps are not what they say."""
+    """Counts of readings that differ from their points, and of readings whose steps are wrong."""
 
     readings: int
     steps: int
@@ -120,7 +120,7 @@ async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) ->
 
 
 async def count_wrong(url: str) -> Wrong:
-    """How much of what is stored beside the points of a database is wrong."""
+    """Count the errors in what is derived from the points of a database."""
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
         return Wrong(

@@ -1,4 +1,4 @@
-"""What is wrong with a value that came in, in words: what to give, and what was given instead.
+"""The errors of invalid values in words: what is expected, and what was given.
 
 Pydantic's own words are for who wrote the model. Each of these is a whole sentence, because it is shown behind a path,
 behind other words, and alone.
@@ -61,7 +61,7 @@ _WANTED = {
 
 
 def message_of(error: ErrorDetails) -> str:
-    """What is wrong with a value. What was given is said too where the error holds it: short, and on one line."""
+    """The message of an invalid value. The value is quoted where the error holds it: short, and on one line."""
     kind, said = error["type"], error.get("ctx", {})
     if kind in _SENTENCES:
         return _SENTENCES[kind]
@@ -80,7 +80,7 @@ def _instead_of(error: ErrorDetails, said: dict[str, Any]) -> str:
 
 
 def _in_words(said: object) -> str:
-    """What Pydantic says of a field: bounds are numbers, and 30.0 is 30 to people."""
+    """Pydantic's error of a field in words: bounds are numbers, and 30.0 is 30 to people."""
     if isinstance(said, (int, float)):
         return f"{int(said):,}" if said == int(said) else f"{said:g}"
     return str(said)

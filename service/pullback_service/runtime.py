@@ -1,4 +1,4 @@
-"""What an application has at hand while it runs, as dependencies of endpoints."""
+"""The objects an application has while it runs, as dependencies of endpoints."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

@@ -25,7 +25,7 @@ def models(description: Schema) -> str:
     sent, answered = _used(description)
     names = [name for name in schemas if name in sent | answered]
     lines = [
-        f'"""What calls send and return. {MADE}"""',
+        f'"""Models of requests and answers. {MADE}"""',
         "",
         "from datetime import datetime",
         "from typing import Any, Literal",

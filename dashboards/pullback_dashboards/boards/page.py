@@ -43,7 +43,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class _Move(BaseModel):
-    """Where a chart is moved to, which a form always says."""
+    """The move of a chart, which a form always names."""
 
     place: Place
 
@@ -142,7 +142,7 @@ async def pin_json(view: AskedPin) -> Response:
 
 @router.get("/boards/pin")
 async def pin_page(request: Request, view: AskedPin) -> Response:
-    """Which board a chart is to be pinned to."""
+    """Choose the board that a chart is pinned to."""
     return page(request, "pin.html", title="Pin to a board", project=view.project, view=view, twins=("json",))
 
 
@@ -252,7 +252,7 @@ async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest
 
 
 async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held:
-    """What a comparison says now. A branch that is gone is told on its tile, and the rest of the board stays."""
+    """A comparison's present result. A branch that is gone is told on its tile, and the rest of the board stays."""
     if number > MOST_HELD:
         return Held(problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page.")
     try:

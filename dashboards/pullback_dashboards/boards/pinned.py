@@ -26,13 +26,13 @@ class Pinned:
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         pairs = [(name, value) for name, values in self.query.items() for value in values]
         return f"{self._path}?{urlencode(pairs)}" if pairs else self._path
 
     @property
     def image(self) -> str | None:
-        """Where its chart is as an image; a comparison has none."""
+        """The address of its chart as an image; a comparison has none."""
         return self._drawn(BESIDE_OTHERS)
 
     @property
@@ -42,7 +42,7 @@ class Pinned:
 
     @property
     def words(self) -> str:
-        """What it shows, as far as its address says: the title of a chart that was given none."""
+        """The page in words, as far as its address tells: the title of a chart that was given none."""
         if self.kind == "compare":
             head, base = (", ".join(map(_short, self.query.get(name, ()))) for name in ("head", "base"))
             here, there = (", ".join(self.query.get(name, ())) for name in ("head_machine", "base_machine"))

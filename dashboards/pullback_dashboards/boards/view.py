@@ -1,4 +1,4 @@
-"""What the pages of boards show."""
+"""The content of the pages of boards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class BoardsView:
 
 @dataclass(frozen=True)
 class Held:
-    """What a pinned comparison says now: its verdict and what every metric did, or why there is none."""
+    """A pinned comparison's present result: its verdict and the change of every metric, or why there is none."""
 
     verdict: Verdict | None = None
     metrics: tuple[Metric, ...] = ()
@@ -76,7 +76,7 @@ class BoardView:
 
 @dataclass(frozen=True)
 class PinView:
-    """What is about to be pinned, and the boards it can be pinned to."""
+    """A page about to be pinned, and the boards it can be pinned to."""
 
     address: str
     title: str

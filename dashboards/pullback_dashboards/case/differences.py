@@ -1,4 +1,4 @@
-"""What differs between two reports: facts of the environment, and the text of programs."""
+"""Differences between two reports: facts of the environment, and the text of programs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

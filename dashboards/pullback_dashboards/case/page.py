@@ -34,7 +34,7 @@ COLUMNS = ("commit", "machine", "case", "variant", "group", "seconds", "baseline
 
 @dataclass(frozen=True)
 class State:
-    """What the address of the page decides besides its path."""
+    """The state of the page that its address holds besides the path."""
 
     machine: str | None = None
 
@@ -109,7 +109,7 @@ async def _view(
 async def _judged(
     session: AsyncSession, place: CasePlace, commit: commits.Commit
 ) -> tuple[Mapping[tuple[str, str], Compared], Sequence[Claim]]:
-    """What may be said of every series of the case since the commit before, and where uploads compare this one."""
+    """The judgements of every series of the case since the commit before, and where uploads compare this one."""
     machine_id = MachineId(place.here.machine.id)
     series = (
         await steps_of_case(session, place.case.id, machine_id, commit.id, place.before.commit.id)
@@ -170,7 +170,7 @@ async def _told(stored: StoredReport, case: Case) -> Told:
 
 
 async def _told_before(stored: StoredReport | None, case: Case) -> Told | None:
-    """What the commit before told; nothing where its file was dropped, for that does not take this one's page away."""
+    """The report of the commit before; None where its file was dropped, for that does not take this one's page away."""
     try:
         return await _told(stored, case) if stored is not None else None
     except GoneError:

@@ -1,4 +1,4 @@
-"""What the page of a case at a commit shows: the case in a report, and what changed since the commit that it followed.
+"""The content of the page of a case at a commit: the case in a report, and what changed since the commit that it followed.
 
 What changed is judged by the service, from all reports of both commits. Counts accuse at once, for they are exact, unless
 their judgement doubts them; times are two readings side by side, pointed at only where the intervals of their ratios lie
@@ -73,7 +73,7 @@ class PlanChange:
 
     @property
     def changed(self) -> bool:
-        """Whether it is another program; unknown hashes say nothing."""
+        """True if it is another program; unknown hashes tell nothing."""
         return None not in {self.hash, self.hash_before} and self.hash != self.hash_before
 
 
@@ -110,7 +110,7 @@ class VariantBlock:
 
 @dataclass(frozen=True)
 class Sentence:
-    """What changed of one variant since the commit before, or what was found when both were measured together."""
+    """The change of one variant since the commit before, or the result of measuring both together."""
 
     variant: str
     tone: str
@@ -165,27 +165,27 @@ class CaseView:
 
     @property
     def compares(self) -> bool:
-        """Whether any variant has a ratio to the baseline."""
+        """True if any variant has a ratio to the baseline."""
         return any(row.factor for row in self.variants)
 
     @property
     def grouped(self) -> bool:
-        """Whether any variant was measured beside the baseline, group by group."""
+        """True if any variant was measured beside the baseline, group by group."""
         return any(row.groups.log_ratios for row in self.variants)
 
     @property
     def counted(self) -> bool:
-        """Whether the memory of any variant was counted."""
+        """True if the memory of any variant was counted."""
         return any(row.layers for row in self.variants)
 
     @property
     def has_others(self) -> bool:
-        """Whether anything was measured or counted besides time and memory."""
+        """True if anything was measured or counted besides time and memory."""
         return any(row.others for row in self.variants)
 
     @property
     def compilable(self) -> bool:
-        """Whether a variant is ours: another library's has no program."""
+        """True if a variant is ours: another library's has no program."""
         return any(row.kind != "external" for row in self.variants)
 
 
@@ -267,7 +267,7 @@ def _reasons(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[str]:
 
 
 def _is_other_level(judged: Compared) -> bool:
-    """Whether both commits were measured, and do not compare."""
+    """True if both commits were measured, and do not compare."""
     measured = judged.reference is not None and judged.candidate is not None
     return measured and judged.judgement.outcome == "not_comparable"
 
@@ -398,7 +398,7 @@ def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange
 
 
 def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
-    """What a plan counts, as text; its listing and its hash stand elsewhere."""
+    """The counts of a plan, as text; its listing and its hash stand elsewhere."""
     counts = {}
     for name, value in plan.items():
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -437,7 +437,7 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
 
 
 def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterator[Sentence]:
-    """What changed of a variant that the report does not have: others of the commit may have measured it."""
+    """The changes of a variant that the report does not have: others of the commit may have measured it."""
     if all(one.candidate is None for one in judged.values()):
         yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured at this commit")
         return
@@ -460,14 +460,14 @@ def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterato
 
 
 def _tone(difference: float, judged: Compared) -> str:
-    """Whether a count that differs is better or worse, or nobody knows."""
+    """The tone of a count that differs: better, worse, or unknown."""
     if doubt_of_count(judged.judgement):
         return "unsure"
     return factors.tone("less" if difference < 0 else "more", bigger_is_better=judged.bigger_is_better)
 
 
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
-    """What may be said where two commits were measured in the same groups; the gravest first."""
+    """The outcome where two commits were measured in the same groups; the gravest first."""
     for claim in sorted(claims, key=lambda one: _GRAVITY.index(one.tone)):
         said = f"{claim.words}: {claim.reason}" if claim.reason else claim.words
         yield Sentence(claim.variant, claim.tone, factors.sign(claim.tone), said)
@@ -513,7 +513,7 @@ def _slices(entry: Mapping[str, Any]) -> str:
 
 
 def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What the numbers stood on. What differs in every run, as the load before it, is left out."""
+    """The environment of the numbers. What differs in every run, as the load before it, is left out."""
     harness = document["harness"]
     told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}

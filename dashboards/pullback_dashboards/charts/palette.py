@@ -15,7 +15,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid"
 
 @dataclass(frozen=True)
 class Look:
-    """How one variant is drawn everywhere."""
+    """The appearance of one variant in every chart."""
 
     slot: int
     symbol: str

@@ -39,18 +39,18 @@ class SharedScale:
         return cls(count, low, high if low < high else 1.0, baseline=baseline)
 
     def holds(self, spot: Spot) -> bool:
-        """Whether it has a place there: zero and less have none on a logarithmic axis."""
+        """True if a value has a place there: zero and less have none on a logarithmic axis."""
         return spot.height > 0 or not self.log
 
     def xs(self, places: Iterable[int]) -> list[float]:
-        """Where commits lie."""
+        """The horizontal positions of commits."""
         width = WIDTH - 2 * _MARGIN
         if self.count < 2:
             return [_MARGIN + width / 2 for _ in places]
         return [_MARGIN + place / (self.count - 1) * width for place in places]
 
     def ys(self, heights: Iterable[float]) -> list[float]:
-        """Where heights lie."""
+        """The vertical positions of values."""
         low, high = self.bottom, self.top
         if self.log:
             low, high = math.log(low), math.log(high)

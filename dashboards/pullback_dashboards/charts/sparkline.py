@@ -50,7 +50,7 @@ _Point = tuple[int, int]
 
 
 class _Frame(NamedTuple):
-    """Where commits and log ratios lie on the canvas: `y` is `_FOOT` less `_ROOM` times the share of the span."""
+    """The canvas positions of commits and log ratios: `y` is `_FOOT` less `_ROOM` times the share of the span."""
 
     bottom: float
     span: float
@@ -73,7 +73,7 @@ class _Frame(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _places(count: int) -> tuple[int, ...]:
-    """Where so many commits lie from left to right."""
+    """The positions of so many commits from left to right."""
     step = (WIDTH - 2 * _MARGIN) / max(1, count - 1)
     return tuple(round(_MARGIN + place * step) for place in range(count)) if count > 1 else (WIDTH - _MARGIN,)
 

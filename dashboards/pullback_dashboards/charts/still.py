@@ -69,7 +69,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Axes:
-    """What stands around the curves: a title, the unit behind every height, the first and last commit, the baseline.
+    """The labels around the curves: a title, the unit behind every height, the first and last commit, the baseline.
 
     Zero is always among the heights, for a factor is a share of the baseline; on a `log` axis zero and less have no place.
     """
@@ -118,7 +118,7 @@ def _element(curves: Sequence[Curve], axes: Axes, width: int, head: str) -> str:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where places and heights lie on the canvas."""
+    """The canvas positions of places and heights."""
 
     bottom: float
     top: float

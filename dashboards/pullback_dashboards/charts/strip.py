@@ -47,7 +47,7 @@ def strip(now: Groups, before: Groups | None = None, *, tone: str = "plain") -> 
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where log ratios lie on the canvas."""
+    """The canvas positions of log ratios."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What every metric of a comparison did, as a small table that is a drawing: for the card beside a link to it."""
+"""The change of every metric of a comparison, as a small table that is a drawing: for the card beside a link to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What changed at a commit on a machine: the news of the overview, of this commit alone and whenever it was."""
+"""Changes at a commit on a machine: the news of the overview, of this commit alone and whenever it was."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed on a machine since the commit `before` that this one follows.
+    """The changes on a machine since the commit `before` that this one follows.
 
     That is None where it is the machine's `first`, and where nobody knows which it is.
     """
@@ -35,7 +35,7 @@ async def changes_at(
     *,
     named: str | None,
 ) -> Changes | None:
-    """What a machine says of a commit; None where it measured nothing there. Addresses go on with the machine if `named`."""
+    """The changes on a machine at a commit; None where it measured nothing there. Addresses go on with the machine if `named`."""
     history = await lately(session, project_id, machine.id, until=commit)
     if not history.commits or history.commits[-1].id != commit.id:
         return None

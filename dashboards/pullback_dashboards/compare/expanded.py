@@ -30,7 +30,7 @@ class Quartiles:
 
 @dataclass(frozen=True)
 class Expanded:
-    """What an open row shows. Drawings are SVG, made by `charts/`."""
+    """The content of an open row. Drawings are SVG, made by `charts/`."""
 
     history: str
     groups: str

@@ -69,7 +69,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class State:
-    """What the address decides besides the dimensions of series: who is compared, which outcomes, from which row, which row is open."""
+    """The state in the address besides the dimensions of series: who is compared, which outcomes, from which row, which row is open."""
 
     head: Given[Name] = None
     base: Given[Name] = None
@@ -299,7 +299,7 @@ async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tupl
 
 
 def _shows(found: Outcomes, state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
-    """Which rows are shown, with how many there are of each kind; kinds of which there are none are not offered."""
+    """The kinds of rows to choose from, with their counts; kinds without rows are not offered."""
     for show in get_args(Show):
         count = int(shown_by(found, show).sum())
         if count or show in {"changed", "all", state.show}:

@@ -13,23 +13,23 @@ from pullback_service.series.asking import choice_of
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the service answered of two commits, or two machines, and the commits as pages name them."""
+    """The service's comparison of two commits, or two machines, and the commits as pages name them."""
 
     answered: Answered
 
     @property
     def across(self) -> bool:
-        """Whether two machines are held against each other."""
+        """True if two machines are compared."""
         return self.answered.judged.across is not None
 
     @property
     def reference(self) -> Commit:
-        """What is held against."""
+        """The name of the reference."""
         return commit_as_named(self.answered.pair.reference.commit)
 
     @property
     def candidate(self) -> Commit:
-        """What is judged."""
+        """The name of the candidate."""
         return commit_as_named(self.answered.pair.candidate.commit)
 
 
@@ -39,7 +39,7 @@ async def read_comparison(session: AsyncSession, project: str, asked: Asked) -> 
 
 
 def asked_by(query: Mapping[str, Sequence[str]]) -> Asked:
-    """What the names and values of an address that was kept ask for."""
+    """The comparison that a stored address asks for."""
 
     def one(name: str) -> str | None:
         return next(iter(query.get(name, ())), None) or None

@@ -1,4 +1,4 @@
-"""What the compare page shows: a verdict in words, what every metric did, and the series that matter, worst first.
+"""The content of the compare page: a verdict in words, the change of every metric, and the series that matter, worst first.
 
 Everything said here was judged by the service (`comparisons/judging.py`); this file finds the words. What nobody measured
 in the same groups is never called better or worse, but likely so at most.
@@ -101,7 +101,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Metric:
-    """What one metric did over all series."""
+    """The change of one metric over all series."""
 
     metric: str
     label: str
@@ -156,19 +156,19 @@ class CompareView:
 
     @property
     def more_runs_tell_more(self) -> bool:
-        """Whether a change stands there without an interval that more runs would give it."""
+        """True if there is a change without an interval that more runs would give it."""
         return any(
             row.kind in _UNPAIRED and not row.doubt and row.metric not in COUNTED_IN_ONE_SESSION for row in self.rows
         )
 
     @property
     def narrowed(self) -> bool:
-        """Whether a choice leaves out any series."""
+        """True if a choice leaves out any series."""
         return any(menu.narrows for menu in self.menus)
 
 
 def shown_by(found: Outcomes, show: Show) -> Flags:
-    """Which series belong to what is to be shown."""
+    """The series of each kind of row."""
     match show:
         case "all":
             return np.ones(len(found), bool)
@@ -185,7 +185,7 @@ def shown_by(found: Outcomes, show: Show) -> Flags:
 
 
 def dimensions_of(found: Outcomes, names: Names) -> Mapping[str, Counter[str]]:
-    """How many series there are of each value of every dimension, by the names that addresses use."""
+    """Counts of series of each value of every dimension, by the names that addresses use."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in _DIMENSIONS}
     for case_id, count in _counted(found.case_id):
         case = names.cases[case_id]
@@ -247,7 +247,7 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
 
 
 def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str], *, unpaired: int) -> Verdict:
-    """Where nothing is better or worse: of how many series that can be said."""
+    """A sentence where nothing is better or worse: of how many series that can be said."""
     if ambiguous == number:
         return Verdict("unsure", "?", "Inconclusive: all series are ambiguous.", *then)
     if unchanged == number:
@@ -263,7 +263,7 @@ def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str],
 
 
 def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
-    """What every metric did."""
+    """The rows of metrics, with the change of each."""
     return tuple(
         Metric(
             metric=summary.metric,
@@ -379,7 +379,7 @@ def _span_of_change(low: float, high: float) -> str:
 
 
 def _significance(log_ratio: float | None, threshold: float | None) -> float | None:
-    """How many times the least change that could have been claimed."""
+    """The change in multiples of the least that could have been claimed."""
     return None if log_ratio is None or not threshold else abs(log_ratio) / threshold
 
 
@@ -420,7 +420,7 @@ def _worst(found: Outcomes, which: Trend = "worse") -> Iterator[str]:
 
 
 def _without_ratio(metric: str, outcome: Outcome) -> str:
-    """What became of a count that has no ratio: what got less is zero or less now, what got more was that before."""
+    """The change of a count that has no ratio: what got less is zero or less now, what got more was that before."""
     label = metric_label(metric)
     if metric.endswith(_NEVER_BELOW_ZERO):
         return f"no longer has {label}" if outcome == "less" else f"has {label}, had none"
@@ -428,12 +428,12 @@ def _without_ratio(metric: str, outcome: Outcome) -> str:
 
 
 def is_measured_here(found: Outcomes) -> bool:
-    """Whether Pullback measured anything of it: what another tool did, only that can do again."""
+    """True if Pullback measured anything of it: what another tool measured, only that can measure again."""
     return any(found.shapes[place].kind != EXTERNAL for place, _ in _counted(found.shape))
 
 
 def _remedy(unpaired: int, ambiguous: int, command: str | None, *, across: bool) -> tuple[str, str]:
-    """How to know what cannot be said: a sentence, and the command it ends in, where there is one."""
+    """The remedy for what cannot be said: a sentence, and the command it ends in, where there is one."""
     if unpaired and across:
         return (
             f"Times of {counted(unpaired, 'series', 'series')} are from two machines; only counts are comparable.",

@@ -1,4 +1,4 @@
-"""What the explore page shows: menus that narrow each other, and the chosen series as small multiples on one axis of commits."""
+"""The content of the explore page: menus that narrow each other, and the chosen series as small multiples on one axis of commits."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Menu:
 
     @property
     def narrows(self) -> bool:
-        """Whether one of its values is chosen."""
+        """True if one of its values is chosen."""
         return any(value.chosen for value in self.values)
 
 
@@ -116,7 +116,7 @@ class ExploreView:
 
     @property
     def narrowed(self) -> bool:
-        """Whether words or a choice leave out anything."""
+        """True if words or a choice leave out anything."""
         return bool(self.words) or any(menu.narrows for menu in self.menus)
 
 
@@ -135,7 +135,7 @@ def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Ch
 
 
 def knows_split(split: str) -> bool:
-    """Whether charts can be told apart by it: a dimension, a parameter, or nothing at all, which lays all over each other."""
+    """True if charts can be told apart by it: a dimension, a parameter, or nothing at all, which lays all over each other."""
     return split in {"", *SPLITS} or (split.startswith(PARAM) and split != PARAM)
 
 
@@ -206,7 +206,7 @@ def _places(found: Sequence[Found]) -> dict[str, int]:
 
 
 def _names(group: Sequence[Found]) -> list[str]:
-    """What tells the series of a chart apart, and no more: the variant, parameters that differ, the machine."""
+    """The names of a chart's series, as short as they can be: the variant, parameters that differ, the machine."""
     told = [_told(each.stored) for each in group]
     keys = list(dict.fromkeys(key for one in told for key in one))
     varying = [key for key in keys if len({one.get(key) for one in told}) > 1] or ["variant"]

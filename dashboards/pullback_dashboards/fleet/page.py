@@ -40,7 +40,7 @@ class ChoreLine:
 
 @dataclass(frozen=True)
 class ServiceLine:
-    """How the service is doing: in one word, in sentences with what to do, and what its workers have to do."""
+    """The state of the service: in one word, in sentences with remedies, and the work of its workers."""
 
     well: bool
     findings: tuple[str, ...]
@@ -162,7 +162,7 @@ def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:
 
 
 def nobody_yet(base: str) -> Empty:
-    """What to do where no machine was heard of."""
+    """The next step where no machine was heard of."""
     return Empty(
         "No machines yet",
         ("An agent takes jobs and measures them on its machine. Start one in a checkout of the project:",),

@@ -1,4 +1,4 @@
-"""Who measures what: jobs, agents and machines as plain values, and how they read."""
+"""Jobs, agents and machines as plain values, and their wording."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ PHASES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an attempt is."""
+    """The progress of an attempt."""
 
     done: int
     total: int
@@ -73,7 +73,7 @@ class JobLine:
 
     @property
     def what(self) -> str:
-        """What is done at the commit: a suite, or a comparison with another commit or with itself."""
+        """The work at the commit: a suite, or a comparison with another commit or with itself."""
         if self.kind != "compare":
             return self.suite
         if self.reference == self.sha:
@@ -82,7 +82,7 @@ class JobLine:
 
     @property
     def asker(self) -> str:
-        """Who wanted it."""
+        """The origin of the job."""
         if self.origin == "idle":
             return "idle machine"
         if self.origin == "backfill":
@@ -116,7 +116,7 @@ class AgentLine:
 
 @dataclass(frozen=True)
 class Fleet:
-    """How many agents there are and were heard of lately, and when any was; what they are doing and how much waits."""
+    """Counts of agents: all, those heard of lately, and when any was; their work and how much waits."""
 
     agents: int = 0
     present: int = 0
@@ -173,7 +173,7 @@ def failure_in_words(kind: str | None, message: str | None) -> str | None:
 
 
 def progress_of(raw: object) -> Progress | None:
-    """What a heartbeat said of its progress, if that can be shown: an agent may send anything."""
+    """The progress in a heartbeat, if it can be shown: an agent may send anything."""
     if not isinstance(raw, dict):
         return None
     done, total, message = raw.get("done"), raw.get("total"), raw.get("message")
@@ -183,7 +183,7 @@ def progress_of(raw: object) -> Progress | None:
 
 
 def state_of(agents: Sequence[AgentLine]) -> str:
-    """What a machine is doing: measuring, refusing jobs, idle, or silent; without an agent it is only reported from."""
+    """The state of a machine: measuring, refusing jobs, idle, or silent; without an agent it is only reported from."""
     if not agents:
         return "no agent"
     if any(agent.job_id for agent in agents):
@@ -195,7 +195,7 @@ def state_of(agents: Sequence[AgentLine]) -> str:
 
 
 def spool_in_words(waiting: int | None, size: int | None) -> str:
-    """What an agent has not delivered yet."""
+    """The reports that an agent has not delivered yet, in words."""
     if waiting is None:
         return "unknown"
     if not waiting:

@@ -1,1 +1,1 @@
-"""How to read a number, how to bring one here, and the words."""
+"""Help: reading a number, bringing one here, and the glossary."""

@@ -117,7 +117,7 @@ def _back(job_id: int) -> Response:
 
 
 async def _expected(session: AsyncSession, line: JobLine) -> tuple[str | None, str | None]:
-    """When it will begin or end, and why it waits."""
+    """The time when it will begin or end, and why it waits."""
     if line.state not in UNFINISHED:
         return None, None
     seen = await outlook(session)

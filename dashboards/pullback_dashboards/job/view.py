@@ -1,4 +1,4 @@
-"""What the page of a job shows, as plain values: its steps, its attempts, its log, and what its reader may decide."""
+"""The content of the page of a job, as plain values: its steps, its attempts, its log, and its reader's decisions."""
 
 import codecs
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class LogView:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What may be done to the job as it stands, by whoever reads; `explained` says why something may not."""
+    """The decisions possible on the job as it is, by its reader; `explained` tells why something is not."""
 
     cancel: bool = False
     cancel_loses: str | None = None
@@ -100,7 +100,7 @@ def steps_of(state: str, phase: str | None) -> tuple[Step, ...]:
 
 
 def decisions_for(job: JobLine, caller: Caller) -> Decisions:
-    """What a reader may do, and a sentence for what the job allows and the reader's token does not."""
+    """The decisions open to a reader, and a sentence for those that the job allows and the reader's token does not."""
     can_cancel = job.state in UNFINISHED and not job.cancel_requested
     can_retry = job.state in ENDED_BADLY
     steers, administers = caller.has("upload"), caller.has("admin")
@@ -127,5 +127,5 @@ def whole_characters(content: bytes, *, more_follows: bool) -> tuple[str, int]:
 
 
 def from_a_line_on(content: bytes) -> int:
-    """Where the first whole line of a piece begins that was cut out of a log; 0 where it is all one line."""
+    """The start of the first whole line of a piece that was cut out of a log; 0 where it is all one line."""
     return content.find(b"\n") + 1

@@ -23,7 +23,7 @@ SEE_OTHER = 303
 
 @router.get("/login.json")
 async def login_json(request: Request, runtime: KnownRuntime) -> Response:
-    """Whether a token is needed here, and where signing in leads."""
+    """Tell programs that a token is needed here, and where signing in leads."""
     return json_twin(login_view(request.query_params.get("next"), needed=runtime.gate.required))
 
 

@@ -1,4 +1,4 @@
-"""What the sign-in form shows."""
+"""The content of the sign-in form."""
 
 from dataclasses import dataclass
 

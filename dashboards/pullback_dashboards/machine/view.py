@@ -1,4 +1,4 @@
-"""What the page of a machine shows, as plain values."""
+"""The content of the page of a machine, as plain values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Changed:
 
     @property
     def rows(self) -> tuple[tuple[Read, Read], ...]:
-        """What changed as a person reads it, before and after."""
+        """The changed facts as a person reads them, before and after."""
         return tuple(sorted((row for fact in self.facts for row in fact.rows), key=lambda row: row[1].order))
 
 
@@ -170,7 +170,7 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
 
 
 def facts_changes(changes: Sequence[FactsChange]) -> tuple[Changed, ...]:
-    """How the facts of a machine changed, the last change first."""
+    """The changes of a machine's facts, the last change first."""
     return tuple(Changed(each.at, differing_facts(each.before, each.after)) for each in changes)
 
 

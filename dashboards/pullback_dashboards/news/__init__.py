@@ -1,1 +1,1 @@
-"""What changed at a commit, in words: said alike by the overview, the feed and the page of a commit."""
+"""Changes at a commit, in words: the same on the overview, the feed and the page of a commit."""

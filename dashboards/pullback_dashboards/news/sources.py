@@ -1,4 +1,4 @@
-"""What the news are made of: the series that changed at some commits, what failed there, and what comparisons say of them."""
+"""Sources of the news: the series that changed at some commits, failures there, and comparisons."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ be a few commits back."""
 async def lately(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, until: CommitFacts | None = None
 ) -> History:
-    """What changed at the newest commits of a project that a machine measured, or at those up to one of them."""
+    """The changes at the newest commits of a project that a machine measured, or at those up to one of them."""
     commits = await overviewing.measured_commits(session, project_id, machine_id, limit=LOOKED_AT, until=until)
     return await changes_among(session, project_id, machine_id, commits)
 

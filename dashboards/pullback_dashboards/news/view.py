@@ -1,4 +1,4 @@
-"""What changed at the newest commits of a history, in words, the same change in many cases as one item.
+"""Changes at the newest commits of a history, in words, the same change in many cases as one item.
 
 Exact metrics: any change since the commit that was followed, which is the commit's doing unless its judgement doubts it;
 all changes with one doubt are one item. Time: what a comparison of both commits says; else what is likely by the ratios to the
@@ -21,7 +21,7 @@ _FIRST_METRICS = ("array_allocs", "array_bytes", "time")
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is told: of how many of the newest commits, in how many items, with how many cases each."""
+    """The extent of the news: of how many of the newest commits, in how many items, with how many cases each."""
 
     commits: int
     items: int
@@ -69,7 +69,7 @@ class Told:
 
 
 def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> Told:
-    """What changed at the newest commits of a history, each against the one measured before it."""
+    """The changes at the newest commits of a history, each against the one measured before it."""
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history, extent.commits):
         together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
@@ -152,12 +152,12 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
 
 
 def _gravity(change: "_Change") -> int:
-    """What is worse or fails comes first, then what nobody knows, then what is better."""
+    """The order of changes: worse or failed first, then unknown, then better."""
     return {"better": 4, "likely-better": 3, "unsure": 2, "likely-worse": 1}.get(change.tone, 0)
 
 
 def _rank(change: "_Change") -> int:
-    """Which metric of an item is told first: arrays, then their bytes, then the layers below."""
+    """The order of an item's metrics: arrays, then their bytes, then the layers below."""
     return _FIRST_METRICS.index(change.metric) if change.metric in _FIRST_METRICS else len(_FIRST_METRICS)
 
 
@@ -220,7 +220,7 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
 
 
 def _tells_of_failures(line: Line, history: History) -> bool:
-    """Whether this is the line of its variant that tells of failures, which all have: that of its time, else the first."""
+    """True if this is the line of its variant that tells of failures, which all have: that of its time, else the first."""
     return line.metric == history.speaking[line.case, line.variant]
 
 
@@ -250,7 +250,7 @@ def _counted(
 
 
 def _size(before: float, now: float) -> float:
-    """How large a change is beside others; from zero, to zero or beyond, larger than any ratio."""
+    """The size of a change beside others; from zero, to zero or beyond, larger than any ratio."""
     return abs(math.log(now) - math.log(before)) if before > 0 < now else _BEYOND + abs(now - before)
 
 

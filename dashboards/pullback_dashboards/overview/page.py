@@ -61,7 +61,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class OverviewView:
-    """What the overview shows."""
+    """The content of the overview."""
 
     fleet: Fleet
     project: str | None = None
@@ -297,7 +297,7 @@ def _open_all(state: State, found: Found) -> str | None:
 
 
 def _nothing_yet(fleet: Fleet, base: str) -> Empty:
-    """What to do next, in the order of what is already under way."""
+    """The next steps, in the order of what is already under way."""
     for job in fleet.running:
         how_far = f": {job.progress.done} of {job.progress.total} steps" if job.progress else ""
         return Empty(

@@ -1,4 +1,4 @@
-"""How the cases of a project stand: of every workload the worst and the best case of each variant, and means. Pure."""
+"""The standing of a project's cases: of every workload the worst and the best case of each variant, and means. Pure."""
 
 import math
 from collections import Counter
@@ -33,7 +33,7 @@ class Standing:
     series_id: int | None = None
 
     def badness(self, metric: Metric) -> float | None:
-        """How far from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
+        """The distance from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
         if self.reading.failure:
             return math.inf
         if self.reading.log_ratio is not None:
@@ -55,7 +55,7 @@ class Extremes:
 
     @property
     def compares(self) -> bool:
-        """Whether any of them says something against the baseline: what does not ranks last."""
+        """True if any of them compares with the baseline: what does not ranks last."""
         reading = self.worst.reading
         return reading.log_ratio is not None or reading.outcome is not None
 
@@ -71,12 +71,12 @@ class Ranked:
 
     @cached_property
     def worst(self) -> float:
-        """How bad the worst tier is; peers are not ours to mend and do not count."""
+        """The badness of the worst tier; peers are not ours to mend and do not count."""
         return self._most(TIERS, largest=True)
 
     @cached_property
     def best(self) -> float:
-        """How bad the best tier is."""
+        """The badness of the best tier."""
         return self._most(TIERS, largest=False)
 
     def _most(self, variants: Sequence[str], *, largest: bool) -> float:
@@ -183,7 +183,7 @@ def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
 
 
 def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
-    """Where a count is zero or less on one side there is no mean: what such cases do is told beside that of the others."""
+    """The mean of log ratios. Where a count is zero or less on one side there is none: such cases are told beside the others."""
     sound = [one for one in group if not one.reading.failure]
     logs = [one.reading.log_ratio for one in sound if one.reading.log_ratio is not None]
     apart = Counter(said for one in sound if (said := _apart(one.reading)))
@@ -205,7 +205,7 @@ def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
 
 
 def _apart(reading: Reading) -> str:
-    """How a count without a ratio differs from that of the baseline; empty where it has one, or is held against none."""
+    """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
     if reading.outcome not in {"less", "more"} or reading.log_ratio is not None:
         return ""
     if reading.value is None or reading.base is None:

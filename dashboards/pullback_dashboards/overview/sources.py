@@ -1,4 +1,4 @@
-"""What the overview asks of the service: how all chosen cases stand, lines of those that are shown, and what changed lately.
+"""Queries of the overview: the standing of all chosen cases, lines of those that are shown, and recent changes.
 
 All cases of a project may be thousands. Of these only the newest numbers are read, as plain rows; the lines behind the
 sparklines are read for the cases on the page, of closed workloads for the worst ones.
@@ -51,7 +51,7 @@ CASES_OF_A_WORKLOAD = 40  # shown of one that is open; words in the filter find 
 
 @dataclass(frozen=True)
 class Paging:
-    """Which of the chosen workloads a page shows, by number from 1, and of how many with how many cases."""
+    """The part of the chosen workloads that a page shows, by number from 1, and the total with the number of cases."""
 
     first: int
     last: int
@@ -62,13 +62,13 @@ class Paging:
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return max(1, -(-self.of // self.size))
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the overview is made of."""
+    """The data of the overview."""
 
     history: History
     lately: History
@@ -245,7 +245,7 @@ async def _standings(
 
 
 async def _earlier_baselines(session: AsyncSession, stood: Sequence[NewestReading]) -> Mapping[tuple[int, int], float]:
-    """What the baseline of a case counted at older commits than its newest, by both: where another variant stands at one."""
+    """The baseline's counts at older commits than its newest, by case and commit: where another variant stands at one."""
     newest = {case_id: reading for case_id, variant, reading in stood if variant == BASELINE}
     asked = {
         (base.series_id, reading.commit_id): (case_id, reading.commit_id)

@@ -16,7 +16,7 @@ Short = Annotated[str | None, Query(max_length=200)]
 
 @dataclass(frozen=True)
 class State:
-    """What is shown and of what: None, false and the first are what an address without them means."""
+    """The state in the overview's address: None, false and the first are what an address without them means."""
 
     project: str | None = None
     machine: str | None = None
@@ -31,7 +31,7 @@ class State:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves cases out."""
+        """True if it leaves cases out."""
         return bool(self.q or self.suite or self.device or self.changed)
 
     def address(self, **changed: Any) -> str:

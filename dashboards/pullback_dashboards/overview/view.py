@@ -1,4 +1,4 @@
-"""What the overview shows, as plain values: a history in, cells with words, doubt and sparkline out."""
+"""The content of the overview, as plain values: a history in, cells with words, doubt and sparkline out."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -90,17 +90,17 @@ class HeatMap:
 
     @property
     def compares(self) -> bool:
-        """Whether there is anything to hold the variants against."""
+        """True if there is a baseline to compare the variants with."""
         return BASELINE in self.variants or self.has_means
 
     @property
     def has_means(self) -> bool:
-        """Whether any variant has a ratio to the baseline."""
+        """True if any variant has a ratio to the baseline."""
         return any(mean.cases for mean in self.means)
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """The title of the heat map."""
         if not self.groups:
             return "Cases"
         if not self.compares:
@@ -112,7 +112,7 @@ class HeatMap:
 
     @property
     def averaged(self) -> str:
-        """What the means are of: those of variants that failed or were not measured somewhere are over fewer cases."""
+        """The cases behind the means: variants that failed or were not measured somewhere have fewer."""
         over = sorted({mean.cases for mean in self.means if mean.log_ratio is not None})
         if not over:
             return self.metric.label
@@ -143,7 +143,7 @@ def heat_map(
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What all rows of a heat map share."""
+    """The scale and commits shared by all rows of a heat map."""
 
     history: History
     standings: Mapping[tuple[str, str], Standing]
@@ -235,7 +235,7 @@ class _Drawing:
         return self.history.commits[place].sha if place >= 0 else None
 
     def _stale(self, newest: int) -> str:
-        """How far behind the newest commit a whole row is, if it is."""
+        """The distance of a whole row behind the newest commit, if there is any."""
         behind = len(self.history.commits) - 1 - newest
         if newest < 0:
             return f"older than {counted(len(self.history.commits), 'commit')}"

@@ -48,7 +48,7 @@ class ProjectRow:
 
 @dataclass(frozen=True)
 class ProjectsView:
-    """What the page shows, the project that was uploaded to last first."""
+    """The content of the page, the project that was uploaded to last first."""
 
     rows: tuple[ProjectRow, ...]
 

@@ -1,4 +1,4 @@
-"""What the queue shows, as plain values: jobs with what is to be expected of them, in words."""
+"""The content of the queue, as plain values: jobs with their forecasts, in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class WaitingLine:
 
     @property
     def stuck(self) -> bool:
-        """Whether nobody will take it as things are."""
+        """True if no agent can take it as things are."""
         return self.reason not in MOVING
 
 
@@ -46,7 +46,7 @@ class RunningLine:
 
 @dataclass(frozen=True)
 class Filters:
-    """What the form asks for, as the address says it, and what may be chosen."""
+    """The filters of the form, as the address holds them, and their choices."""
 
     state: str | None
     project: str | None
@@ -58,7 +58,7 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether something is left out."""
+        """True if something is left out."""
         return any((self.project, self.suite, self.machine, self.origin))
 
 
@@ -116,7 +116,7 @@ def running_lines(jobs: Sequence[JobLine], outlook: Outlook) -> tuple[RunningLin
 
 
 def ends_in_words(remaining_s: float | None) -> str:
-    """When a running job will be done."""
+    """The time when a running job will be done, in words."""
     if remaining_s is None:
         return NO_ESTIMATE
     return "soon" if remaining_s < 1 else f"in about {duration(remaining_s)}"

@@ -1,4 +1,4 @@
-"""What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
+"""The content of the report page, from the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,12 +204,12 @@ def bigger_is_better(metric: Mapping[str, Any]) -> bool:
 
 
 def value_of(metric: Mapping[str, Any]) -> float | None:
-    """What a report tells of a metric: the median of its processes, or one count."""
+    """The value that a report states of a metric: the median of its processes, or one count."""
     return told_value(metric.get("processes"), metric.get("value"))
 
 
 def metrics_of(document: Mapping[str, Any]) -> Mapping[str, ToldMetric]:
-    """What a report tells of its metrics: its comparisons only name theirs."""
+    """The metrics of a report: its comparisons only name theirs."""
     return {metric.name: metric for entry in document.get("cases", []) for _, metric in told_metrics(entry)}
 
 
@@ -303,7 +303,7 @@ def _numbers(metric: Mapping[str, Any], ratio: Ratio | None, *, unit: str) -> Nu
 
 
 def _samples(processes: Sequence[float], slices: Sequence[int] | None, groups: int | None) -> str:
-    """How much stands behind a time: 20 processes x 100 slices."""
+    """The number of samples behind a time: 20 processes x 100 slices."""
     if not processes:
         return ""
     text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"

@@ -259,7 +259,7 @@ async def audit_csv(view: AskedAudit) -> Response:
 @router.get("/settings/audit")
 @router.get("/settings/audit.md")
 async def audit_page(request: Request, view: AskedAudit, kept: ComingFrom) -> Response:
-    """Who wrote what."""
+    """The page of the audit log: writes with their callers."""
     twins = ("json", "csv", "md")
     return page(request, "settings_audit.html", title="Audit log", view=view, coming_from=kept, twins=twins)
 

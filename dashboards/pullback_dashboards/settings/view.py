@@ -1,4 +1,4 @@
-"""What the settings pages show."""
+"""The content of the settings pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ALLOWED: dict[Scope, str] = {
 
 @dataclass(frozen=True)
 class Reader:
-    """Who reads the page, and what that allows."""
+    """The reader of the page, and the reader's permissions."""
 
     name: str
     scopes: tuple[str, ...]
@@ -131,7 +131,7 @@ class TokenRow:
 
 @dataclass(frozen=True)
 class Secret:
-    """What was made a moment ago, and is shown this once."""
+    """A secret that was just made, and is shown this once."""
 
     kind: str
     name: str
@@ -168,7 +168,7 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class AuditView:
-    """Who wrote what, newest first."""
+    """The audit log's writes with their callers, newest first."""
 
     project: str | None
     projects: tuple[str, ...]
@@ -177,7 +177,7 @@ class AuditView:
 
 
 def reader_of(caller: Caller) -> Reader:
-    """Who reads."""
+    """The reader of a request."""
     return Reader(
         name=caller.name,
         scopes=tuple(sorted(caller.scopes)),
@@ -259,7 +259,7 @@ def audit_row(line: Audit) -> AuditRow:
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
-    """What this service goes by: what may be claimed first, then its limits."""
+    """The rules of this service: limits of claims first, then limits of requests."""
     claims = (
         (
             "least claim",

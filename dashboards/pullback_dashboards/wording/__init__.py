@@ -1,1 +1,1 @@
-"""How quantities, ratios and moments read on a page: numbers in, words out, nothing of the web."""
+"""Wording of quantities, ratios and moments on pages: numbers in, words out, nothing of the web."""

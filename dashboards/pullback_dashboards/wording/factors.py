@@ -111,7 +111,7 @@ def without_ratio(value: float | None, base: float | None, *, unit: str, baselin
 
 
 def apart(value: float, base: float, *, baseline: str) -> str:
-    """How two counts differ of which there is no ratio, without the numbers: none and some where one of them is zero."""
+    """The difference of two counts without a ratio, without the numbers: none and some where one of them is zero."""
     if value == 0 < base:
         return "none"
     if value > 0 == base:
@@ -135,7 +135,7 @@ def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -
 
 
 def shift(log_difference: float) -> str:
-    """How a ratio moved, in percent of itself, always with its sign."""
+    """The movement of a ratio, in percent of itself, always with its sign."""
     percent = math.expm1(log_difference) * 100
     sign = "−" if percent < -0.05 else "+" if percent > 0.05 else "±"
     return f"{sign}{_plain(abs(percent), 1)} %"
@@ -163,7 +163,7 @@ def against_commit(
 
 
 def tone(outcome: str | None, *, bigger_is_better: bool) -> str:
-    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain.
+    """The tone of an outcome for style sheets: better, worse, unsure, failed or plain.
 
     Less and more say how two values lie, faster and slower already which is the better one.
     """
@@ -184,7 +184,7 @@ def sign(tone: str) -> str:
 
 
 def depth(log_ratio: float | None) -> int:
-    """How strongly a cell is tinted, 0 to 5: each step is about a factor 1.2, 1.5, 2, 4 away from the baseline."""
+    """The tint of a cell, 0 to 5: each step is about a factor 1.2, 1.5, 2, 4 away from the baseline."""
     if log_ratio is None:
         return 0
     distance = math.exp(abs(log_ratio))

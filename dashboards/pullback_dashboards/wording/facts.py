@@ -1,4 +1,4 @@
-"""How facts read. Machines tell what they like of themselves: names become words, values get their units, and both a place.
+"""Wording of facts. Machines may send any: names become words, values get their units, and both a place.
 
 What is known is called as people call it. Of what is not, the name says the unit (`free_disk_bytes`, `clock_mhz`), and a
 name that is no identifier is left whole: it was written to be read, or to break out.
@@ -94,7 +94,7 @@ class Read:
 
     @property
     def whole_label(self) -> str:
-        """What it is called where it stands alone: of a document in a document with the name of that."""
+        """The label of a fact where it stands alone: of a document in a document with the name of that."""
         return f"{self.group} {self.label}" if self.nested else self.label
 
     @property
@@ -120,12 +120,12 @@ class Fact:
 
     @property
     def read(self) -> Read:
-        """What a page shows."""
+        """The value as a page shows it."""
         return self._read or Read("", self.name, self.value, self.name, self.value)
 
 
 def leaves(told: Mapping[str, object], above: Path = ()) -> Iterator[tuple[Path, object]]:
-    """What a document tells, with the names on the way to it, in its own order."""
+    """The leaves of a document, with the names on the way to each, in its own order."""
     for name, value in told.items():
         if isinstance(value, Mapping):
             yield from leaves(value, (*above, name))

@@ -73,7 +73,7 @@ def quantities(values: Sequence[float], unit: str) -> tuple[str, ...]:
 
 
 def decimals(low: float, high: float) -> int:
-    """How many decimals numbers have that stand beside each other, from the least to the largest.
+    """The decimals of numbers that stand beside each other, from the least to the largest.
 
     Two digits of what lies between the two; three of the largest at least, two where that is below a tenth, and no more
     than two beyond.

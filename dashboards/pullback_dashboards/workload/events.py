@@ -1,4 +1,4 @@
-"""What happened at the commits of a case, apart from its curves: counts that changed, what comparisons say, other levels. Pure.
+"""Events at the commits of a case, apart from its curves: counts that changed, comparisons, other levels. Pure.
 
 Each lane holds one mark a commit, with a sentence for everything that happened there.
 """

@@ -88,13 +88,13 @@ def workload_figure(view: WorkloadView) -> Figure:
 
 
 def heights(view: WorkloadView) -> dict[str, int]:
-    """How tall the figure will be, wide and narrow, so that its room is kept before its script has run."""
+    """The height of the figure, wide and narrow, so that its room is kept before its script has run."""
     inside = _inside(len(view.plots), len(_lanes(view)) if view.plots else 0)
     return {"wide": _AROUND + inside, "narrow": _NARROW_AROUND + _legend_overhang(view) + inside}
 
 
 def _legend_overhang(view: WorkloadView) -> int:
-    """How much more height the names of many variants take on a narrow page than the two lines that have room anyway."""
+    """The additional height of many variants' names on a narrow page, beyond the two lines that have room anyway."""
     columns = max(1, _NARROW // (max(map(len, view.variants), default=0) * _LETTER + _SWATCH))
     return max(0, math.ceil(len(view.variants) / columns) - 2) * _NAME
 
@@ -222,7 +222,7 @@ class _Row:
 
 
 def _positions(view: WorkloadView) -> list[float | str]:
-    """Where each commit lies on the shared axis: its place, or its date where all commits have one."""
+    """The positions of commits on the shared axis: their places, or dates where all commits have one."""
     if view.state.x == "date":
         dates = [commit.authored_at for commit in view.commits]
         if all(dates):
@@ -314,7 +314,7 @@ def _used(view: WorkloadView) -> set[int]:
 
 
 def _commit(view: WorkloadView, place: int) -> list[str]:
-    """What a pointer over a mark tells of its commit, and where a click leads."""
+    """The text of a commit for a pointer over its mark, and the address behind a click."""
     commit = view.commits[place]
     name = f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
     address = links.case(view.project, commit.sha, view.case, machine=view.state.machine)

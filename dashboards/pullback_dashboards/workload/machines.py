@@ -18,7 +18,7 @@ from pullback_service.series.sketching import Sketch
 
 @dataclass(frozen=True)
 class Newest:
-    """What a variant says at its newest commit on a machine."""
+    """The newest result of a variant on a machine."""
 
     variant: str
     text: str

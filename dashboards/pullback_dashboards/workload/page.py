@@ -124,7 +124,7 @@ async def workload_csv(asked: AskedPage) -> Response:
 
 @router.get(_PATH + ".badge.svg")
 async def workload_badge_svg(asked: AskedCurves, variant: str | None = None) -> Response:
-    """What the newest commit says of a variant, as a badge."""
+    """The newest commit's result of a variant, as a badge."""
     return svg_twin(workload_badge(asked, variant or spoken_of(asked)))
 
 

@@ -1,4 +1,4 @@
-"""Which scale a plot has. Pure."""
+"""The scale of a plot. Pure."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -10,7 +10,7 @@ _APART = 10
 
 
 def is_log(scale: Scale, curves: Iterable[Sequence[float]]) -> bool:
-    """Whether the axis of these curves is logarithmic: as it is asked for, or else where that shows more of them.
+    """True if the axis of these curves is logarithmic: as it is asked for, or else where that shows more of them.
 
     Zero and less have no place on such an axis: a plot that has them stays linear unless it is asked for, and one that has
     nothing else stays linear always.

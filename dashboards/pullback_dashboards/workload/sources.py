@@ -1,4 +1,4 @@
-"""What the workload page asks of the service: one case on one machine across commits, and a sketch of it on the others."""
+"""Queries of the workload page: one case on one machine across commits, and a sketch of it on the others."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ SKETCHED_COMMITS = 100
 
 @dataclass(frozen=True)
 class Found:
-    """What the page is made of. `state` is complete: everything that the address leaves open is chosen."""
+    """The data of the page. `state` is complete: everything that the address leaves open is chosen."""
 
     project: str
     workload: str

@@ -51,7 +51,7 @@ def spoken_of(view: WorkloadView) -> str:
 
 
 def workload_badge(view: WorkloadView, variant: str) -> str:
-    """What the newest commit says of a variant's first plot; what an older one said, or a disturbed one, says so first."""
+    """The newest commit's result of a variant's first plot; an older or disturbed one is marked first."""
     marks = [
         mark for plot in view.plots[:1] for track in plot.tracks if track.variant == variant for mark in track.marks
     ]

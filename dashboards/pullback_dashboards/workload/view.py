@@ -1,4 +1,4 @@
-"""What the workload page shows, as plain values: the table under the plots, and the marks that the plots draw.
+"""The content of the workload page, as plain values: the table under the plots, and the marks that the plots draw.
 
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
@@ -83,7 +83,7 @@ class Mark(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """What was measured."""
+        """The measured value."""
         return self.reading.value
 
     @property
@@ -103,12 +103,12 @@ class Mark(NamedTuple):
 
     @property
     def groups(self) -> int | None:
-        """How many groups are behind it."""
+        """The number of groups behind it."""
         return self.reading.groups
 
     @property
     def outcome(self) -> str | None:
-        """How it stands against the baseline, or that it failed."""
+        """The outcome against the baseline, or the failure."""
         return "failed" if self.reading.failure else self.reading.outcome
 
     @property
@@ -118,7 +118,7 @@ class Mark(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """What else a reader must know of it."""
+        """Remarks that a reader needs beside it."""
         return _remark(self.reading)
 
     @property
@@ -149,12 +149,12 @@ class Mark(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it says against the baseline."""
+        """The result against the baseline in words."""
         return _words(self.reading, self.line.metric, self.line.variant)
 
     @property
     def since(self) -> str:
-        """What changed since the commit that it follows."""
+        """The change since the commit that it follows."""
         return _since(self.reading, self.before, self.line.metric)
 
     @property
@@ -164,7 +164,7 @@ class Mark(NamedTuple):
 
     @property
     def since_tone(self) -> str:
-        """Whether that is better or worse, or nobody knows."""
+        """The tone of the change: better, worse, or unknown."""
         tone = _since_tone(self.reading, self.before, self.line.metric, self.moved)
         return "unsure" if tone and self.unsure else tone
 
@@ -175,12 +175,12 @@ class Mark(NamedTuple):
 
     @property
     def report_href(self) -> str | None:
-        """Where its report is."""
+        """The address of its report."""
         return links.report(self.reading.report) if self.reading.report else None
 
     @property
     def compares(self) -> bool:
-        """Whether it says anything against the baseline."""
+        """True if it compares with the baseline."""
         return self.log_ratio is not None or self.outcome not in {None, "failed"}
 
     @property
@@ -235,7 +235,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Said:
-    """What the newest commit says of a variant, in words; what an older one said has its commit beside it."""
+    """The newest commit's result of a variant, in words; an older one has its commit beside it."""
 
     variant: str
     words: str
@@ -259,12 +259,12 @@ class WorkloadView:
 
     @property
     def compares(self) -> bool:
-        """Whether any variant has a ratio to the baseline."""
+        """True if any variant has a ratio to the baseline."""
         return _compares(self.plots)
 
     @property
     def leaves_out_values(self) -> bool:
-        """Whether a plot has values that its logarithmic axis has no place for: zero and less."""
+        """True if a plot has values that its logarithmic axis has no place for: zero and less."""
         return any(
             mark.value is not None and mark.value <= 0
             for plot in self.plots
@@ -275,7 +275,7 @@ class WorkloadView:
 
     @property
     def leaves_out_what_has_no_ratio(self) -> bool:
-        """Whether plots of factors lack something that was measured, since one side is zero or less, or was not paired."""
+        """True if plots of factors lack something that was measured, since one side is zero or less, or was not paired."""
         return self.state.y == "relative" and any(
             mark.value is not None and relative_height(mark, log=False) is None
             for plot in self.plots
@@ -286,7 +286,7 @@ class WorkloadView:
 
     @property
     def counts_ambiguously(self) -> bool:
-        """Whether a count changed that may be another software's doing."""
+        """True if a count changed that may be another software's doing."""
         return any(event.lane == "counts" and event.tone == "unsure" for event in self.events)
 
     @property
@@ -296,7 +296,7 @@ class WorkloadView:
 
     @property
     def columns(self) -> int:
-        """How many columns the table has behind the commits."""
+        """The number of the table's columns behind the commits."""
         return sum(len(plot.variants) for plot in self.plots)
 
     @property
@@ -307,7 +307,7 @@ class WorkloadView:
 
     @property
     def pages(self) -> int:
-        """How many pages the table has."""
+        """The number of the table's pages."""
         return max(1, -(-len(self.rows) // ROWS_ON_A_PAGE))
 
     @property
@@ -370,7 +370,7 @@ def _compares(plots: Sequence[Plot]) -> bool:
 
 
 def beside_time(metrics: Iterable[Metric]) -> str:
-    """What the metrics of the second plot are called together: another tool's may be times as well."""
+    """The common name of the second plot's metrics: another tool's may be times as well."""
     return "memory" if all(metric.name.endswith(("_bytes", "_allocs")) for metric in metrics) else "other metrics"
 
 
@@ -400,7 +400,7 @@ def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
 
 
 def _remark(reading: Reading) -> str:
-    """What else a reader must know of a reading."""
+    """Remarks that a reader needs beside a reading."""
     said = []
     if reading.contaminated:
         said.append("busy machine: other processes ran while it was timed")
@@ -453,7 +453,7 @@ def _difference(now: Reading, before: Reading | None, metric: Metric) -> float |
 
 
 def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: str | None) -> str:
-    """Whether it is better or worse, where a count is another or a ratio `moved`; else empty."""
+    """The tone of a change: better or worse, where a count is another or a ratio `moved`; else empty."""
     if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
         return ""
     bigger_is_better = metric.bigger_is_better
@@ -487,7 +487,7 @@ def _rows(
 
 
 def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
-    """What the newest commit says, variant by variant: speed first, then memory. What an older one said has its commit."""
+    """The newest commit's results, variant by variant: speed first, then memory. Older ones have their commits."""
     newest = newest_place(plots)
     said: dict[str, list[tuple[str, str]]] = {}
     for plot in plots:
@@ -513,7 +513,7 @@ def newest_place(plots: Iterable[Plot]) -> int:
 
 
 def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[str]:
-    """What must stand beside what is said alone: of which commit it is if not of the newest, and that it may be disturbed."""
+    """The qualifiers of a result that stands alone: its commit if not the newest, and that it may be disturbed."""
     if mark.place < newest:
         yield f"at {commits[mark.place].short}"
     if disturbed(mark):
@@ -521,5 +521,5 @@ def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[s
 
 
 def disturbed(mark: Mark) -> bool:
-    """Whether something else may have moved it: it used the machine, which moves times and leaves counts alone."""
+    """True if something else may have moved it: it used the machine, which moves times and leaves counts alone."""
     return mark.reading.contaminated and not mark.line.metric.exact

@@ -185,7 +185,7 @@ def _asks_the_engine(depth: int) -> bool:
 
 
 class _NoLengthError(AttributeError, TypeError):
-    """What `hasattr(x, "__len__")` and `len(x)` get of a number."""
+    """The error of `hasattr(x, "__len__")` and `len(x)` for a number."""
 
 
 class _LengthOfArrays:

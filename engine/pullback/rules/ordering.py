@@ -49,7 +49,7 @@ argmin: Flat = Flat(
 
 
 def _running_position(extremum: Any, x: Any, axis: int) -> Any:
-    """Where each running extremum was met first: a position is new where the extremum is another, and NaN stays."""
+    """The first position of each running extremum: one is new where the extremum is another, and NaN stays."""
     values = np.moveaxis(extremum.accumulate(x, axis=axis), axis, 0)
     is_new = (values[1:] != values[:-1]) & (values[:-1] == values[:-1])
     steps = np.arange(1, len(values)).reshape(-1, *[1] * (values.ndim - 1))

@@ -1,1 +1,1 @@
-"""Who may do what: callers, the table of endpoints, how often a caller may ask."""
+"""Access control: callers, the scope that each endpoint needs, and limits on requests."""

@@ -35,7 +35,7 @@ ENROL_ONE = (
 
 
 class Gate:
-    """Who may come in. Of the bootstrap token only a digest stays in memory."""
+    """The authentication of requests. Of the bootstrap token only a digest stays in memory."""
 
     def __init__(self, *, required: bool, bootstrap: str | None, token_rate: Rate, address_rate: Rate) -> None:
         self.required = required
@@ -97,7 +97,7 @@ class Gate:
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
 
     async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
-        """Where everybody is served, a token may still say who it is; a login that ended is nobody."""
+        """The caller of an endpoint open to everybody: a token may still name one; an expired login is nobody."""
         if not self.required and "authorization" not in request.headers:
             return callers.LOCAL
         if _bearer(request) is None:
@@ -198,12 +198,12 @@ def enrolment_code_of(request: Request) -> int | None:
 
 
 def address_of(request: Request) -> str | None:
-    """Where a request comes from; behind a proxy the server must be told to trust it (FORWARDED_ALLOW_IPS)."""
+    """The address of a request's client; behind a proxy the server must be told to trust it (FORWARDED_ALLOW_IPS)."""
     return request.client.host if request.client is not None else None
 
 
 def _stranger(need: Need) -> AuthenticationError:
-    """What to say to somebody who shows nothing."""
+    """The error for a request without credentials."""
     if need.scope == "agent":
         return AuthenticationError(f"Agents must be enrolled with this service: {ENROL_ONE}.")
     return NotSignedInError(

@@ -1,4 +1,4 @@
-"""How often a caller may ask: one bucket of requests per token, and per address where there is none.
+"""Rate limits: one bucket of requests per token, and per address where there is none.
 
 Buckets are in the memory of one process. What they protect is that process, its connections above all, so replicas need
 not agree; a secret has 192 random bits and needs no limit to be safe from guessing.

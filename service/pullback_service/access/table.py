@@ -1,4 +1,4 @@
-"""What every endpoint needs: the one table to read before exposing a service.
+"""The scope that every endpoint needs: the one table to read before exposing a service.
 
 An address that is missing here needs `admin`, so that a forgotten line closes a door instead of opening one; a test
 walks all routes and fails for it all the same.
@@ -14,7 +14,7 @@ from pullback_service.caller import Scope
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a request must bring. `scope` is None where everybody is served."""
+    """The requirement of an endpoint. `scope` is None where everybody is served."""
 
     scope: Scope | None
     public: bool = False
@@ -144,7 +144,7 @@ _TWIN = re.compile(r"(\.[a-z]+)+$")
 
 
 def need_of(method: str, path: str) -> Need:
-    """What a route needs, by its method and its path as it was declared."""
+    """The requirement of a route, by its method and its path as it was declared."""
     method = "GET" if method == "HEAD" else method
     declared = ENDPOINTS.get(f"{method} {path}")
     if declared is not None:

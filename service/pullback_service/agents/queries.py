@@ -39,7 +39,7 @@ class SeenAgent:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an agent says of itself besides its labels. A `spool` of None says nothing about it, and nothing is changed."""
+    """The state an agent reports besides its labels. A `spool` of None reports nothing about it, and nothing is changed."""
 
     waiting: int | None = None
     bytes: int | None = None
@@ -47,7 +47,7 @@ class Told:
 
 
 def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
-    """What a claim or a heartbeat says."""
+    """The state reported by a claim or a heartbeat."""
     return Told(refuses=refuses) if spool is None else Told(spool.waiting, spool.bytes, refuses)
 
 
@@ -124,7 +124,7 @@ SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an agent can take, and whether anything waits for which it is worth to claim."""
+    """The abilities of an agent, and whether anything waits that makes a claim worthwhile."""
 
     abilities: Abilities
     promising: bool
@@ -186,7 +186,7 @@ async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int
 
 
 class AgentCounts(NamedTuple):
-    """How many agents there are, how many of them were heard of lately or are at work, and when any last was."""
+    """Counts of agents: all, those heard of lately, those at work, and when any was last heard of."""
 
     agents: int
     present: int
@@ -210,7 +210,7 @@ async def count_agents(session: AsyncSession) -> AgentCounts:
 
 
 async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:
-    """What some agents are called. Index: pk_agent."""
+    """The names of some agents. Index: pk_agent."""
     if not agent_ids:
         return {}
     rows = await session.execute(select(Agent.id, Agent.name).where(Agent.id.in_(agent_ids)))

@@ -1,4 +1,4 @@
-"""What agents say and are told."""
+"""Requests and answers of agents."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ class Enrolment(BaseModel):
 
 
 class Enrolled(BaseModel):
-    """Who the agent is from now on. `secret` is its own token, where it came with an enrolment code."""
+    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
 
     agent_id: int
     machine_id: int
@@ -54,7 +54,7 @@ class ClaimRequest(BaseModel):
 
 
 class ClaimedJob(BaseModel):
-    """What is to be done."""
+    """The job that an agent claimed."""
 
     id: int
     project: str

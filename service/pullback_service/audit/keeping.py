@@ -27,7 +27,7 @@ SELECT actor, token_id, action, subject, project, address, request_id, details::
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Who asked for what, and what it was about."""
+    """A line of the audit log: the caller, the request, and its object."""
 
     caller: Caller
     action: str
@@ -83,5 +83,5 @@ async def write_lines(session: AsyncSession, lines: Sequence[Line]) -> None:
 
 
 def was_noted(session: AsyncSession) -> bool:
-    """Whether a write has been noted."""
+    """True if a write has been noted."""
     return _NOTED in session.info

@@ -1,4 +1,4 @@
-"""What the API says of the audit log."""
+"""Answers of the audit log."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which of the missing commits of a branch come first. Pure: places on the branch in, places out.
+"""The order in which missing commits of a branch are measured. Pure: places on the branch in, places out.
 
 Places count from 0, the oldest commit that is looked at; `known` are those that have a result, or a job for one.
 """

@@ -77,7 +77,7 @@ class MissingCommit:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """What was found: how many commits were looked at, were missing and were under way; and which were chosen."""
+    """The result of a backfill: how many commits were examined, missing and under way; and which were chosen."""
 
     looked_at: int
     missing: int

@@ -1,4 +1,4 @@
-"""What the API takes and says about backfills."""
+"""Requests and answers of backfills."""
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +23,7 @@ class BackfilledCommit(BaseModel):
 
 
 class BackfillAnswer(BaseModel):
-    """What a backfill found and made, in the order in which commits were chosen.
+    """The commits that a backfill found missing and the jobs it made, in the order in which commits were chosen.
 
     Of `looked_at` commits, `missing` had neither a result nor a job; `under_way` jobs of this backfill waited or ran
     already.

@@ -37,7 +37,7 @@ class StoredBoard:
 
     @property
     def place(self) -> tuple[bool, str, str]:
-        """Where it stands in lists: one's own before those of projects, these by project, then by name."""
+        """The sort key in lists: one's own before those of projects, these by project, then by name."""
         return self.project is not None, self.project or "", self.board.name
 
 
@@ -51,7 +51,7 @@ class StoredChart:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What is to be pinned."""
+    """A chart to pin."""
 
     kind: str
     project_id: ProjectId
@@ -100,7 +100,7 @@ async def board_by_id(session: AsyncSession, caller: Caller, board_id: UUID) -> 
 
 
 async def charts_of(session: AsyncSession, board_id: UUID) -> Sequence[StoredChart]:
-    """What is pinned to a board, in order, as far as the caller may read its projects. Index: ix_board_chart_board_id."""
+    """The charts pinned to a board, in order, as far as the caller may read its projects. Index: ix_board_chart_board_id."""
     rows = await session.execute(
         select(BoardChart, Project.name)
         .join(Project, Project.id == BoardChart.project_id)
@@ -270,7 +270,7 @@ def _stored(row: Row[Board, str | None, int], caller: Caller) -> StoredBoard:
 
 @asynccontextmanager
 async def _one_of_a_name(session: AsyncSession, name: str) -> AsyncIterator[None]:
-    """What is written inside is refused where the name is taken, and the transaction goes on."""
+    """A savepoint: statements inside are refused where the name is taken, and the transaction goes on."""
     try:
         async with session.begin_nested():
             yield

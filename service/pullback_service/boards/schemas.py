@@ -1,4 +1,4 @@
-"""What the API takes and says about boards."""
+"""Requests and answers of boards."""
 
 from datetime import datetime
 from typing import Annotated, Literal, Self, TypeAlias
@@ -35,7 +35,7 @@ class BoardChange(BaseModel):
 
 
 class ChartRequest(BaseModel):
-    """What to pin: a page of the dashboard, by its kind and the names and values in its address."""
+    """A chart to pin: a page of the dashboard, by its kind and the names and values in its address."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -58,7 +58,7 @@ class ChartRequest(BaseModel):
 
 
 class ChartChange(BaseModel):
-    """What is to be different about a pinned chart; what is left out stays, and a title of `null` is none."""
+    """Changes to a pinned chart; what is left out stays, and a title of `null` is none."""
 
     model_config = ConfigDict(extra="forbid")
 

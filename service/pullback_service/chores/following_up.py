@@ -1,4 +1,4 @@
-"""What follows an upload, and what makes sure that it does.
+"""Work that follows an upload, and the sweep that makes up for missed work.
 
 Whatever looks at new points is called from `follow_up`, once per report at least: see `detecting.py`.
 """

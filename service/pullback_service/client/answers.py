@@ -1,4 +1,4 @@
-"""What calls return: models of JSON answers, other content as it came, and lists page by page."""
+"""Results of calls: models of JSON answers, other content as it came, and lists page by page."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ Item = TypeVar("Item")
 
 
 class Statement(BaseModel):
-    """What a call sends. What was not set is not sent."""
+    """The body of a call. Fields that were not set are not sent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Answer(BaseModel):
-    """What a call returns. Members that a newer service adds are kept and do not matter."""
+    """The result of a call. Members that a newer service adds are kept and do not matter."""
 
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
@@ -25,7 +25,7 @@ class Answer(BaseModel):
 
     @property
     def was_created(self) -> bool:
-        """Whether this call made what it returns, or found it made."""
+        """True if this call made what it returns; False if it existed."""
         return self._status == CREATED
 
 
@@ -43,7 +43,7 @@ class Page(Protocol, Generic[Item]):
 
     @property
     def items(self) -> "list[Item]":
-        """What is on it."""
+        """The items of the page."""
 
     @property
     def next(self) -> str | None:

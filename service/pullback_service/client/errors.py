@@ -1,4 +1,4 @@
-"""What calls raise.
+"""Exceptions raised by calls.
 
 ClientError
 ├── NoAnswerError      nothing came back: the network, or nobody listens
@@ -57,7 +57,7 @@ class ProblemError(ClientError):
 
     @property
     def is_transient(self) -> bool:  # type: ignore[override]  # of the instance here
-        """Whether the service was busy or out of order, and not the request."""
+        """True if the service was busy or out of order, and not the request."""
         return self.status in BUSY or self.status >= 500
 
     @property

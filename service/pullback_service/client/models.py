@@ -1,4 +1,4 @@
-"""What calls send and return. Made by `make api` from the description of the API: change the service, not this file."""
+"""Models of requests and answers. Made by `make api` from the description of the API: change the service, not this file."""
 
 from datetime import datetime
 from typing import Any, Literal

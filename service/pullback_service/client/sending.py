@@ -1,4 +1,4 @@
-"""How calls become requests: the token, time limits, repetition where it is harmless, and errors of one kind.
+"""Requests of calls: the token, time limits, repetition where it is harmless, and errors of one kind.
 
 A call that got no answer, or the answer to come back later, is repeated only where the API says that it may be
 (`x-repeatable`): reading, and writes that are known by what they say or by their Idempotency-Key.
@@ -160,7 +160,7 @@ def _object(response: httpx.Response) -> Mapping[str, Any]:
 
 
 def _wait_for(error: Exception) -> bool | float:
-    """Whether to try again, and after how long where the service says so."""
+    """The delay before another attempt, where one is due; the service's own delay if it names one."""
     if not isinstance(error, ClientError) or not error.is_transient:
         return False
     if isinstance(error, ProblemError) and error.retry_after_s is not None:

@@ -1,4 +1,4 @@
-"""Which measured commit another one follows: along first parents, as far as these were told.
+"""The measured commit that another one follows: along first parents, as far as these are known.
 
 History is one line on pages (`history.py`), on which commits of several branches lie between each other. What changed at a
 commit is told against the one that it was made from, for what a neighbour of another branch did is not its doing. Behind the
@@ -22,7 +22,7 @@ Placed: TypeAlias = tuple[datetime, int]
 
 
 class Reached(NamedTuple):
-    """Where the way along first parents ends: at the nearest ancestor that `counts`, else at the oldest that is known."""
+    """The end of a walk along first parents: the nearest ancestor that `counts`, else the oldest that is known."""
 
     ordered_at: datetime
     id: int
@@ -110,7 +110,7 @@ async def _walked(
     commit_ids: Collection[int],
     values: Mapping[str, object],
 ) -> Mapping[int, Reached]:
-    """Where the way ends of each commit of which a known parent was told."""
+    """The ends of the walks from each commit with a known parent."""
     asked = {
         "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
     }  # fmt: skip

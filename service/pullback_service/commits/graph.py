@@ -1,4 +1,4 @@
-"""What follows from the parents of commits. Pure: hashes and times in, places and merge bases out."""
+"""Facts that follow from the parents of commits. Pure: hashes and times in, places and merge bases out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What becomes known of the graph of commits in a transaction, kept with its session until steps are judged at its end."""
+"""Changes of the commit graph in a transaction, kept with its session until steps are judged at its end."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ def note_graph_change(session: AsyncSession, *, told: Iterable[int] = (), moved:
 
 
 def has_graph_changed(session: AsyncSession) -> bool:
-    """Whether the graph changed in this transaction, and nobody has marked what that touches."""
+    """True if the graph changed in this transaction, and nobody has marked what that touches."""
     return _NOTED in session.info
 
 

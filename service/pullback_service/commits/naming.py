@@ -1,4 +1,4 @@
-"""What people call a commit: its hash, the beginning of it, or a branch."""
+"""Names of commits: a hash, the beginning of one, or a branch."""
 
 import re
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ async def branch_by_name(session: AsyncSession, project_id: ProjectId, name: str
 
 
 async def commit_before(session: AsyncSession, project_id: ProjectId, commit: Commit) -> tuple[Commit, str | None]:
-    """What a commit is held against unless somebody says otherwise, and a word where that is not its first parent.
+    """The default reference of a commit, and a word where that is not its first parent.
 
     A parent without results says nothing, and of a commit that was uploaded without its history no parent may be known.
     Index: pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id, ix_commit_history.
@@ -161,5 +161,5 @@ async def nearest_measured(session: AsyncSession, project_id: ProjectId, commit:
 
 
 def has_results() -> Exists:
-    """Whether a commit of the statement has points. Index: ix_report_commit_id."""
+    """True if a commit of the statement has points. Index: ix_report_commit_id."""
     return exists().where(Report.commit_id == Commit.id, Report.points > 0)

@@ -102,7 +102,7 @@ SELECT
 
 @dataclass(frozen=True, slots=True)
 class ToldCommit:
-    """What an upload or a job says of a commit; None is not knowing."""
+    """The facts an upload or a job states of a commit; None is unknown."""
 
     sha: str
     parents: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class ToldCommit:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """How many commits were new, and of how many others something more became known."""
+    """Counts of commits that were new, and of those about which more became known."""
 
     new: int
     completed: int
@@ -166,7 +166,7 @@ async def ensure_told(
 
 
 def _rounds(told: Sequence[ToldCommit]) -> Iterator[list[ToldCommit]]:
-    """What is told, with no commit twice in a round: somebody else may know something else of it."""
+    """Statements in rounds, with no commit twice in a round: two callers may know different facts of it."""
     while told:
         one_of_each = {commit.sha: commit for commit in reversed(told)}
         yield list(one_of_each.values())
@@ -341,7 +341,7 @@ async def list_commits(
 async def positions_on(
     session: AsyncSession, project_id: ProjectId, branch: str, commit_ids: Sequence[int]
 ) -> dict[int, tuple[int, bool]]:
-    """Where commits stand on a branch, and whether what lies before them is unknown. Index: uq_branch_commit_branch_id_commit_id."""
+    """The positions of commits on a branch, and whether their history is unknown. Index: uq_branch_commit_branch_id_commit_id."""
     rows = await session.execute(
         select(BranchCommit.commit_id, BranchCommit.position, BranchCommit.after_gap)
         .join(Branch, Branch.id == BranchCommit.branch_id)
@@ -398,7 +398,7 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
 
 
 async def _is_along_a_branch(session: AsyncSession, one: int, other: int) -> bool:
-    """Whether first parents lead from one commit to the other. Index: ix_branch_commit_commit_id, pk_branch_commit."""
+    """True if first parents lead from one commit to the other. Index: ix_branch_commit_commit_id, pk_branch_commit."""
     return await statements.row(session, _ALONG_A_BRANCH, {"one": one, "other": other}) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the API takes and says about commits."""
+"""Requests and answers about commits."""
 
 from datetime import datetime
 from itertools import pairwise
@@ -54,7 +54,7 @@ class CommitSummary(BaseModel):
 
 
 class LogStatement(BaseModel):
-    """What `git log --first-parent` says of a branch, newest commit first, as far back as one cares to tell."""
+    """The output of `git log --first-parent` of a branch, newest commit first, as far back as the client sends it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -91,7 +91,7 @@ class BranchSummary(BaseModel):
 
 
 class BranchReceipt(BaseModel):
-    """What a log told."""
+    """The effect of a log on a branch."""
 
     new_commits: int
     completed_commits: int = Field(

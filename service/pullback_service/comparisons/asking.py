@@ -1,4 +1,4 @@
-"""What is to be compared, by the names that people give, and the comparison of it: two commits, or two machines."""
+"""A requested comparison, by the names that people give, and its result: two commits, or two machines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from pullback_service.series.choosing import SeriesChoice
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared, as an address says it.
+    """A requested comparison, as an address names it.
 
     `head` is judged, `base` is what it is held against; with `base_machine`, what that machine measured is held against
     what `head_machine` did, at one commit unless `base` names another. `head_machine` alone chooses its series.
@@ -62,7 +62,7 @@ async def compare_as_asked(session: AsyncSession, project: str, asked: Asked) ->
 
 
 def _unprojected(pair: Pair) -> Sequence[str]:
-    """What to know of commits that an earlier release stored and no worker has projected yet."""
+    """A note about commits that an earlier release stored and no worker has projected yet."""
     waiting = [commit.sha for commit in (pair.reference.commit, pair.candidate.commit) if not commit.projected]
     return [
         f"Results of {sha} are being prepared after an upgrade and may be incomplete." for sha in dict.fromkeys(waiting)

@@ -1,4 +1,4 @@
-"""What `judging.judge` says of all usual series at once: arrays in, outcomes out.
+"""`judging.judge` for all usual series at once: arrays in, outcomes out.
 
 Usual is a series whose readings are of one method and one level, whose counts nobody doubts, of which no upload states how the commits
 compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.3 ms
@@ -103,7 +103,7 @@ def judge_usual(
     equal_code: Flags,
     values_compare: bool = True,
 ) -> Judged:
-    """What may be said of usual series. Readings where a commit has none are not looked at.
+    """The outcomes of usual series. Readings where a commit has none are ignored.
 
     `counted_together` are metrics whose counts compare within one upload only. Of `equal_code` no difference is the commit's.
     Values do not compare between two machines.

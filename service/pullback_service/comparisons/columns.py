@@ -1,4 +1,4 @@
-"""What judging needs of every series of two commits: a few numbers each, which Postgres sends as one array a column.
+"""Columns that judging needs of every series of two commits: a few numbers each, sent by Postgres as one array a column.
 
 Of 4,000 readings in rows, with the names of their series, Postgres makes 22 ms and the driver 12; as arrays of numbers that
 are joined to nothing, and with the names of the series told once for all that share them, it is 5 and 2.
@@ -129,7 +129,7 @@ class DescribedSeries(NamedTuple):
 
 
 async def describe_series(session: AsyncSession, series_ids: Ids) -> DescribedSeries:
-    """What series are, those that share all but case and machine together. Index: pk_series."""
+    """Descriptions of series, those that share all but case and machine together. Index: pk_series."""
     rows = await statements.rows(session, _SHAPES, {"series": statements.array_of(series_ids.tolist())}, binary=True)
     ids, cases, machines = (np.array([each for row in rows for each in row[column]], np.int64) for column in (6, 7, 8))
     shape = np.repeat(np.arange(len(rows)), [len(row[6]) for row in rows])

@@ -1,4 +1,4 @@
-"""What bears on the judgement of a series besides its numbers: what uploads state, what failed, and which software changed."""
+"""Grounds of a judgement besides a series' numbers: statements of uploads, failures, and changes of software."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[int, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatedSeries:
-    """What uploads state of a series, oldest first. What `series` has is None where the series has no point anywhere."""
+    """The statements of uploads about a series, oldest first. Fields of `series` are None where it has no point anywhere."""
 
     statements: Sequence[Stated]
     oldest_id: int
@@ -40,7 +40,7 @@ class StatedSeries:
 
     @property
     def is_decisive(self) -> bool:
-        """Whether a statement compares: then the points are not looked at."""
+        """True if a statement compares: then the points are ignored."""
         return any(each.outcome != "failed" for each in self.statements)
 
 
@@ -61,7 +61,7 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants.
+    """The statements of uploads, by series; and failures, by commit, case, machine and variant, None for all variants.
 
     `software` is that under the reports of the two commits, as far as it is not the same. `measured` says by id what
     readings were measured of.
@@ -73,14 +73,14 @@ class Grounds:
     measured: Mapping[int, Measured] = field(default_factory=dict)
 
     def measured_of(self, *readings: Reading | None) -> list[Measured]:
-        """What each of some readings was measured of."""
+        """The measured code of some readings."""
         ids = [each.measured_id if each is not None else None for each in readings]
         return [NOT_TOLD if each is None else self.measured.get(each, NOT_TOLD) for each in ids]
 
     def failures_of(
         self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None
     ) -> tuple[Failed | None, Failed | None]:
-        """What failed of a series at the candidate and at the reference, which may be another machine's."""
+        """The failures of a series at the candidate and at the reference, which may be another machine's."""
         if not self.failures:
             return None, None
         case_id, machine_id, variant, _ = key
@@ -98,7 +98,7 @@ class Grounds:
 async def read_statements(
     session: AsyncSession, reference_id: int, candidate_id: int, choice: SeriesChoice
 ) -> Mapping[Key, StatedSeries]:
-    """What uploads state of the two commits, in either order. Index: ix_comparison_candidate."""
+    """The statements of uploads about two commits, in either order. Index: ix_comparison_candidate."""
     where = await conditions(
         session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
     )
@@ -160,7 +160,7 @@ async def read_statements(
 async def read_failures(
     session: AsyncSession, commits: Sequence[int]
 ) -> Mapping[tuple[int, int, int, str | None], Failed]:
-    """What failed at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
+    """The failures at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
     rows = await session.execute(
         select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.kind, Failure.message)
         .join(Case, Case.id == Failure.case_id)
@@ -172,7 +172,7 @@ async def read_failures(
 
 
 class StatedRow(NamedTuple):
-    """What an upload states of a series at two commits, and what that series is where it has a point."""
+    """A statement of an upload about a series at two commits, and the series' description where it has a point."""
 
     id: int
     case_id: int
@@ -199,7 +199,7 @@ class StatedRow(NamedTuple):
 
 
 def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> StatedSeries:
-    """What uploads state of a series, oldest first, held against that one of the two commits."""
+    """The statements of uploads about a series, oldest first, turned to one of the two commits as reference."""
     stated = [_stated(row, turned=row.reference_id != reference_id) for row in rows]
     about = next((row for row in rows if row.series_id is not None), None)
     return StatedSeries(
@@ -214,7 +214,7 @@ def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> Sta
 
 
 def _is_counted(metric: str, stated: Sequence[StatedRow]) -> bool:
-    """Whether a metric without a point is a count: one of ours, or another's of which only counts are stated."""
+    """True if a metric without a point is a count: one of ours, or another's of which only counts are stated."""
     return metric in EXACT_METRICS or (
         metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
     )

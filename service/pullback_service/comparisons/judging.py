@@ -53,7 +53,7 @@ class Stated:
 
     @property
     def is_likely_at_most(self) -> bool:
-        """Whether something else used the machine and no A/A control says by how much that moved the ratio."""
+        """True if something else used the machine and no A/A control shows by how much that moved the ratio."""
         return self.quality != CLEAN and self.provisional
 
     def turned(self) -> "Stated":
@@ -80,7 +80,7 @@ def _negative(value: float | None) -> float | None:
 
 
 class Judgement(NamedTuple):
-    """What may be said. The ratio is natural-log candidate/reference.
+    """The outcome of comparing two readings, with its grounds. The ratio is natural-log candidate/reference.
 
     From `ratios` it is the change of the ratio to the baseline. `threshold` is the least ratio in size that could have been
     claimed, or called likely; None where any difference is one. `provisional` says that it comes of a floor, or a scatter,
@@ -165,7 +165,7 @@ def judge(
 
 
 def of_equal_code(judgement: Judgement) -> Judgement:
-    """What may be said of two commits with the same files of what is measured: no difference is the commit's."""
+    """The judgement of two commits with the same files of what is measured: no difference is the commit's."""
     if judgement.outcome in {"failed", "same", "equal", "not_comparable"}:
         return judgement
     return judgement._replace(outcome="ambiguous", reason=EQUAL_CODE)
@@ -178,7 +178,7 @@ def _other_method(reference: Reading, candidate: Reading) -> str | None:
 
 
 def alike(one: str | None, other: str | None) -> bool:
-    """Whether two methods are one. Older points say in theirs how many values a median is of, which differs from run to run."""
+    """True if two methods are one. Older points name in theirs how many values a median is of, which differs from run to run."""
     return one == other or (
         one is not None and other is not None and _NUMBER_OF_VALUES.sub("", one) == _NUMBER_OF_VALUES.sub("", other)
     )
@@ -192,7 +192,7 @@ def _of_stated(
     least: float | None,
     bigger_is_better: bool,
 ) -> Judgement:
-    """What uploads state, where they bear it out; `least` is the least ratio of counts that is a difference."""
+    """The judgement by statements of uploads, where their numbers support them; `least` is the least ratio of counts that is a difference."""
     usable = [each for each in made if not each.dirty]
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
     ends = [end for end in (spoken.low, spoken.high) if end is not None]
@@ -244,7 +244,7 @@ def _of_stated(
 
 
 def _contradict(one: Stated, other: Stated) -> bool:
-    """Whether two statements cannot both hold. Of intervals that overlap, the one of the most groups knows better."""
+    """True if two statements cannot both hold. Of intervals that overlap, the one of the most groups decides."""
     if one.outcome == other.outcome:
         return False
     if {one.outcome, other.outcome} <= CLAIMED or one.outcome in COUNTED:
@@ -277,7 +277,7 @@ def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
 
 
 def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bool) -> Judgement:
-    """What two commits measured at different times support: by their ratios to one baseline, else by their values.
+    """The judgement by readings at different times: by their ratios to one baseline, else by their values.
 
     In each ratio the drift of the machine cancels. Equal programs differ by the machine alone, so nothing is likely of them.
     """
@@ -326,7 +326,7 @@ def change_of_ratios(before: tuple[float, float, float], now: tuple[float, float
 def likely(
     change: float, width: float | None, evidence: Literal["ratios", "values"], *, bigger_is_better: bool
 ) -> Literal["likely_slower", "likely_faster"] | None:
-    """What a change between two times of measuring makes likely, where it is larger than its interval and the scatter."""
+    """The outcome that a change between two times of measuring makes likely, where it is larger than its interval and the scatter."""
     if abs(change) <= max(PROVISIONAL_SCATTER[evidence], width or 0.0):
         return None
     return "likely_slower" if (change > 0) != bigger_is_better else "likely_faster"
@@ -366,7 +366,7 @@ UNCHANGED: frozenset[Outcome] = frozenset({"same", "equal"})
 
 @cache  # of twenty-two answers; a comparison of 2,000 series asks 10,000 times
 def trend(outcome: Outcome, *, bigger_is_better: bool) -> Trend:
-    """Whether an outcome is good news. More is worse where smaller is better."""
+    """The trend of an outcome: better or worse. More is worse where smaller is better."""
     more: Trend
     less: Trend
     more, less = ("better", "worse") if bigger_is_better else ("worse", "better")

@@ -1,4 +1,4 @@
-"""What was judged of every chosen series at two commits, as columns, worst first; and what they come to.
+"""The judgements of every chosen series at two commits, as columns, worst first; and summaries of them.
 
 A comparison has thousands of series, of which a page shows a hundred. Columns are filtered, counted and paged at once;
 `queries.show` reads those of a page in full.
@@ -32,7 +32,7 @@ NO_SERIES = 0
 
 
 class Shape(NamedTuple):
-    """What series of several cases and machines share. Without kind and unit where only uploads that compare know it."""
+    """The description shared by series of several cases and machines. Without kind and unit where only uploads that compare know it."""
 
     variant: str
     kind: str | None
@@ -85,7 +85,7 @@ class Outcomes:
         return np.array(flags, bool)[self.shape]
 
     def named(self) -> Iterator[Key]:
-        """What names each."""
+        """The names of each."""
         named = [(shape.variant, shape.metric) for shape in self.shapes]
         columns = zip(self.case_id.tolist(), self.machine_id.tolist(), self.shape.tolist(), strict=True)
         for case_id, machine_id, place in columns:
@@ -97,13 +97,13 @@ class Outcomes:
         return self[np.lexsort((self.tie, weight, rank))]
 
     def order(self, place: int) -> Order:
-        """What sorts the series at a place."""
+        """The sort key of the series at a place."""
         one = self[place : place + 1]
         rank, weight = urgencies(one.outcome, one.log_ratio, one.bigger_is_better)
         return int(rank[0]), float(weight[0]), int(one.tie[0])
 
     def after(self, order: Order) -> Flags:
-        """Which come after a place in the order."""
+        """The series after a place in the order."""
         rank, weight = urgencies(self.outcome, self.log_ratio, self.bigger_is_better)
         same_rank, same_weight = rank == order[0], weight == order[1]
         behind: Flags = (weight > order[1]) | (same_weight & (self.tie > order[2]))
@@ -111,17 +111,17 @@ class Outcomes:
         return after
 
     def having(self, *outcomes: Outcome) -> Flags:
-        """Which have one of some outcomes."""
+        """The series with one of some outcomes."""
         return np.isin(self.outcome, [CODE_OF[outcome] for outcome in outcomes])
 
     def trending(self, which: Trend) -> Flags:
-        """Which are worse, failures included, better, or likely to be either."""
+        """The series that are worse, failures included, better, or likely to be either."""
         trends = {"worse": WORSE, "better": BETTER, "likely_worse": LIKELY_WORSE, "likely_better": LIKELY_BETTER}
         moved: Flags = trends[which] if which in trends else ~np.logical_or.reduce([*trends.values()])
         return moved[self.outcome, self.bigger_is_better.astype(np.intp)]
 
     def counts(self) -> Mapping[Outcome, int]:
-        """How many there are of each outcome that there is."""
+        """The count of each outcome that occurs."""
         found = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
         return {outcome: count for outcome, count in zip(OUTCOMES, found, strict=True) if count}
 
@@ -131,7 +131,7 @@ _COLUMNS = tuple(field.name for field in fields(Outcomes) if field.name != "shap
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How far the claims of one kind go: how many, the mean of their log ratios, the smallest and the largest of them.
+    """The extent of the claims of one kind: their number, the mean of their log ratios, the smallest and the largest of them.
 
     Changes from and to zero are counted and have no ratio.
     """

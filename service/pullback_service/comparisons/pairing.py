@@ -78,7 +78,7 @@ def pair(
 
 
 def _what_changed(one: Ids, other: Ids, measured: Mapping[int, Measured]) -> tuple[Flags, Flags]:
-    """Which were measured at another level, and which have equal code: thousands of series share a few ids."""
+    """The series measured at another level, and those with equal code: thousands of series share a few ids."""
     pairs, place = np.unique(np.stack([one, other]), axis=1, return_inverse=True)
     told = [[measured.get(each, NOT_TOLD) for each in ids] for ids in pairs.tolist()]
     levels = [other_level(*both) is not None for both in zip(*told, strict=True)]
@@ -88,7 +88,7 @@ def _what_changed(one: Ids, other: Ids, measured: Mapping[int, Measured]) -> tup
 
 
 def _by_key(described: DescribedSeries) -> tuple[int, NDArray[np.intp]]:
-    """How many there are of all but the machine, and which of them each series is."""
+    """The number of keys without the machine, and the key of each series."""
     names = [(shape.variant, shape.metric) for shape in described.shapes]
     known: dict[tuple[int, tuple[str, str]], int] = {}
     keys = zip(described.case_id.tolist(), (names[place] for place in described.shape.tolist()), strict=True)

@@ -1,4 +1,4 @@
-"""Which two commits a comparison is of."""
+"""The two commits of a comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ async def find_pair(
 
 
 async def missing_series(session: AsyncSession, project_id: ProjectId, pair: Pair, found: Outcomes) -> Sequence[str]:
-    """What to do about a commit that has none of the chosen series. Index: as `nearest_measured`."""
+    """The remedy for a commit that has none of the chosen series. Index: as `nearest_measured`."""
     notes = []
     for commit, measured in (
         (pair.reference.commit, found.has_reference.any()),

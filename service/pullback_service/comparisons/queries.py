@@ -179,7 +179,7 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Nam
 
 
 async def names_of(session: AsyncSession, found: Outcomes) -> Names:
-    """What the cases and machines of compared series are called. Index: pk_case, pk_machine."""
+    """The names of the cases and machines of compared series. Index: pk_case, pk_machine."""
     cases = await statements.rows(session, _CASES, {"ids": np.unique(found.case_id).tolist()})
     machines = await statements.rows(session, _MACHINES, {"ids": np.unique(found.machine_id).tolist()})
     return Names({row[0]: NamedCase(*row) for row in cases}, {row[0]: NamedMachine(*row) for row in machines})

@@ -1,4 +1,4 @@
-"""What the API says about two commits."""
+"""Answers about two commits."""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -153,7 +153,7 @@ plain_compared = plain(
 
 
 class SpanSummary(BaseModel):
-    """How far claims go: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
+    """The extent of claims: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
 
     Changes from and to zero are counted and have no ratio.
     """

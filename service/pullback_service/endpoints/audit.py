@@ -19,7 +19,7 @@ Place = TypeAdapter(tuple[KnownId])
 
 @router.get("", response_model=Page[AuditLine], responses=LISTED)
 async def list_audit_lines(asked: KnownListing, project: Name | None = None) -> Response:
-    """Who wrote what, newest first."""
+    """List writes, newest first, with their callers."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[AuditLine]:
         place = read_cursor(cursor, Place)

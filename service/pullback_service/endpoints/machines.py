@@ -67,7 +67,7 @@ async def read_noise(
         Name, Query(description="A noisy metric; of exact ones `metrics` says how often they differed.")
     ] = "time",
 ) -> MachineNoise:
-    """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+    """Read the noise of a machine: the differences between two runs of one commit, by its A/A comparisons."""
     machine = await queries.machine_by_id(session, MachineId(machine_id))
     heard = (await memory.of(session, [MachineId(machine_id)], days=days, metric=metric))[MachineId(machine_id)]
     counts = await queries.self_counts(session, MachineId(machine_id), days=days)
@@ -87,7 +87,7 @@ async def read_noise(
     "/{machine_id}/changes", response_model=Page[FactsChange], responses={**LISTED, **documented(NotFoundError)}
 )
 async def list_machine_changes(session: ReadSession, asked: KnownListing, machine_id: KnownId) -> Response:
-    """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+    """List the changes of a machine's facts, the last change first: another kernel, another NumPy, another name."""
     machine = await queries.machine_by_id(session, MachineId(machine_id))
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[FactsChange]:

@@ -73,7 +73,7 @@ ReportBody = Annotated[bytes, Depends(read_report_body)]
 
 
 def is_read_at_once(body: bytes) -> bool:
-    """Whether reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
+    """True if reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
     return len(body) <= READ_AT_ONCE_BYTES and body.startswith(b"{")
 
 

@@ -149,7 +149,7 @@ async def count_series(
     choice: ChosenSeries,
     branch: Branch = None,
 ) -> Response:
-    """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+    """Count series by the values of each dimension, under a choice of series."""
     choice = replace(choice, branch=branch)
 
     async def read(session: AsyncSession, _: None) -> tuple[Sequence[FacetRow], None]:

@@ -11,5 +11,5 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/status")
 async def report_status(session: ReadSession) -> Status:
-    """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+    """Report the state of the service: chores, jobs, leases; and sentences about what needs attention, with remedies."""
     return await read_status(session)

@@ -67,7 +67,7 @@ async def create_enrolment_code(
 
 @router.get("/whoami")
 async def tell_who_asks(session: ReadSession, caller: KnownCaller) -> Whoami:
-    """What the token that came along allows: to try out a token, and what its scopes are."""
+    """Describe the token of the request: to try out a token, and to see its scopes."""
     projects = None
     if caller.projects is not None:
         projects = sorted((await session.scalars(select(Project.name).where(Project.id.in_(caller.projects)))).all())

@@ -1,4 +1,4 @@
-"""Which form an answer is to take: pages of JSON, or all of it as a file."""
+"""The forms of an answer: pages of JSON, or all of it as a file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
@@ -17,13 +17,13 @@ class Encoder(Protocol):
     """Turns rows into pieces of a file."""
 
     def begin(self) -> bytes:
-        """What comes before the rows."""
+        """The bytes before the rows."""
 
     def rows(self, rows: Sequence[Any]) -> bytes:
-        """What some rows add; an encoder may wait for more of them."""
+        """The bytes that some rows add; an encoder may wait for more of them."""
 
     def end(self) -> bytes:
-        """What comes behind the rows."""
+        """The bytes after the rows."""
 
 
 MEDIA_TYPES: Mapping[Format, str] = {

@@ -27,7 +27,7 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
 
     def cells(self, row: Row) -> list[object]:
-        """What a row says, column by column."""
+        """The cells of a row, column by column."""
         return [column.value(row) for column in self.columns]
 
 

@@ -53,12 +53,12 @@ _FORMS = (
 
 
 def is_compressed(body: bytes) -> bool:
-    """Whether this is gzip or zstd."""
+    """True if this is gzip or zstd."""
     return any(body.startswith(form.start) for form in _FORMS)
 
 
 def unpack(body: bytes, limit: int) -> bytes:
-    """What every member of a gzip or zstd body holds, as `cat a.gz b.gz` joins them; refused when it is more than `limit`."""
+    """The content of every member of a gzip or zstd body, as `cat a.gz b.gz` joins them; refused when it is more than `limit`."""
     form = next(form for form in _FORMS if body.startswith(form.start))
     pieces: list[bytes] = []
     at = size = members = 0

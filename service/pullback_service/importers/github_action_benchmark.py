@@ -37,7 +37,7 @@ def recognises(source: Source) -> bool:
 
 
 def is_history(source: Source) -> bool:
-    """Whether this is `data.js`, or the JSON in it."""
+    """True if this is `data.js`, or the JSON in it."""
     return (
         source.files is None
         and not source.is_lines()

@@ -206,7 +206,7 @@ class _Reader:
             line.refuse("is neither a message nor a response: send the log that `gradbench run -o` writes")
 
     def finish(self) -> Log:
-        """What the conversation came to."""
+        """The results of the conversation."""
         unfinished = self._waiting is not None
         if self._waiting is not None:
             message, number = self._waiting

@@ -1,4 +1,4 @@
-"""How large an upload in another tool's format may be, beyond the limit on its bytes: named, so that errors can say."""
+"""Limits on an upload in another tool's format, beyond the limit on its bytes: named, so that errors can name them."""
 
 from pullback_service.fields import MOST_CASES, MOST_METRICS, MOST_PROCESSES
 

@@ -30,7 +30,7 @@ def name(text: str, path: str) -> str:
 
 
 def message(text: str) -> str:
-    """What a tool says of a failure."""
+    """The message of a failure as a tool states it."""
     plain = _UNSTORABLE.sub("", text).strip()
     return plain[:LONGEST_MESSAGE] or "The tool gave no reason."
 

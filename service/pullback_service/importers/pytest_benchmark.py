@@ -56,7 +56,7 @@ def read(source: Source, asked: Asked) -> Imported:
 
 
 def _key(benchmark: At) -> tuple[str, str]:
-    """What tells two tests apart once the bracket is dropped."""
+    """The parameters that tell two tests apart once the bracket is dropped."""
     params = benchmark.get("params")
     return _base_name(benchmark), "" if params is None else repr(sorted(params.members_raw().items(), key=repr))
 

@@ -1,4 +1,4 @@
-"""What every importer gives: results of a tool, less everything that only its file format needs."""
+"""The result of every importer: a tool's results without everything that only its file format needs."""
 
 import re
 from collections import Counter
@@ -61,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class FoundCommit:
-    """What a file says of the commit it measured."""
+    """The commit a file names as measured."""
 
     sha: str | None = None
     branch: str | None = None
@@ -71,7 +71,7 @@ class FoundCommit:
 
 @dataclass(frozen=True, slots=True)
 class FoundMachine:
-    """What a file says of the machine it was made on."""
+    """The machine a file names."""
 
     name: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the uploader says beside the file. Units and directions are for all metrics (key None) or for one."""
+    """The uploader's statements beside the file. Units and directions are for all metrics (key None) or for one."""
 
     commit: str | None = None
     units: Mapping[str | None, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Asked:
         return None if text is None else unit_of(text)
 
     def direction_for(self, metric: str) -> Direction | None:
-        """Which way is better, as the uploader says."""
+        """The direction of a metric, as the uploader states it."""
         return self.directions.get(metric, self.directions.get(None))
 
     def need(

@@ -1,4 +1,4 @@
-"""What was sent, as importers see it: one JSON document, lines of JSON, or the files of a folder."""
+"""An upload as importers see it: one JSON document, lines of JSON, or the files of a folder."""
 
 import json
 import re
@@ -43,7 +43,7 @@ class Source:
         return self.body[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n")
 
     def is_lines(self) -> bool:
-        """Whether this is a GradBench log: a JSON object on each line."""
+        """True if this is a GradBench log: a JSON object on each line."""
         return self._starts_like_a_log
 
     @cached_property

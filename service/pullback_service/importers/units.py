@@ -12,7 +12,7 @@ Direction = Literal["smaller", "bigger"]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a value of a file is multiplied with, and the unit it has then; `direction` where the unit tells it."""
+    """A unit in a file: the factor of its values, and the unit they have then; `direction` where the unit tells it."""
 
     factor: float
     stored: str

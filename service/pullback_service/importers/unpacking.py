@@ -47,7 +47,7 @@ def in_utf8(body: bytes) -> bytes:
 
 
 def is_archive(body: bytes) -> bool:
-    """Whether this is a tar archive."""
+    """True if this is a tar archive."""
     return body[_USTAR] == b"ustar"
 
 

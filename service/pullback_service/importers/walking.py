@@ -69,7 +69,7 @@ class At:
         return At(items[index], f"{self.path}[{index}]")
 
     def count(self) -> int:
-        """How many items a list has."""
+        """The number of items of a list."""
         return len(self._list())
 
     def text(self) -> str:
@@ -92,11 +92,11 @@ class At:
         return [float("nan") if item.value is None else item.number() for item in self.each()]
 
     def is_object(self) -> bool:
-        """Whether it has members."""
+        """True if it has members."""
         return isinstance(self.value, dict)
 
     def is_list(self) -> bool:
-        """Whether it has items."""
+        """True if it has items."""
         return isinstance(self.value, list)
 
     def _object(self) -> dict[str, Any]:

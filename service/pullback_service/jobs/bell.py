@@ -28,7 +28,7 @@ MOST_CALLED = 8
 
 
 class Seat:
-    """Where one agent waits. Until its abilities are known everything fits."""
+    """A waiting agent. Until its abilities are known everything fits."""
 
     def __init__(self) -> None:
         self.abilities: Abilities | None = None
@@ -39,7 +39,7 @@ class Seat:
         """The round it was called in last."""
 
     def fits(self, offer: Offer) -> bool:
-        """Whether it may be able to take a job."""
+        """True if it may be able to take a job."""
         return self.abilities is None or offer.fits(self.abilities)
 
 
@@ -102,7 +102,7 @@ class JobBell:
 
     @property
     def closed(self) -> bool:
-        """Whether the service is stopping."""
+        """True if the service is stopping."""
         return self._closed
 
     def _ring(self) -> None:

@@ -1,4 +1,4 @@
-"""When waiting jobs will begin, how long they will take, and why they wait. Pure: queue and machines in, words out.
+"""Forecasts of the queue: when waiting jobs begin, how long they take, and why they wait. Pure: queue and machines in, words out.
 
 The queue is played through: whenever a machine is free it takes the first job that it may have, as a claim does, and has
 it for as long as earlier jobs of the same suite took there. Where one of these is not known nothing is said: a machine
@@ -51,7 +51,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What can be said of a waiting job. `ahead` counts the jobs before it that its machines may be given."""
+    """The forecast of a waiting job. `ahead` counts the jobs before it that its machines may be given."""
 
     reason: Reason
     why: str
@@ -62,7 +62,7 @@ class Forecast:
 
 
 def remaining_s(*, elapsed_s: float, takes_s: float | None, done: int = 0, total: int = 0) -> float | None:
-    """How long a running job will still take: by what its like took, and where that is over by its own progress."""
+    """The remaining time of a running job: from the times of its like, and where those are exceeded from its own progress."""
     if takes_s is not None and elapsed_s < takes_s:
         return takes_s - elapsed_s
     if 0 < done <= total:
@@ -102,14 +102,14 @@ def forecast(
 def _expected(
     job: WaitingJob, mine: Sequence[int], planned: Mapping[int, tuple[float, int]]
 ) -> tuple[float | None, int | None]:
-    """When a job begins and where; without a time the place is known where there is only one."""
+    """The start of a job and its machine; without a time the machine is known where there is only one."""
     if job.id in planned:
         return planned[job.id]
     return None, mine[0] if len(mine) == 1 else None
 
 
 def may_take(job: WaitingJob, bench: Bench) -> bool:
-    """Whether an agent that is here would be given a job."""
+    """True if an agent that is connected would be given a job."""
     return (
         job.machine_id in {None, bench.machine_id}
         and (job.trusted or bench.accepts_untrusted)
@@ -134,7 +134,7 @@ def _play(
     fitting: Mapping[int, Sequence[WaitingJob]],
     durations: Mapping[tuple[int, Work], float],
 ) -> dict[int, tuple[float, int]]:
-    """When each job begins and where. Every machine walks its own list once, so that it costs jobs x machines."""
+    """The start and machine of each job. Every machine walks its own list once, so that it costs jobs x machines."""
     free = [(bench.free_in_s, bench.machine_id) for bench in benches if bench.free_in_s is not None and bench.offers]
     heapq.heapify(free)
     next_of = {bench.machine_id: iter(fitting[bench.machine_id]) for bench in benches}
@@ -170,7 +170,7 @@ NO_AGENT = "No agent is enrolled: start one."
 
 
 def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forecast:
-    """What stands between a job and the machines that may have it; `only` begins the sentence where that is one."""
+    """The obstacle between a job and the machines that may have it; `only` begins the sentence where that is one."""
     if any(_offers(bench.offers, job) for bench in mine):
         words = "and it accepts no untrusted jobs." if only else "No suitable machine accepts jobs of forks."
         return Forecast("trust", f"{only or ''}{words}")

@@ -1,4 +1,4 @@
-"""What machines do that have nothing to do: a commit against itself (A/A), so that their noise is known.
+"""Work of idle machines: a commit against itself (A/A), so that their noise is known.
 
 A machine repeats a part of what it measured last: that commit builds there and that suite runs there. Of its workloads
 the one is taken that was looked at longest ago. Such a job stands behind everything else in the queue, and a machine
@@ -30,7 +30,7 @@ MOST_MACHINES = 100
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What a machine measured last, and the workload of it whose noise was looked at longest ago."""
+    """The last measurement of a machine, and the workload of it whose noise was measured longest ago."""
 
     job: Job
     workload: str

@@ -1,4 +1,4 @@
-"""Whether an agent is one that a job asks for: what the job requires must be among the agent's labels.
+"""The match of agents and jobs: labels that the job requires must be among the agent's labels.
 
 The label `device` says where an agent measures, and what a report says as the device of its cases. Whoever names none means
 the CPU: a job without it is for the CPU, as `pullback run` is, and an agent without it measures there. So a GPU's agent
@@ -29,12 +29,12 @@ def column_with_device(labels: InstrumentedAttribute[dict[str, Any]]) -> ColumnE
 
 
 def suits(labels: Mapping[str, Any], requires: Mapping[str, Any]) -> bool:
-    """Whether an agent with these labels is one that the job asks for."""
+    """True if an agent with these labels is one that the job asks for."""
     return contains(with_device(labels), with_device(requires))
 
 
 def contains(whole: object, part: object) -> bool:
-    """Whether one JSON value contains another, as Postgres' `@>` has it for jsonb.
+    """True if one JSON value contains another, as Postgres' `@>` has it for jsonb.
 
     https://www.postgresql.org/docs/current/datatype-json.html#JSON-CONTAINMENT; of its one exception (an array contains
     a bare value) nothing is needed here, where both are objects.

@@ -58,7 +58,7 @@ class HeldAttempt:
 
     @property
     def is_active(self) -> bool:
-        """Whether the lease still holds."""
+        """True if the lease still holds."""
         return self.attempt.state in ACTIVE and self.job.state in ACTIVE
 
 

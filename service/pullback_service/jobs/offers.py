@@ -1,4 +1,4 @@
-"""What waits in the queue, and for whom: so that a ring wakes who can take a job and lets the others sleep.
+"""Offers of the queue: what waits and for whom, so that a ring wakes those who can take a job and lets the others sleep.
 
 A first sieve only. Whoever is called claims by `leases.claim`, which alone decides; what it refuses goes to the next one.
 """
@@ -29,7 +29,7 @@ SELECT requires, kind, trust, project_id, machine_id, count(*)
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What an agent can take: jobs whose wishes are among its labels, of kinds it knows, that its machine accepts.
+    """The jobs an agent can take: those whose required labels are among its own, of kinds it knows, that its machine accepts.
 
     `projects` are those its token is limited to; None is all.
     """
@@ -54,7 +54,7 @@ class Offer:
     jobs: int = 1
 
     def fits(self, agent: Abilities) -> bool:
-        """Whether an agent may be able to take one."""
+        """True if an agent may be able to take one."""
         return (
             self.kind in agent.kinds
             and self.machine_id in {None, agent.machine_id}
@@ -65,5 +65,5 @@ class Offer:
 
 
 async def waiting_offers(session: AsyncSession) -> list[Offer]:
-    """What waits, best first. Index: ix_job_queue."""
+    """The waiting offers, best first. Index: ix_job_queue."""
     return [Offer(*row) for row in await statements.rows(session, _WAITING, {})]

@@ -66,7 +66,7 @@ class StoredJob:
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """Which jobs; None is any."""
+    """A choice of jobs; None is any."""
 
     project: str | None = None
     commit: str | None = None
@@ -205,7 +205,7 @@ async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, l
 
 
 async def count_jobs(session: AsyncSession, choice: JobChoice) -> Mapping[str, int]:
-    """How many jobs of a choice are in which state. Index: ix_job_state."""
+    """Counts of the jobs of a choice by state. Index: ix_job_state."""
     statement = _chosen(
         select(Job.state, func.count())
         .select_from(Job)

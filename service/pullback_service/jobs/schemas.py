@@ -1,4 +1,4 @@
-"""What the API takes and says about jobs."""
+"""Requests and answers about jobs."""
 
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
@@ -60,7 +60,7 @@ class JobRequest(BaseModel):
 
 
 class JobChange(BaseModel):
-    """What is to be different about a job."""
+    """Changes to a job."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -68,7 +68,7 @@ class JobChange(BaseModel):
 
 
 class SpoolStatement(BaseModel):
-    """What an agent has measured and not yet delivered."""
+    """Results that an agent has measured and not yet delivered."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -134,7 +134,7 @@ class JobDetail(JobSummary):
 
 
 class Progress(BaseModel):
-    """How far an attempt is."""
+    """The progress of an attempt."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -162,7 +162,7 @@ class HeartbeatAnswer(BaseModel):
 
 
 class LogReceipt(BaseModel):
-    """How long the stored log is."""
+    """The length of the stored log."""
 
     size: int
 
@@ -179,13 +179,13 @@ class FailureStatement(BaseModel):
 
 
 class FailureAnswer(BaseModel):
-    """What became of the job; `lost` when the lease was gone before."""
+    """The state of the job afterwards; `lost` when the lease was gone before."""
 
     answer: Literal["failed", "cancelled", "queued", "lost"]
     job_state: JobState
 
 
 class JobReceipt(ReportReceipt):
-    """What became of the result of a job."""
+    """The effect of a job's result."""
 
     job_state: JobState

@@ -1,4 +1,4 @@
-"""What people decide about jobs that exist: run it again, let it run, let it run sooner.
+"""Decisions of people about jobs that exist: run it again, let it run, let it run sooner.
 
 Each locks the job's row first, so that it happens before or after a claim or a cancellation, never in between. Deciding the same
 twice changes nothing, and says so; what somebody else's decision has made impossible is a conflict that says how the job stands.

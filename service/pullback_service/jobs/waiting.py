@@ -1,4 +1,4 @@
-"""What the forecast of the queue is made from: jobs that wait, machines with their agents, how long work took.
+"""The inputs of the queue's forecast: waiting jobs, machines with their agents, durations of past work.
 
 The queue is one for all projects, so a forecast counts jobs of projects that its reader may not see; it names none.
 """
@@ -55,7 +55,7 @@ class Outlook:
 
 
 async def outlook(session: AsyncSession) -> Outlook:
-    """What is to be expected of the queue as things are. Index: ix_job_state, uq_attempt_machine_active, ix_attempt_machine_id."""
+    """The forecast of the queue as it is now. Index: ix_job_state, uq_attempt_machine_active, ix_attempt_machine_id."""
     durations = {
         (machine_id, (project_id, suite, kind)): seconds
         for machine_id, project_id, suite, kind, seconds in await statements.rows(

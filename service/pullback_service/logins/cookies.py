@@ -65,7 +65,7 @@ def _xor(one: bytes, other: bytes) -> bytes:
 
 
 async def brings_proof(request: Request, secret: str) -> bool:
-    """Whether a write came from one of our own pages."""
+    """True if a write came from one of our own pages."""
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await read_form(request)).get(CSRF_FIELD, "")

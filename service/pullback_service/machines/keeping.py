@@ -90,7 +90,7 @@ async def ensure_machine(session: AsyncSession, told: ToldMachine) -> MachineId:
 
 
 async def may_describe(session: AsyncSession, machine_id: MachineId) -> bool:
-    """Whether the caller may say what a machine is: one that is limited to a project may where no other project uses it.
+    """True if the caller may describe a machine: one that is limited to a project may where no other project uses it.
 
     Index: uq_agent_machine_id_name, ix_report_machine.
     """

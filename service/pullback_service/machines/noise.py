@@ -1,4 +1,4 @@
-"""How noisy a machine is, from comparisons of commits with themselves. Pure: comparisons in, figures out."""
+"""The noise of a machine, from comparisons of commits with themselves. Pure: comparisons in, figures out."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ CLAIMS = frozenset({"faster", "slower", "less", "more"})
 
 
 class Key(Hashable, Protocol):
-    """What comparisons are put together by."""
+    """The key by which comparisons are grouped."""
 
     def __lt__(self, other: Any, /) -> bool:
         """Keys have an order."""
@@ -37,7 +37,7 @@ class SelfComparison:
 
 @dataclass(frozen=True, slots=True)
 class NoiseFigures:
-    """What some comparisons say of the noise."""
+    """Figures of noise from some comparisons."""
 
     floor: float
     provisional: bool

@@ -23,7 +23,7 @@ MOST_SELF_COMPARISONS = 5_000
 async def changes_of(
     session: AsyncSession, machine_id: MachineId, *, before_id: int | None, limit: int
 ) -> Sequence[FactsChange]:
-    """How the facts of a machine changed, the last change first. Index: ix_facts_change_machine_id."""
+    """The changes of a machine's facts, the last change first. Index: ix_facts_change_machine_id."""
     statement = select(FactsChange).where(FactsChange.machine_id == machine_id)
     if before_id is not None:
         statement = statement.where(FactsChange.id < before_id)
@@ -39,13 +39,13 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
 
 
 def is_called(names: Collection[str]) -> ColumnElement[bool]:
-    """Whether a machine has one of these names, hosts or classes; a name as it was sent is as good as the one that is shown."""
+    """True if a machine has one of these names, hosts or classes; a name as it was sent is as good as the one that is shown."""
     named = Machine.name.in_({*names, *map(in_plain_sight, names)})
     return or_(named, Machine.host.in_(names), Machine.fingerprint.in_(names))
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[MachineId]) -> Mapping[MachineId, str]:
-    """What some machines are called. Index: pk_machine."""
+    """The names of some machines. Index: pk_machine."""
     if not machine_ids:
         return {}
     rows = await session.execute(select(Machine.id, Machine.name).where(Machine.id.in_(machine_ids)))
@@ -90,7 +90,7 @@ class SelfComparisons:
 
 @dataclass(frozen=True, slots=True)
 class SelfCount:
-    """How often a metric of a commit compared with itself was said to differ."""
+    """Counts of a metric's comparisons of a commit with itself, and of those that claimed a difference."""
 
     metric: str
     comparisons: int
@@ -101,7 +101,7 @@ class SelfCount:
 async def comparisons_with_itself(
     session: AsyncSession, machine_id: MachineId, *, days: int, metric: str = "time"
 ) -> SelfComparisons:
-    """What A/A found of a metric on a machine, newest first. Index: ix_comparison_noise."""
+    """The A/A results of a metric on a machine, newest first. Index: ix_comparison_noise."""
     rows = (
         await session.execute(
             select(

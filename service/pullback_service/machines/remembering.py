@@ -34,7 +34,7 @@ _Stamp = tuple[int, date]
 
 
 class NoiseMemory:
-    """What one process has made out. Callers who see other projects see other noise."""
+    """A cache of noise in one process. Callers who see other projects see other noise."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, tuple[_Stamp, Heard]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""What the API says about machines."""
+"""Answers about machines."""
 
 from datetime import date, datetime
 from typing import Any, Literal
@@ -36,7 +36,7 @@ class MachineSummary(BaseModel):
 
 
 class MachineChange(BaseModel):
-    """What is to be different about a machine."""
+    """Changes to a machine."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class MachineChange(BaseModel):
 
 
 class Noise(BaseModel):
-    """What A/A comparisons found: two runs of one commit differ by noise alone.
+    """The results of A/A comparisons: two runs of one commit differ by noise alone.
 
     `floor` is the 95th percentile of |log ratio| of A/A groups, 0.02 and `provisional` while there are fewer than 20 of
     them. `false_alarms` counts comparisons that claimed a difference all the same.
@@ -75,7 +75,7 @@ class DayNoise(Noise):
 
 
 class MetricNoise(BaseModel):
-    """How often a metric was compared with itself, and how often it was said to differ."""
+    """Counts of a metric's comparisons with itself, and of those that claimed a difference."""
 
     model_config = ConfigDict(from_attributes=True)
 

@@ -1,4 +1,4 @@
-"""Which software two reports were measured with, where it was not the same: another NumPy makes other arrays.
+"""Differences in software between two reports: another NumPy makes other arrays.
 
 Facts of a machine are told by reports, and what is told differently than before is kept with the time at which it came
 (`FactsChange`). So what stood on a machine when a report came is known, whichever commit it is of: between two reports of a
@@ -166,7 +166,7 @@ def _came(reports: Sequence[tuple[Any, ...]]) -> Mapping[UUID, _Came]:
 async def _changes(
     session: AsyncSession, came: Mapping[UUID, _Came], until: datetime | None = None
 ) -> Mapping[int, Sequence[_Change]]:
-    """What changed between the first and the last report of each machine, or since the first one `until` then."""
+    """The changes between the first and the last report of each machine, or since the first one `until` then."""
     times: dict[int, list[datetime]] = defaultdict(list)
     for machine_id, at in came.values():
         times[machine_id].append(at)

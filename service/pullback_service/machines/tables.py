@@ -20,7 +20,7 @@ MACHINES: Table[MachineSummary] = Table(
 
 
 def facts_of(machine: Machine) -> Table[FactsChange]:
-    """How the facts of one machine changed, a row a change."""
+    """The changes of one machine's facts, a row a change."""
     return Table(
         "facts",
         [

@@ -1,4 +1,4 @@
-"""What the API says about the newest state of a project."""
+"""Answers about the newest state of a project."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -23,7 +23,7 @@ class MatrixCommit(BaseModel):
 
 
 class MatrixCell(BaseModel):
-    """What one variant gave for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
+    """The newest result of one variant for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
 
     series_id: int
     variant: str = Field(examples=["native"])

@@ -1,4 +1,4 @@
-"""What a number was measured of, and what that says of two of them. Pure."""
+"""The code a number was measured of, and the comparison of two such. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -34,12 +34,12 @@ def _reasons(reference: Measured, candidate: Measured) -> Iterator[str]:
 
 
 def is_equal_code(reference: Measured, candidate: Measured) -> bool:
-    """Whether both commits have the same files of what is measured."""
+    """True if both commits have the same files of what is measured."""
     return reference.subject == candidate.subject != ""
 
 
 def may_differ_by_the_commit(reference: Measured, candidate: Measured) -> bool:
-    """Whether a difference can be the commit's doing: both of one level, and their files not the same."""
+    """True if a difference can be the commit's doing: both of one level, and their files not the same."""
     return other_level(reference, candidate) is None and not is_equal_code(reference, candidate)
 
 

@@ -42,7 +42,7 @@ async def ensure_measured(
 
 
 async def read_measured(session: AsyncSession, ids: Iterable[int | None]) -> Mapping[int, Measured]:
-    """What was measured, by id. Index: pk_measured."""
+    """The measured code, by id. Index: pk_measured."""
     known = {each for each in ids if each is not None}
     rows = await statements.rows(session, _READ, {"ids": statements.array_of(known)}) if known else []
     return {row[0]: Measured(*row[1:]) for row in rows}

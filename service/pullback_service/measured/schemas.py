@@ -1,4 +1,4 @@
-"""What the API says about what was measured."""
+"""Answers about the code that was measured."""
 
 from pydantic import BaseModel, Field
 

@@ -7,7 +7,7 @@ from pullback_service.base import Base
 
 
 class StoredMeasured(Base):
-    """What many points were measured of; empty is what their report does not tell.
+    """The code that many points were measured of; empty where their report does not tell.
 
     `workload` and `subject` are digests: of the workload's text, and of the files that make two commits differ. A point and a
     reading hold the id, four bytes; without a foreign key, for both go with their project.

@@ -1,4 +1,4 @@
-"""What projects may be called: all share one space of names, so two that look the same should be the same.
+"""Names of projects: all share one space of names, so two that look the same should be the same.
 
 What is not seen is refused in the name of a new project only, so that those which were named before keep working.
 """

@@ -50,7 +50,7 @@ def fit_repository(address: str) -> str:
 
 
 def _is_private(host: str) -> bool:
-    """Whether a host is an address that is not public, in whatever form, or a name that only some network knows."""
+    """True if a host is an address that is not public, in whatever form, or a name that only some network knows."""
     found: IPv4Address | IPv6Address
     try:
         found = ip_address(host)

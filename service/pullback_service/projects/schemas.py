@@ -1,4 +1,4 @@
-"""What the API says about projects."""
+"""Answers about projects."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ DEEPEST = 5_000
 
 
 class BackfillPolicy(BaseModel):
-    """Which commits of a branch are to be measured, and how many at a time.
+    """The policy of a backfill: which commits of a branch are to be measured, and how many at a time.
 
     `newest` goes backwards from the newest commit; `bisect` takes the middle of the widest gap first.
     """
@@ -73,7 +73,7 @@ class ProjectRequest(BaseModel):
 
 
 class ProjectChange(BaseModel):
-    """What is to be different about a project; what is left out stays.
+    """Changes to a project; what is left out stays.
 
     `null` keeps values and files for ever, ends a backfill, and leaves agents to their own clones. A shorter time holds from the worker's next round on, and
     what was rolled up or dropped does not come back.

@@ -71,7 +71,7 @@ class Spread:
 
 
 class Pooled(NamedTuple):
-    """What all points of a series at a commit say together.
+    """The pooled points of a series at a commit.
 
     `consistent`: all processes of all reports counted the same. `quality` is `busy` where no report is clean.
     """
@@ -241,7 +241,7 @@ def _scatter(point: MeasuredPoint) -> float:
 
 
 def _rolled_up(point: MeasuredPoint) -> Spread | None:
-    """What stands for the process values after the time for which they are kept."""
+    """The stand-ins for process values after the time for which they are kept."""
     low, q25, q75, high = point.process_low, point.process_q25, point.process_q75, point.process_high
     if point.process_count is None or low is None or q25 is None or q75 is None or high is None:
         return None

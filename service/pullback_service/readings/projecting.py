@@ -87,7 +87,7 @@ _STORED: LiteralString = f"SELECT {COLUMNS} FROM reading WHERE commit_id = ANY (
 
 @dataclass(frozen=True, slots=True)
 class NewPoints:
-    """What an upload added at a commit: the series of its points, and of each what is known of a reading of it alone."""
+    """The points an upload added at a commit: their series, and of each the reading it makes alone."""
 
     commit_id: CommitId
     ordered_at: datetime
@@ -200,7 +200,7 @@ async def project_everything(database: Database) -> AsyncIterator[int]:
 
 
 async def unprojected(session: AsyncSession) -> int:
-    """How many commits are not projected. Index: ix_commit_unprojected."""
+    """The number of commits that are not projected. Index: ix_commit_unprojected."""
     found = await statements.row(session, _WAITING, {})
     return found[0] if found else 0
 

@@ -96,7 +96,7 @@ async def reports_behind(
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
-    """What every process gave, as far as that is still kept. Index: ix_point_commit_id_series_id."""
+    """The values of every process, as far as they are still kept. Index: ix_point_commit_id_series_id."""
     values = {"series": reading.series_id, "commit": reading.commit_id, "measured": reading.measured_id}
     rows = await statements.rows(session, _PROCESSES, values)
     return tuple(value for (process_values,) in rows for value in process_values or ())

@@ -1,4 +1,4 @@
-"""What levels tell: steps, drifts, returns, spikes and what no commit can be blamed for."""
+"""Events made of levels: steps, drifts, returns, spikes, and shifts that no commit can be blamed for."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ def change_at(found: Split, k: int, surplus: float, kind: Kind) -> Change:
 
 
 def came_back(before: Values, after: Values, size: float, noise: Noise) -> bool:
-    """Whether a level is again the one before a step of a size."""
+    """True if a level is again the one before a step of a size."""
     error = noise.scale * sqrt((1 / len(before) + 1 / len(after)) * (1 + noise.correlation) / (1 - noise.correlation))
     return abs(float(after.mean() - before.mean())) <= max(BACK * abs(size), min(2 * error, abs(size) / 2))
 
@@ -133,7 +133,7 @@ def _spikes(levels: Levels) -> list[Change]:
 
 
 def _noisier(levels: Levels) -> list[Change]:
-    """Where a series began to scatter more: a step up of the distances from its levels."""
+    """The place where a series began to scatter more: a step up of the distances from its levels."""
     n = len(levels.values)
     if n < 2 * LONG_ENOUGH:
         return []

@@ -82,7 +82,7 @@ def _side(usual: Values, squares: Values, count: Values) -> Values:
 
 
 def _loudness(x: Values) -> Values:
-    """How many times the variance around each place is that of the whole, by differences of neighbours; 1 where that is chance."""
+    """The ratio of the variance around each place to that of the whole, by differences of neighbours; 1 where that is chance."""
     squares = np.diff(x, axis=-1) ** 2
     mean = squares.mean(axis=-1, keepdims=True)
     n = squares.shape[-1]

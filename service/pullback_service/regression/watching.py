@@ -99,7 +99,7 @@ class LevelWatcher:
         return resolution_of(noise, level) if noise is not None and self.count >= FEWEST else inf
 
     def _index(self, place: int) -> int:
-        """Where the observations kept hold the one with an index of the series."""
+        """The position among the kept observations of an index of the series."""
         return place - self.count + len(self.logs)
 
     def _change(self, found: Split, k: int, surplus: float, noise: Noise) -> list[Change]:

@@ -22,7 +22,7 @@ _NAMESPACE = UUID("6d1c5f0e-6e0b-5a57-9a3a-3f1f5a0c9d11")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where results belong, after everything that was said about it was put together."""
+    """The place of results, after all statements about it were put together."""
 
     project: str
     sha: str

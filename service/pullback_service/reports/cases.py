@@ -1,4 +1,4 @@
-"""Which report speaks of a case at a commit, and which do at the commits measured before and after it."""
+"""The reports that hold a case at a commit, and at the commits measured before and after it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

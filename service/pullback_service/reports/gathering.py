@@ -25,7 +25,7 @@ from pullback_service.series.cases import CasePart, SeriesPart
 
 
 class KeptPoint(NamedTuple):
-    """What is stored of a point: its series, its own columns as COPY takes them, and those of a reading of it alone.
+    """The stored parts of a point: its series, its own columns as COPY takes them, and those of a reading of it alone.
 
     `path` is where it was said.
     """
@@ -87,7 +87,7 @@ class Gathered:
 
 
 class Complaint(NamedTuple):
-    """What is wrong with a value, and where it is. Not the value: none is held longer than its case."""
+    """An invalid value: the error and its place. Not the value: none is held longer than its case."""
 
     place: tuple[int | str, ...]
     message: str
@@ -149,7 +149,7 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
 
 
 class _Gathering:
-    """What was gathered so far, and what is wrong with it: every error of a value, the first contradiction."""
+    """The state of gathering: points so far, every error of a value, the first contradiction."""
 
     def __init__(self, root: str, places: Sequence[str] | None) -> None:
         self._root = root

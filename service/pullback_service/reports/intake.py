@@ -1,4 +1,4 @@
-"""Where uploads are stored: those that come while another is being stored wait for it, and are then stored together.
+"""Storage of uploads: those that come while another is being stored wait for it, and are then stored together.
 
 A transaction costs about the same for one small report as for ten: looking up what is there, the commit's place, the
 audit log, the chore that follows, and waiting for the disk. So nobody waits who comes alone, and the more come at once,
@@ -25,7 +25,7 @@ MOST_LONG = 2
 
 
 class _Lane(NamedTuple):
-    """What may be stored together: uploads of one project by one caller, whose session sees what that caller may see."""
+    """Uploads that may be stored together: of one project by one caller, whose session sees what that caller may see."""
 
     project: str
     caller: Caller
@@ -65,7 +65,7 @@ class Intake:
         return await waiting.kept
 
     async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:
-        """What keeping a report would do, with every check of the database."""
+        """The effect of keeping a report, with every check of the database, undone."""
         async with database_of(self._database, caller).writing.begin() as session:
             return await try_out(session, upload)
 

@@ -39,12 +39,12 @@ class Upload:
 
     @property
     def head(self) -> ReportHead:
-        """What the report says beside its measurements."""
+        """The parts of the report beside its measurements."""
         return self.prepared.read.head
 
     @property
     def parts(self) -> Parts:
-        """What is stored of the measurements."""
+        """The stored parts of the measurements."""
         return self.prepared.read.parts
 
     @property
@@ -54,7 +54,7 @@ class Upload:
 
     @property
     def is_on_history(self) -> bool:
-        """Whether it speaks of a commit. Uncommitted changes are no commit's: such an upload is kept, and is on no history.
+        """True if it counts for a commit. Uncommitted changes are no commit's: such an upload is kept, and is on no history.
 
         What a job found instead of its commit (files without git) is all that machine has, and is marked wherever it
         is shown.
@@ -97,7 +97,7 @@ async def keep_together(session: AsyncSession, uploads: Sequence[Upload]) -> lis
 async def _keep_new(
     session: AsyncSession, project_id: ProjectId, placed: Sequence[tuple[Upload, Place]]
 ) -> dict[str, KeptReport]:
-    """What is kept under each key."""
+    """The new rows under each key."""
     reports: dict[str, Report] = {}
     for upload, its_place in placed:
         reports[upload.key] = row_of(

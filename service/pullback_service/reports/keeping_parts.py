@@ -25,7 +25,7 @@ from pullback_service.steps.projecting import keep_steps
 
 @dataclass(frozen=True, slots=True)
 class PlacedParts:
-    """What one stored report says, and where that belongs."""
+    """The parts of one stored report, and their place."""
 
     head: ReportHead
     place: Place
@@ -138,7 +138,7 @@ async def _insert_points(
 
 
 async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
-    """What could not be measured."""
+    """Store the failures."""
     await session.execute(
         insert(Failure),
         [

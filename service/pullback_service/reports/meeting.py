@@ -1,4 +1,4 @@
-"""What uploads meet: mostly everything but their points is there already, and one statement says so.
+"""Rows that uploads find: mostly everything but their points exists, and one statement finds it.
 
 It takes no locks. What it does not find, or finds out of date, is made afterwards, kind by kind.
 """
@@ -35,7 +35,7 @@ SELECT p.id, m.id,
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What is there: the project; its machine, where nothing about that is news; whether the report may be `stored`."""
+    """The existing rows: the project; its machine, where nothing about it is new; whether the report may be `stored`."""
 
     project_id: ProjectId | None
     machine_id: MachineId | None

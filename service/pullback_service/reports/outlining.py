@@ -35,7 +35,7 @@ def outline(document: bytes) -> Any:
 
 
 def _times(content: Any) -> Iterator[dict[str, Any]]:
-    """What is told of the time of each variant, in our document or in the file that holds it."""
+    """The entries of the time of each variant, in our document or in the file that holds it."""
     if not isinstance(content, Mapping):
         return
     for part in (content, *content.values()):
@@ -50,7 +50,7 @@ def _times(content: Any) -> Iterator[dict[str, Any]]:
 
 
 class _Lists(NamedTuple):
-    """How long the lists of a list are, and where it ends."""
+    """The lengths of the lists of a list, and its end."""
 
     counts: list[int]
     end: int
@@ -89,6 +89,6 @@ def _lists(document: bytes, after_name: int) -> _Lists | None:
 
 
 def _between(document: bytes, at: int) -> int:
-    """Where the next value of a list begins, or the list ends."""
+    """The start of a list's next value, or the list's end."""
     found = _BETWEEN.match(document, at)
     return at if found is None else found.end()

@@ -1,4 +1,4 @@
-"""What a case of a report says, taken apart into the rows that are stored. Pure: no ids, no database."""
+"""A case of a report, taken apart into the rows that are stored. Pure: no ids, no database."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from pullback_service.series.cases import CasePart, SeriesPart
 
 
 class PointPart(NamedTuple):
-    """What was measured for one series. `path` is where the report says so; the harness is that of the whole report.
+    """The measurement of one series. `path` is its place in the report; the harness is that of the whole report.
 
     `doubt` is why its ratio is not kept as the report states it.
     """
@@ -41,7 +41,7 @@ class PointPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailurePart:
-    """What could not be measured; `variant` is None for the whole case."""
+    """A failure to measure; `variant` is None for the whole case."""
 
     case: bytes
     variant: str | None
@@ -153,7 +153,7 @@ def _told(name: str, metric: MetricDocument) -> ToldMetric:
 
 
 def _count_in(base: Mapping[str, MetricDocument], told: ToldMetric) -> float | None:
-    """What the baseline counted; what is measured is compared by groups, and not looked at."""
+    """The count of the baseline; what is measured is compared by groups, and ignored."""
     metric = base.get(told.name) if told.is_count else None
     return None if metric is None else told_value(metric.processes, metric.value)
 

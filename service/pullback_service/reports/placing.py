@@ -1,4 +1,4 @@
-"""Where reports belong: their commits and machines, made where they are missing."""
+"""The commits and machines of reports, made where they are missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

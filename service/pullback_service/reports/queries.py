@@ -51,7 +51,7 @@ async def reports_by_id(session: AsyncSession, report_ids: Collection[UUID]) -> 
 
 
 async def read_files(session: AsyncSession, stored: Collection[StoredReport]) -> None:
-    """What was uploaded, and what was made from it. SQLAlchemy asks for text, which is twice as long and read anew.
+    """The uploaded file, and the document made from it. SQLAlchemy asks for text, which is twice as long and read anew.
 
     Index: pk_report.
     """

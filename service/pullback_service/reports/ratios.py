@@ -49,7 +49,7 @@ class ToldMetric(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether any change of it is a change."""
+        """True if any change of it is a change."""
         return self.name in EXACT_METRICS if self.kind is None else self.kind == "exact"
 
     @property
@@ -61,17 +61,17 @@ class ToldMetric(NamedTuple):
 
     @property
     def is_count(self) -> bool:
-        """Whether values of one session compare by difference."""
+        """True if values of one session compare by difference."""
         return self.least is not None
 
 
 def told_value(processes: Sequence[float] | None, value: float | None) -> float | None:
-    """What a report tells of a metric: the median of its processes, or one count."""
+    """The value that a report states of a metric: the median of its processes, or one count."""
     return median(processes) if processes else value
 
 
 def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | None) -> Kept:
-    """What is kept of a stated ratio: of counts that of the counts themselves, of what was measured what its interval bears out."""
+    """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
         return Kept(Ratio(stated.baseline, None, None, None, None, "failed"))
     if stated.baseline != BASELINE:
@@ -93,7 +93,7 @@ def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | Non
 
 
 def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], Kept]:
-    """What is kept of an entry of a stored document, by variant and metric; nothing of a case that failed."""
+    """The stored ratios of an entry of a document, by variant and metric; none of a case that failed."""
     gradient, paired = entry.get("gradient"), entry.get("paired")
     if not paired or entry.get("error") or (gradient and not gradient.get("ok")):
         return {}

@@ -1,4 +1,4 @@
-"""What the rows of a report still say when its file was dropped: its cases, as far as our format has them."""
+"""The content of a report whose file was dropped, from its rows: its cases, as far as our format has them."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ async def remains_of(session: AsyncSession, report: Report) -> dict[str, Any]:
 
 
 async def _comparisons(session: AsyncSession, report: Report) -> list[dict[str, Any]]:
-    """What the report stated of two commits. Index: ix_comparison_report_id."""
+    """The report's statements of two commits. Index: ix_comparison_report_id."""
     older, newer = aliased(Commit), aliased(Commit)
     rows = await session.execute(
         select(Comparison, Case, older.sha, newer.sha)
@@ -103,7 +103,7 @@ def _entry(case: Case) -> dict[str, Any]:
 
 
 def _kind(series: Series) -> str | None:
-    """Whether it is a count; None leaves that to its name."""
+    """The kind of a count; None leaves that to its name."""
     if series.exact:
         return "exact"
     return None if series.metric in COUNTED_IN_ONE_SESSION else "noisy"

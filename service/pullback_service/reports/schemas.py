@@ -78,7 +78,7 @@ class JobDocument(_Document):
 
 
 class HarnessDocument(_Document):
-    """How it was measured."""
+    """The harness that measured."""
 
     version: Name
     suite: Name | None = None
@@ -101,7 +101,7 @@ class CaseDocument(_Document):
 
 
 class GradientDocument(_Document):
-    """Whether the gradient was right, checked before anything was timed."""
+    """The check of the gradient, made before anything was timed."""
 
     ok: Flag
     max_rel_error: Number | None = Field(
@@ -147,7 +147,7 @@ class MetricDocument(_Document):
 
 
 class DigestsDocument(_Document):
-    """What was measured, where it is known: the workload's text, the subject's files, the code that was made of them."""
+    """Digests of what was measured, where known: the workload's text, the subject's files, the code that was made of them."""
 
     workload: Digest | None = None
     subject: Digest | None = None
@@ -213,7 +213,7 @@ class ComparisonDocument(RatioDocument):
 
 
 class ReportHead(_Document):
-    """What a report says beside its measurements."""
+    """The parts of a report beside its measurements."""
 
     format: Literal["pullback-report"]
     version: Literal[1]
@@ -244,7 +244,7 @@ class _Receipt(BaseModel):
 
 
 class ReportReceipt(_Receipt):
-    """What became of an upload; a replay of it gets the same answer.
+    """The receipt of an upload; a replay of it gets the same answer.
 
     `status` is `late` when the report belongs to a lost lease and the job has another result: it is kept all the same.
     """

@@ -1,4 +1,4 @@
-"""What readers of a stored document count on: that its parts are there, and of their kind.
+"""Checks that readers of a stored document count on: that its parts are there, and of their kind.
 
 Whatever is stored was validated when it came (`schemas.py`), by the rules of its release. So these say no more than what
 pages cannot do without: a document that lacks it was changed where it is stored.

@@ -27,7 +27,7 @@ _BITS_OF_BRACKETS: Final = (0xD9, 0x59)
 
 @dataclass(frozen=True, slots=True)
 class SplitCase:
-    """What a case is, and the bytes of its entry."""
+    """A case, and the bytes of its entry."""
 
     case: Mapping[str, Any]
     entry: memoryview
@@ -108,7 +108,7 @@ class _Brackets:
         self.depth = np.where(self._opens, 1, -1).cumsum()
 
     def are_balanced(self) -> bool:
-        """Whether strings end and brackets have others, the first one the last, and none is too deep: else it is no JSON object."""
+        """True if strings end and brackets have others, the first one the last, and none is too deep: else it is no JSON object."""
         depth = self.depth
         if len(self._quotes) % 2 or len(depth) == 0 or depth[-1] != 0 or depth.max() > MOST_DEPTH:
             return False
@@ -129,11 +129,11 @@ class _Brackets:
         return head
 
     def between(self, end: int, first: int) -> bytes:
-        """What stands after one bracket and before another."""
+        """The bytes after one bracket and before another."""
         return bytes(self._document[self.place[end] + 1 : self.place[first]])
 
     def opens_with(self, at: int, bracket: bytes) -> bool:
-        """Whether it is this bracket."""
+        """True if it is this bracket."""
         return bool(self._kind[at] == bracket[0])
 
     def inside(self, at: int, end: int) -> Iterator[tuple[int, int]]:
@@ -160,7 +160,7 @@ class _Brackets:
 
 
 def _is_name(text: memoryview, name: bytes) -> bool:
-    """Whether a string is this one, which has no escapes, though some of its characters may be written as such."""
+    """True if a string is this one, which has no escapes, though some of its characters may be written as such."""
     if text == name or _BACKSLASH not in bytes(text):
         return text == name
     try:
@@ -170,7 +170,7 @@ def _is_name(text: memoryview, name: bytes) -> bool:
 
 
 def _quotes(document: bytes, text: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Where strings begin and end, in turns."""
+    """The places where strings begin and end, in turns."""
     quotes = np.flatnonzero(text == _QUOTE)
     after_backslash = np.flatnonzero((quotes > 0) & (text[quotes - 1] == _BACKSLASH))
     escaped = [at for at in after_backslash.tolist() if _is_escaped(document, int(quotes[at]))]
@@ -178,7 +178,7 @@ def _quotes(document: bytes, text: NDArray[np.uint8]) -> NDArray[np.intp]:
 
 
 def _is_escaped(document: bytes, place: int) -> bool:
-    """Whether an odd number of backslashes stands before a place."""
+    """True if an odd number of backslashes stands before a place."""
     before = document[max(0, place - 64) : place]
     run = len(before) - len(before.rstrip(b"\\"))
     return run % 2 == 1 if run < len(before) else _is_escaped_far(document, place)

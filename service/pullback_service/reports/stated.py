@@ -1,4 +1,4 @@
-"""What the address of an upload says of it, held against what the report says."""
+"""The query of an upload, checked against the report."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def _grammar(value: str) -> Callable[[dict[str, Any]], None]:
 
 
 class Stated(BaseModel):
-    """What the query says of the report. Our own reports it only confirms; of other tools' files it says the rest."""
+    """The query's statements about the report. Our own reports it only confirms; of other tools' files it completes."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -34,7 +34,7 @@ def body_of(report: Report) -> bytes:
 
 
 def unpack(report_id: UUID, stored: bytes) -> bytes:
-    """What is stored of a report as it came."""
+    """Unpack a stored report to the bytes that came."""
     with _reading(report_id):
         return unpacked(stored)
 

@@ -41,7 +41,7 @@ class SeriesPart(NamedTuple):
 
     @property
     def key(self) -> tuple[bytes, str, str]:
-        """What tells two series of one machine apart."""
+        """The key that tells two series of one machine apart."""
         return self.case, self.variant, self.metric
 
 

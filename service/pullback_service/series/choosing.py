@@ -1,4 +1,4 @@
-"""Which series: any composition of their dimensions, as conditions on the join of `series`, `case`, `machine`, `project`.
+"""A choice of series: any composition of their dimensions, as conditions on the join of `series`, `case`, `machine`, `project`.
 
 Values of one dimension are alternatives, dimensions narrow each other. Every condition is kept by the name of its
 dimension, so that counts of choices (`facets.py`) can leave one out.
@@ -48,7 +48,7 @@ DIMENSIONS: Mapping[str, InstrumentedAttribute[str] | InstrumentedAttribute[str 
 
 @dataclass(frozen=True, slots=True)
 class SeriesChoice:
-    """Which series; an empty dimension is any.
+    """A choice of series; an empty dimension is any.
 
     `machine` holds names or fingerprints, `case` labels, `params` values as they are written in addresses. `text` is
     words of which each must begin a word of the case's label, the variant, the metric or the machine's name.
@@ -69,7 +69,7 @@ class SeriesChoice:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it leaves out any series of its project."""
+        """True if it leaves out any series of its project."""
         return any(getattr(self, each.name) for each in fields(self) if each.name != "project")
 
 
@@ -132,7 +132,7 @@ def says(text: str | None, searched: Iterable[Column]) -> ColumnElement[bool] | 
 
 
 def _forms(value: str) -> Iterator[object]:
-    """What a value in an address may stand for in JSON: the text itself, and the number, true, false or null it spells."""
+    """The JSON values that a value in an address may stand for: the text itself, and the number, true, false or null it spells."""
     yield value
     try:
         read = orjson.loads(value)

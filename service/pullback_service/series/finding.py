@@ -55,7 +55,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """How many series a choice finds, and what else there is to choose."""
+    """Counts of the series of a choice, and of the values that narrow it further."""
 
     series: int
     facets: Sequence[Facet]
@@ -120,7 +120,7 @@ def _parameters(cases: Join, counts: Mapping[str, ColumnElement[int]]) -> Iterat
 
 
 async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
-    """Which values of each dimension there are under a choice, with counts of series, in one statement.
+    """Counts of series by the values of each dimension under a choice, in one statement.
 
     Series are counted twice and read once: by their case, of which workload, device, dtype and parameters are, and by what
     they are besides. Each count leaves out the choice of the dimensions that it is for. Values are found of these few

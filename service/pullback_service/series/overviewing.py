@@ -1,4 +1,4 @@
-"""What the overview reads: which cases there are, how each stands, lines of some series, and what changed lately.
+"""The overview's data: the cases, the state of each, lines of some series, and recent changes.
 
 Every function takes as long as there are cases or series in its answer, however many commits there are behind them.
 """
@@ -39,7 +39,7 @@ RECENT_UPLOADS = 100
 
 @dataclass(frozen=True, slots=True)
 class CaseChoice:
-    """Which cases; None is any. `text` is words that each begin a word of the case's label."""
+    """A choice of cases; None is any. `text` is words that each begin a word of the case's label."""
 
     text: str | None = None
     suite: str | None = None
@@ -110,7 +110,7 @@ async def measured_commits(
 async def newest_upload(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId
 ) -> tuple[datetime, UUID] | None:
-    """What tells the present results of a machine from those before its newest upload. Index: ix_report_machine."""
+    """A key that changes with a machine's newest upload. Index: ix_report_machine."""
     rows = await session.execute(
         select(Report.received_at, Report.id)
         .where(Report.project_id == project_id, Report.machine_id == machine_id)
@@ -166,7 +166,7 @@ async def cases_of(
 
 
 async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[KnownMetric]:
-    """What was measured of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
+    """The metrics of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
     rows = await session.execute(
         select(Series.metric, Series.unit, Series.direction, Series.exact)
         .where(among(Series.case_id, case_ids), Series.machine_id == machine_id)
@@ -227,7 +227,7 @@ async def lines_of(
 async def failures_at(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int]
 ) -> Sequence[FailedCase]:
-    """What failed at some commits on a machine, in the order of history. Index: ix_failure_commit_id."""
+    """The failures at some commits on a machine, in the order of history. Index: ix_failure_commit_id."""
     rows = await session.execute(
         select_failures()
         .where(among(Failure.commit_id, commit_ids), Failure.machine_id == machine_id)

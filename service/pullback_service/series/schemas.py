@@ -1,4 +1,4 @@
-"""What the API says about series and points."""
+"""Answers about series and points."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -74,7 +74,7 @@ class FacetSummary(BaseModel):
 
 
 class FacetsSummary(BaseModel):
-    """How many series a choice finds, and what else there is to choose.
+    """Counts of the series of a choice, and of the values that narrow it further.
 
     The counts of a dimension leave its own choice out: they say what choosing another of its values would give.
     """
@@ -84,7 +84,7 @@ class FacetsSummary(BaseModel):
 
     @classmethod
     def of(cls, counted: Facets) -> Self:
-        """What was counted."""
+        """The dimension that was counted."""
         return cls(
             series=counted.series,
             facets=[
@@ -99,7 +99,7 @@ class FacetsSummary(BaseModel):
 
 
 class RawPointSummary(BaseModel):
-    """What one report measured at a commit.
+    """The measurement of one report at a commit.
 
     `process_values` is null for exact metrics, and after the time for which the project keeps them.
     """

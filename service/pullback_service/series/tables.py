@@ -23,7 +23,7 @@ class ExportedPoint:
 
     @property
     def numbers(self) -> Reading | RawPoint:
-        """Where the numbers come from."""
+        """The source of the numbers."""
         return self.point.reading if self.raw is None else self.raw
 
 
@@ -42,7 +42,7 @@ def factor(log_ratio: float | None) -> float | None:
 
 
 def series_columns(of: Callable[[Row], StoredSeries]) -> Sequence[Column[Row]]:
-    """What a row's series is of."""
+    """The columns that describe a row's series."""
     return [
         Column("series_id", "integer", lambda row: of(row).series.id),
         Column("project", "text", lambda row: of(row).project),

@@ -25,7 +25,7 @@ MOST_IN_WINDOW = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which commits: places of the first and the last one, times, the newest so many, on a branch; None is no limit."""
+    """A window of commits: places of the first and the last one, times, the newest so many, on a branch; None is no limit."""
 
     since: Place | None = None
     until: Place | None = None
@@ -103,7 +103,7 @@ async def points_in(
 
 
 async def those_with_points(session: AsyncSession, series: Sequence[SeriesId], window: Window) -> set[SeriesId]:
-    """Which of some series have any reading in a window. Index: ix_reading_series_history."""
+    """Those of some series that have any reading in a window. Index: ix_reading_series_history."""
     statement = _ANY + _kept_to(window, series="series.id") + ")"
     return {SeriesId(id_) for (id_,) in await statements.rows(session, statement, _values(list(series), window))}
 

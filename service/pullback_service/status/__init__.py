@@ -1,1 +1,1 @@
-"""How the service is doing: what waits, what is stuck, what to do about it."""
+"""The state of the service: waiting work, stuck work, and remedies."""

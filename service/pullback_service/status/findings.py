@@ -1,4 +1,4 @@
-"""What is not as it should be, in sentences with what to do. Pure: figures in, sentences out."""
+"""Findings about the service, in sentences with remedies. Pure: figures in, sentences out."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ NOBODY_COMES_S = 60  # longer than an agent takes to be started again
 
 
 def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int, overdue: int) -> Iterator[str]:
-    """Whether chores are done, and those that are not."""
+    """The findings about workers and chores."""
     waiting = sum(chore.waiting for chore in chores)
     if workers == 0:
         waits = f" and {_count(waiting, 'chore is waiting', 'chores are waiting')}" if waiting else ""

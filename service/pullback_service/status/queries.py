@@ -28,7 +28,7 @@ MOST_SAID = 300  # characters
 
 
 async def read_status(session: AsyncSession) -> Status:
-    """How the service is doing, and what to do about it."""
+    """The state of the service, with remedies."""
     chores = await chore_states(session, horizon_s=RECENT_S)
     workers = await live_workers(session, within_s=WORKER_SILENT_AFTER_S)
     agents = await session.scalar(select(func.count()).where(Agent.last_seen_at > now() - _seconds(SILENT_AFTER_S)))

@@ -1,4 +1,4 @@
-"""What the service says of itself."""
+"""Answers about the service itself."""
 
 from typing import Literal
 
@@ -35,7 +35,7 @@ class QueueStatus(BaseModel):
 
 
 class Status(BaseModel):
-    """How the service is doing. Each finding is a sentence with what to do; without one all is well."""
+    """The state of the service. Each finding is a sentence with a remedy; without one all is well."""
 
     status: Literal["well", "attention"]
     findings: list[str]

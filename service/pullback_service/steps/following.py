@@ -98,7 +98,7 @@ SELECT given.series_id, given.commit_id, ({BEFORE})
 
 
 async def followed_by(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair, Followed]:
-    """What each (series, commit) of a project follows.
+    """The pair that each (series, commit) of a project follows.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """
@@ -163,7 +163,7 @@ async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, 
 async def _before(
     session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, _Ancestors]
 ) -> Mapping[Pair, Followed]:
-    """What is left follows the reading before it in history, unless that was made from it."""
+    """The readings left, which follow the one before them in history, unless that was made from them."""
     if not pairs:
         return {}
     ordered = list(pairs)

@@ -215,7 +215,7 @@ async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -
 async def _touched_by(
     session: AsyncSession, followed: Mapping[Pair, Followed], inner: Collection[int], *, any_compared: bool = True
 ) -> set[Pair]:
-    """What may have to be judged again because these readings changed; `inner` are commits that others may follow."""
+    """The pairs that may have to be judged again because these readings changed; `inner` are commits that others may follow."""
     found = await later_steps(session, [(pair, to) for pair, to in followed.items() if pair[1] in inner])
     if inner:
         measured = {series for series, _ in followed}
@@ -322,7 +322,7 @@ _Stated = Mapping[tuple[int, int], Mapping[Key, Sequence[StatedRow]]]
 
 
 async def _stated(session: AsyncSession, commits: Collection[int]) -> _Stated:
-    """What uploads state of commits, oldest first, by both orders of the two."""
+    """The statements of uploads about commits, oldest first, by both orders of the two."""
     found: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
     values = {"commits": statements.array_of(commits)}
     for row in map(StatedRow._make, await statements.rows(session, _STATED, values)):
@@ -414,7 +414,7 @@ async def judge_everything(database: Database) -> AsyncIterator[int]:
 
 
 async def unjudged(session: AsyncSession) -> int:
-    """How many commits are not judged by the present rule. Index: ix_commit_judged_by."""
+    """The number of commits not judged by the present rule. Index: ix_commit_judged_by."""
     found = await statements.row(session, _WAITING, {"rule": RULE})
     return found[0] if found else 0
 

@@ -63,13 +63,13 @@ class KnownStep(NamedTuple):
 
     @property
     def judgement(self) -> Judgement:
-        """What may be said: whatever is news was judged."""
+        """The judgement: whatever is news was judged."""
         assert self.step.judgement is not None  # noqa: S101 - only first readings are not judged
         return self.step.judgement
 
     @property
     def is_claim(self) -> bool:
-        """Whether groups held both commits, or an upload compared them otherwise."""
+        """True if groups held both commits, or an upload compared them otherwise."""
         return self.step.via == "compared" or self.judgement.evidence == "paired"
 
 
@@ -131,14 +131,14 @@ _BEFORE_END: Final = _STEP_END + 1 + len(Reading._fields)
 
 
 class Waiting(NamedTuple):
-    """How many commits have no readings yet, and of how many others it is not known yet what changed there."""
+    """Counts of commits that have no readings yet, and of others whose changes are not known yet."""
 
     unprojected: int
     unjudged: int
 
 
 async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting:
-    """What a task still has to compute of a project, or of all; the session, which only reads, knows the project from then on.
+    """The work left for a task on a project, or on all; the session, which only reads, knows the project from then on.
 
     Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by, ix_step_stale, pk_commit.
     """
@@ -152,7 +152,7 @@ async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting
 async def news_at(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
 ) -> Sequence[KnownStep]:
-    """What is news at some commits of a project that was found, on a machine, of one case or all, newest first.
+    """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
     Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading.
     """
@@ -163,7 +163,7 @@ async def news_at(
 async def news_of(
     session: AsyncSession, series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS
 ) -> Sequence[KnownStep]:
-    """What is news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading."""
+    """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading."""
     values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
     return await _known(session, _NEWS_OF, values)
 

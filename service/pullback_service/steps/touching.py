@@ -1,4 +1,4 @@
-"""Which steps an event touches: those of later commits that followed, or now follow, a commit at which something changed.
+"""The steps that an event touches: those of later commits that followed, or now follow, a commit at which something changed.
 
 The graph of commits changes at the beginning of a transaction, and what that touches is known at its end, when no other one judges:
 whoever changes it notes that here.

@@ -1,4 +1,4 @@
-"""What the API takes and says about tokens and enrolment codes."""
+"""Requests and answers about tokens and enrolment codes."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -81,7 +81,7 @@ class NewCode(BaseModel):
 
 
 class Whoami(BaseModel):
-    """Who asks, by what was sent along."""
+    """The caller, by the credentials of the request."""
 
     name: str
     scopes: list[str]

@@ -26,7 +26,7 @@ def make_code() -> str:
 
 
 def digest_of(secret: str) -> bytes:
-    """What is stored of a secret."""
+    """The stored form of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 

@@ -1,0 +1,21 @@
+"""Docstrings begin with what a thing is or does, as CONTRIBUTING asks."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+QUESTIONS = ("What", "Whether", "How", "Where", "Who", "When", "Which")
+
+
+@pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])
+def test_a_docstring_begins_with_no_question(part):
+    found = []
+    for file in sorted((ROOT / part).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                words = (ast.get_docstring(node) or "").split(maxsplit=1)
+                if words and words[0] in QUESTIONS:
+                    found.append(f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {words[0]} {words[-1][:60]}")
+    assert not found, "begin these with a noun or a verb:\n" + "\n".join(found)
