@@ -89,7 +89,7 @@ class Client(Sender):
         )
 
     def read_noise(self, machine_id: int, *, days: int | None = None, metric: str | None = None) -> models.MachineNoise:
-        """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+        """Read the noise of a machine: the differences between two runs of one commit, by its A/A comparisons."""
         return self._ask(
             models.MachineNoise,
             Call(
@@ -100,7 +100,7 @@ class Client(Sender):
     def list_machine_changes(
         self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfFactsChange:
-        """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+        """List the changes of a machine's facts, the last change first: another kernel, another NumPy, another name."""
         return self._ask(
             models.PageOfFactsChange,
             Call(
@@ -251,7 +251,7 @@ class Client(Sender):
         param: list[str] | None = None,
         q: str | None = None,
     ) -> models.FacetsSummary:
-        """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+        """Count series by the values of each dimension, under a choice of series."""
         return self._ask(
             models.FacetsSummary,
             Call(
@@ -707,20 +707,20 @@ class Client(Sender):
         return self._ask(models.NewCode, Call("POST", "/api/v1/enrolments", body=statement))
 
     def tell_who_asks(self) -> models.Whoami:
-        """What the token that came along allows: to try out a token, and what its scopes are."""
+        """Describe the token of the request: to try out a token, and to see its scopes."""
         return self._ask(models.Whoami, Call("GET", "/api/v1/whoami", repeatable=True))
 
     def list_audit_lines(
         self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfAuditLine:
-        """Who wrote what, newest first."""
+        """List writes, newest first, with their callers."""
         return self._ask(
             models.PageOfAuditLine,
             Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
         )
 
     def report_status(self) -> models.Status:
-        """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+        """Report the state of the service: chores, jobs, leases; and sentences about what needs attention, with remedies."""
         return self._ask(models.Status, Call("GET", "/status", repeatable=True))
 
     def report_liveness(self) -> models.Health:

@@ -10,7 +10,7 @@ from pullback_service.client.answers import Answer, Statement
 
 
 class SpoolStatement(Statement):
-    """What an agent has measured and not yet delivered."""
+    """Results that an agent has measured and not yet delivered."""
 
     waiting: int
     """Reports and failures the service has not taken yet."""
@@ -84,7 +84,7 @@ class BackfilledCommit(Answer):
 
 
 class BackfillAnswer(Answer):
-    """What a backfill found and made, in the order in which commits were chosen.
+    """The commits that a backfill found missing and the jobs it made, in the order in which commits were chosen.
 
     Of `looked_at` commits, `missing` had neither a result nor a job; `under_way` jobs of this backfill waited or ran
     already.
@@ -101,7 +101,7 @@ class BackfillAnswer(Answer):
 
 
 class BackfillPolicy(Statement):
-    """Which commits of a branch are to be measured, and how many at a time.
+    """The policy of a backfill: which commits of a branch are to be measured, and how many at a time.
 
     `newest` goes backwards from the newest commit; `bisect` takes the middle of the widest gap first.
     """
@@ -224,7 +224,7 @@ class BranchSummary(Answer):
 
 
 class BranchReceipt(Answer):
-    """What a log told."""
+    """The effect of a log on a branch."""
 
     new_commits: int
     completed_commits: int = 0
@@ -243,7 +243,7 @@ class CaseSummary(Answer):
 
 
 class ChartChange(Statement):
-    """What is to be different about a pinned chart; what is left out stays, and a title of `null` is none."""
+    """Changes to a pinned chart; what is left out stays, and a title of `null` is none."""
 
     title: str | None = None
     place: int | None = None
@@ -251,7 +251,7 @@ class ChartChange(Statement):
 
 
 class ChartRequest(Statement):
-    """What to pin: a page of the dashboard, by its kind and the names and values in its address."""
+    """A chart to pin: a page of the dashboard, by its kind and the names and values in its address."""
 
     kind: Literal["explore", "workload", "compare"]
     project: str
@@ -297,7 +297,7 @@ class CommitSummary(Answer):
 
 
 class ClaimedJob(Answer):
-    """What is to be done."""
+    """The job that an agent claimed."""
 
     id: int
     project: str
@@ -374,7 +374,7 @@ class ComparedCommit(Answer):
 
 
 class SpanSummary(Answer):
-    """How far claims go: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
+    """The extent of claims: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
 
     Changes from and to zero are counted and have no ratio.
     """
@@ -531,7 +531,7 @@ class DayNoise(Answer):
 
 
 class Enrolled(Answer):
-    """Who the agent is from now on. `secret` is its own token, where it came with an enrolment code."""
+    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
 
     agent_id: int
     machine_id: int
@@ -580,7 +580,7 @@ class FacetSummary(Answer):
 
 
 class FacetsSummary(Answer):
-    """How many series a choice finds, and what else there is to choose.
+    """Counts of the series of a choice, and of the values that narrow it further.
 
     The counts of a dimension leave its own choice out: they say what choosing another of its values would give.
     """
@@ -599,7 +599,7 @@ class FactsChange(Answer):
 
 
 class FailureAnswer(Answer):
-    """What became of the job; `lost` when the lease was gone before."""
+    """The state of the job afterwards; `lost` when the lease was gone before."""
 
     answer: Literal["failed", "cancelled", "queued", "lost"]
     job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -621,7 +621,7 @@ class Health(Answer):
 
 
 class Progress(Statement):
-    """How far an attempt is."""
+    """The progress of an attempt."""
 
     done: int | None = None
     total: int | None = None
@@ -645,7 +645,7 @@ class HeartbeatAnswer(Answer):
 
 
 class JobChange(Statement):
-    """What is to be different about a job."""
+    """Changes to a job."""
 
     priority: int
     """Higher ones are given out first, among equals older ones."""
@@ -703,7 +703,7 @@ class JobDetail(Answer):
 
 
 class JobReceipt(Answer):
-    """What became of the result of a job."""
+    """The effect of a job's result."""
 
     id: UUID
     project: str
@@ -777,13 +777,13 @@ class JobSummary(Answer):
 
 
 class LogReceipt(Answer):
-    """How long the stored log is."""
+    """The length of the stored log."""
 
     size: int
 
 
 class LogStatement(Statement):
-    """What `git log --first-parent` says of a branch, newest commit first, as far back as one cares to tell."""
+    """The output of `git log --first-parent` of a branch, newest commit first, as far back as the client sends it."""
 
     project: str
     branch: str
@@ -791,7 +791,7 @@ class LogStatement(Statement):
 
 
 class MachineChange(Statement):
-    """What is to be different about a machine."""
+    """Changes to a machine."""
 
     accepts: Literal["trusted", "untrusted"]
     """`untrusted` lets approved jobs of forks run there, beside the project's own."""
@@ -810,7 +810,7 @@ class WorkloadNoise(Answer):
 
 
 class MetricNoise(Answer):
-    """How often a metric was compared with itself, and how often it was said to differ."""
+    """Counts of a metric's comparisons with itself, and of those that claimed a difference."""
 
     metric: str
     comparisons: int
@@ -866,7 +866,7 @@ class MatrixCommit(Answer):
 
 
 class MatrixCell(Answer):
-    """What one variant gave for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
+    """The newest result of one variant for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
 
     series_id: int
     variant: str
@@ -1080,7 +1080,7 @@ class SeriesSummary(Answer):
 
 
 class RawPointSummary(Answer):
-    """What one report measured at a commit.
+    """The measurement of one report at a commit.
 
     `process_values` is null for exact metrics, and after the time for which the project keeps them.
     """
@@ -1216,7 +1216,7 @@ class PointPreview(Answer):
 
 
 class ProjectChange(Statement):
-    """What is to be different about a project; what is left out stays.
+    """Changes to a project; what is left out stays.
 
     `null` keeps values and files for ever, ends a backfill, and leaves agents to their own clones. A shorter time holds
     from the worker's next round on, and what was rolled up or dropped does not come back.
@@ -1277,7 +1277,7 @@ class ReportDetail(Answer):
 
 
 class Status(Answer):
-    """How the service is doing. Each finding is a sentence with what to do; without one all is well."""
+    """The state of the service. Each finding is a sentence with a remedy; without one all is well."""
 
     status: Literal["well", "attention"]
     findings: list[str]
@@ -1327,7 +1327,7 @@ class UploadReceipt(Answer):
 
 
 class Whoami(Answer):
-    """Who asks, by what was sent along."""
+    """The caller, by the credentials of the request."""
 
     name: str
     scopes: list[str]
