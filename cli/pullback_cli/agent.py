@@ -42,7 +42,7 @@ def agent(
     once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,
     least_free_gib: Annotated[float, typer.Option(min=0, help="Claim nothing with less free disk than this.")] = 5.0,
 ) -> None:
-    """Claim jobs, build and measure their commits here and send the reports.
+    """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
     A build is code of the repository: only those that --repository and --allow name are built.
 

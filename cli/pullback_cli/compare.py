@@ -24,47 +24,49 @@ REGRESSION = 3
 @needs("runner")
 def compare(
     against: Annotated[
-        str, typer.Option("--against", metavar="REV", help="the reference: an older commit, tag or branch")
+        str, typer.Option("--against", metavar="REV", help="The reference: an older commit, tag or branch.")
     ],
     candidate: Annotated[
-        str | None, typer.Option(metavar="REV", help="the commit that is judged; default: HEAD")
+        str | None, typer.Option(metavar="REV", help="The commit that is judged; default: HEAD.")
     ] = None,
     suite: Annotated[
         str,
         typer.Option(
-            help="standard (finds 1-2 %, up to a minute a comparison), quick or full; quick:poly9* is a part",
+            help="standard (finds 1-2 %, up to a minute a comparison), quick or full; quick:poly9* is a part.",
             autocompletion=completions.suites,
         ),
     ] = "standard",
     case: Annotated[
         list[str] | None,
-        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+        typer.Option(
+            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
+        ),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
-            help="a tier or peer; may be repeated; default: all that a workload declares, or the tiers",
+            help="A tier or peer; may be repeated; default: all that a workload declares, or the tiers.",
             autocompletion=completions.variants,
         ),
     ] = None,
     repository: Annotated[
-        Path | None, typer.Option(help="the project's clone; default: the one of this folder")
+        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a report that can be uploaded.")] = None,
     workloads: Annotated[
         list[Path] | None,
         typer.Option(
-            help="a Python file with workloads; default: those that pullback.toml names, of the candidate or else as they are"
+            help="A Python file with workloads; default: those that pullback.toml names, of the candidate or else as they are."
         ),
     ] = None,
     *,
     dirty: Annotated[
-        bool, typer.Option("--dirty", help="judge the files as they are, uncommitted ones included")
+        bool, typer.Option("--dirty", help="Judge the files as they are, uncommitted ones included.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON instead of a table")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Build two commits of this project and measure them taking turns: time, memory, gradients.
+    """Compare two commits of this project: build both and measure them in turns.
 
     Exit status:
     0  no regression

@@ -16,7 +16,7 @@ def down(
     *,
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
 ) -> None:
-    """Stop what runs on a data folder, Postgres included; the data stays.
+    """Stop what `pullback up` started on a folder, Postgres included; the data stays.
 
     Examples:
     pullback down

@@ -109,7 +109,7 @@ def export(
         Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
     ] = None,
 ) -> None:
-    """Write what a service knows to a file: all rows, with units, machines and commits. It is there whole or not at all.
+    """Export results of a service to a file, with units, machines and commits. The file is written whole or not at all.
 
     Text in CSV that a spreadsheet would run as a formula has an apostrophe before it. Parquet needs the service's extra
     `parquet`.

@@ -14,16 +14,16 @@ def gradbench(
     tier: Annotated[
         str | None,
         typer.Option(
-            help="unfused, fused, stateful or native; without it, the fastest that runs here",
+            help="unfused, fused, stateful or native; without it, the fastest that runs here.",
             autocompletion=completions.tiers,
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="device; only cpu is supported")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, help="number of threads")] = 1,
+    device: Annotated[str, typer.Option(help="Device; only cpu is supported.")] = "cpu",
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
     *,
-    multithreaded: Annotated[bool, typer.Option("--multithreaded", help="one thread per processor")] = False,
+    multithreaded: Annotated[bool, typer.Option("--multithreaded", help="One thread per processor.")] = False,
 ) -> None:
-    """Answer GradBench's messages: a line of JSON on standard input, a line of JSON on standard output.
+    """Run as a GradBench tool: one JSON message a line on standard input, one answer a line on standard output.
 
     All 12 evals and their 28 functions, in double precision. Standard output holds answers and nothing else.
     See docs/gradbench.md.

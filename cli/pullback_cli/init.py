@@ -20,35 +20,35 @@ NOTHING = "none"
 
 @needs("runner")
 def init(
-    repository: Annotated[Path | None, typer.Option(help="a clone; default: the one of this folder")] = None,
-    name: Annotated[str | None, typer.Option(help="what the project is called")] = None,
-    python: Annotated[str | None, typer.Option(help="the version that it is measured on, such as 3.12")] = None,
+    repository: Annotated[Path | None, typer.Option(help="A clone; default: the one of this folder.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the project.")] = None,
+    python: Annotated[str | None, typer.Option(help="Python version to measure with, such as 3.12.")] = None,
     requirements: Annotated[
         list[str] | None,
-        typer.Option(help="a file that environments are made of; may be repeated; none: the environment of pullback"),
+        typer.Option(help="Requirements file of the environment; may be repeated; none: the environment of pullback."),
     ] = None,
-    path: Annotated[list[str] | None, typer.Option(help="a folder to import from; may be repeated")] = None,
+    path: Annotated[list[str] | None, typer.Option(help="A folder to import from; may be repeated.")] = None,
     module: Annotated[
-        list[str] | None, typer.Option("--import", help="a module that comes from the commit; may be repeated")
+        list[str] | None, typer.Option("--import", help="A module that is imported from the commit; may be repeated.")
     ] = None,
     install: Annotated[
-        str | None, typer.Option(help="path (nothing is installed) or wheel (built by pip or uv)")
+        str | None, typer.Option(help="path (nothing is installed) or wheel (built by pip or uv).")
     ] = None,
     workloads: Annotated[
         list[str] | None,
-        typer.Option(help="a workload file of the repository; default: bench/gradients.py; may be repeated"),
+        typer.Option(help="A workload file of the repository; default: bench/gradients.py; may be repeated."),
     ] = None,
     function: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="the function that bench/gradients.py differentiates")
+        str | None, typer.Option(metavar="MODULE:NAME", help="The function that bench/gradients.py differentiates.")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="numpy, jax, torch, autograd or mygrad: what gradients are computed by")
+        str | None, typer.Option(help="Engine of the gradients: numpy, jax, torch, autograd or mygrad.")
     ] = None,
     *,
-    force: Annotated[bool, typer.Option("--force", help="overwrite what is there")] = False,
-    measure: Annotated[bool, typer.Option("--run/--no-run", help="measure one case of each workload")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    measure: Annotated[bool, typer.Option("--run/--no-run", help="Measure one case of each workload.")] = True,
 ) -> None:
-    """Write pullback.toml and bench/gradients.py for this repository, say what was guessed and why, and measure a case.
+    """Set up this repository: write pullback.toml and bench/gradients.py, and measure one case.
 
     Nothing is asked. Each guess can be given by an option, or changed in the files afterwards.
 

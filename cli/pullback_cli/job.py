@@ -34,7 +34,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def job() -> None:
-    """Ask a service for measurements, watch them, and decide about them.
+    """Request measurements from a service, watch and manage them.
 
     Ids, states and suites complete with the tab key after `pullback --install-completion`.
 

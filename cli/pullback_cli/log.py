@@ -37,7 +37,7 @@ def log(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Send an excerpt of `git log --first-parent`: parents, authors, times and titles, no content.
+    """Send the history of a branch to a service: parents, authors, times and titles of commits, no content.
 
     Results that were or will be uploaded stand at their commits' places; a branch that lost commits is shown as pushed
     by force. Telling the same again changes nothing.

@@ -39,27 +39,32 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("init")(init.init)
-app.command("up")(up.up)
-app.command("status")(status.status)
-app.command("down")(down.down)
-app.command("run")(run.run)
-app.command("workloads")(workloads.workloads)
-app.command("gradbench")(gradbench.gradbench)
-app.command("compare")(compare.compare)
-app.command("upload")(upload.upload)
-app.command("export")(export.export)
-app.command("import")(import_history.import_history)
-app.command("serve")(serve.serve)
-app.command("worker")(worker.worker)
-app.command("log")(log.log)
-app.command("migrate")(migrate.migrate)
-app.command("agent")(agent.agent)
-app.add_typer(job.app, name="job")
-app.add_typer(token.app, name="token")
-app.add_typer(project.app, name="project")
-app.add_typer(db.app, name="db")
-app.command("version")(version.version)
+_YOURS = "Measure your repository"
+_RESULTS = "Use a service"
+_OPERATE = "Operate a service"
+_OTHER = "Other"
+
+app.command("init", rich_help_panel=_YOURS)(init.init)
+app.command("run", rich_help_panel=_YOURS)(run.run)
+app.command("compare", rich_help_panel=_YOURS)(compare.compare)
+app.command("up", rich_help_panel=_YOURS)(up.up)
+app.command("status", rich_help_panel=_YOURS)(status.status)
+app.command("down", rich_help_panel=_YOURS)(down.down)
+app.command("workloads", rich_help_panel=_YOURS)(workloads.workloads)
+app.command("upload", rich_help_panel=_RESULTS)(upload.upload)
+app.command("import", rich_help_panel=_RESULTS)(import_history.import_history)
+app.command("export", rich_help_panel=_RESULTS)(export.export)
+app.command("log", rich_help_panel=_RESULTS)(log.log)
+app.add_typer(job.app, name="job", rich_help_panel=_RESULTS)
+app.add_typer(project.app, name="project", rich_help_panel=_OPERATE)
+app.add_typer(token.app, name="token", rich_help_panel=_OPERATE)
+app.command("serve", rich_help_panel=_OPERATE)(serve.serve)
+app.command("worker", rich_help_panel=_OPERATE)(worker.worker)
+app.command("agent", rich_help_panel=_OPERATE)(agent.agent)
+app.command("migrate", rich_help_panel=_OPERATE)(migrate.migrate)
+app.add_typer(db.app, name="db", rich_help_panel=_OPERATE)
+app.command("gradbench", rich_help_panel=_OTHER)(gradbench.gradbench)
+app.command("version", rich_help_panel=_OTHER)(version.version)
 
 
 def _print_release(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so

@@ -25,7 +25,7 @@ PublicRead = Annotated[
 
 @app.callback()
 def project() -> None:
-    """Make, list and change projects.
+    """Create, list and change projects.
 
     Works on the service's database: the one of DATABASE_URL, or the one of `pullback up` in --data.
 
@@ -45,7 +45,7 @@ def create(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Make a project, so that tokens which may not make one can upload to it.
+    """Create a project, so that tokens without that right can upload to it.
 
     Examples:
     pullback project create demo

@@ -27,48 +27,54 @@ def run(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="default: what pullback.toml names, or quick; quick (a minute or two), standard (narrower intervals), full (every size) "
-            "or trial (whether it works); quick:poly9* is a part of it",
+            help="quick (a minute or two), standard (narrower intervals), full (every size) or trial (one call); quick:poly9* is "
+            "a part; default: what pullback.toml names, or quick.",
             autocompletion=completions.suites,
         ),
     ] = None,
     case: Annotated[
         list[str] | None,
-        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+        typer.Option(
+            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
+        ),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="cpu, or cuda: by the peers that have a form for it", autocompletion=completions.devices)
+        str,
+        typer.Option(help="cpu, or cuda: by the peers that have a form for it.", autocompletion=completions.devices),
     ] = "cpu",
     variant: Annotated[
         list[str] | None,
-        typer.Option(help="a tier or peer; may be repeated", autocompletion=completions.variants),
+        typer.Option(help="A tier or peer; may be repeated.", autocompletion=completions.variants),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="write a file that pyperf reads; with --commits, a folder")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Write the report, which pyperf reads too; with --commits, a folder of reports."
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="write a page to look at, charts included, in one file")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="write the tables as Markdown")] = None,
-    engine: Annotated[Path | None, typer.Option(help="measure the engine of this checkout")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page with charts, in one file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the tables as Markdown.")] = None,
+    engine: Annotated[Path | None, typer.Option(help="Measure the engine of this checkout.")] = None,
     commits: Annotated[
-        str | None, typer.Option(help="measure each commit of A..B that changed what is measured, or one commit")
+        str | None, typer.Option(help="Measure each commit of A..B that changed what is measured, or one commit.")
     ] = None,
     repository: Annotated[
-        Path | None, typer.Option(help="the project's clone; default: the one of this folder")
+        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
     ] = None,
-    workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
+    workloads: Annotated[list[Path] | None, typer.Option(help="A Python file with workloads of your own.")] = None,
     project: Annotated[
         str | None,
-        typer.Option(help="default: what pullback.toml names; for other workloads the repository they lie in"),
+        typer.Option(help="Default: what pullback.toml names; for other workloads the repository they lie in."),
     ] = None,
     *,
     instructions: Annotated[
-        bool, typer.Option("--instructions", help="count instructions too, by valgrind (slow)")
+        bool, typer.Option("--instructions", help="Count instructions too, by valgrind (slow).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON instead of a table")] = False,
-    list_only: Annotated[bool, typer.Option("--list", help="list the suite's cases and measure nothing")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of a table.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="List the suite's cases and measure nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Measure gradients against their baseline: time, memory, and whether they are right.
+    """Measure gradients against their baseline: time, memory and correctness.
 
     In a repository with a pullback.toml these are its own; elsewhere the workloads that Pullback brings.
 

@@ -26,7 +26,7 @@ def status(
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what runs, and what is stuck and wants attention: of a service, or of what `pullback up` started on a folder.
+    """Show what is running and what needs attention: of a service, or of `pullback up` on a folder.
 
     Exit code 1 when nothing runs on the folder, or something wants attention at the service.
 

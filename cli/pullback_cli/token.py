@@ -22,7 +22,7 @@ NO_EXPIRY = 0.0
 
 @app.callback()
 def token() -> None:
-    """Make, list and revoke the tokens that CI systems, agents and people show to the service.
+    """Create, list and revoke access tokens of CI systems, agents and people.
 
     Works on the service's database: the one of DATABASE_URL, or the one of `pullback up` in --data.
 
@@ -48,7 +48,7 @@ def create(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token and print it, this once: only a digest of it is stored.
+    """Create a token and print it, this once: only a digest of it is stored.
 
     Examples:
     pullback token create ci --scope upload --project demo --expires-in-days 365 > token
@@ -155,7 +155,7 @@ def enroll(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Make a code with which one agent enrols once; it gets a token of its own and keeps it in its data folder.
+    """Create a code with which one agent enrols once; it gets a token of its own and keeps it in its data folder.
 
     Examples:
     pullback token enroll > code && pullback agent --server https://pullback.example --token-file code

@@ -34,7 +34,7 @@ def up(
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Measure nothing on this machine.")] = False,
     suite: Annotated[str, typer.Option(help="Suite to measure, narrowed by globs like quick:poly9*.")] = "quick",
 ) -> None:
-    """Start everything, measure the checked-out commit of this project, and new commits as they are made.
+    """Start a service and an agent for this repository, and measure its commits as they are made.
 
     In a folder without a pullback.toml nothing is measured here, and uploads are shown. The database is an embedded Postgres in the data folder, or the one of DATABASE_URL. Ctrl-C stops everything.
 

@@ -9,7 +9,7 @@ _SHOWN = ("numpy", "llvmlite", "pyperf", "fastapi", "sqlalchemy", "plotly")
 
 
 def version() -> None:
-    """Print the versions of Pullback, of Python and of what it rests on.
+    """Print the versions of Pullback, of Python and of its dependencies.
 
     Example: `pullback version`
     """

@@ -5,7 +5,7 @@ from pullback_cli.refusals import needs
 
 @needs("service")
 def worker() -> None:
-    """Do the service's chores: expired leases, what follows an upload, clearing out. Any number may run.
+    """Run the service's background tasks: expired leases, work after uploads, retention. Any number may run.
 
     Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
     """

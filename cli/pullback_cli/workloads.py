@@ -20,13 +20,13 @@ USAGE = 2
 @needs("runner")
 def workloads(
     name: Annotated[
-        str | None, typer.Argument(help="a workload; default: all", autocompletion=completions.workloads)
+        str | None, typer.Argument(help="A workload; default: all.", autocompletion=completions.workloads)
     ] = None,
     file: Annotated[
-        list[Path] | None, typer.Option("--workloads", help="a Python file with workloads of your own")
+        list[Path] | None, typer.Option("--workloads", help="A Python file with workloads of your own.")
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the workloads and how many cases each has in every suite.
 
