@@ -11,7 +11,7 @@ import pytest
 ALLOWED = (
     # Peers and devices: optional, large, and measured elsewhere.
     r"NO TESTS OF DEVICE ARRAYS: PyTorch is not installed",
-    r"(autograd|jax|numba|torch)\S*: .+",
+    r"(autograd|jax|mygrad|numba|torch)\S*: .+",
     r"PyTorch itself is loaded in this process",
     r"there is a device",
     # Who runs the tests, and from where.
@@ -25,6 +25,8 @@ ALLOWED = (
     r"(shared memory has names on Linux alone|the kernel does not say how long a process waited)",
     r"malloc is counted on Linux with glibc only, on x86-64 and AArch64",
     r"(curl|readelf) is not installed",
+    # Clones of others' projects and an hour to measure them.
+    r"PULLBACK_REAL_PROJECTS names no folder with clones of real projects",
     # A case that a parametrized test does not have.
     r"nothing is written by hand",
 )

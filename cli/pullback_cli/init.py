@@ -150,7 +150,7 @@ def _write_and_measure(
     from pullback_runners.projects.subjects import subject_of_files
 
     file = project.top / project.measure.workloads[0]
-    engine = engine or (functions[0].engine if functions else guesses.engine)
+    engine = engine or guesses.engine
     with tempfile.TemporaryDirectory(prefix="pullback-") as folder:
         subject, failed = None, None
         if measure:

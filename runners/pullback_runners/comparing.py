@@ -1,6 +1,7 @@
 """Two commits held against each other: every case and variant by both engines in the same groups, as a report."""
 
 import importlib.metadata
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +38,14 @@ def compare_commits(
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
+    measure_equal: bool = False,
     on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
 ) -> dict[str, Any]:
     """Compare two commits and return the report, whose commit is the candidate's and whose `comparisons` are filled.
+
+    Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
     `variants` are those to compare, by default what each workload declares, or the tiers; one that a commit does not have is
     left out unless it was asked for. `workload_files` serve both. Everything else as in `run_suite`.
@@ -50,39 +54,46 @@ def compare_commits(
     choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files)
     refuse_unknown_variants(variants, choice.known)
     on_refused(refused)
-    pairs = [(case, variant) for case in choice.cases for variant in (variants or choice.variants(case.workload))]
+    equal_code = is_equal_code(reference, candidate)
+    measured = () if equal_code and not measure_equal else choice.cases
+    pairs = [(case, variant) for case in measured for variant in (variants or choice.variants(case.workload))]
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
-    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules)
-    comparisons: list[Comparison] = []
-    steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
-    complete = True
-    try:
-        for case, variant in pairs:
-            comparison = Comparison(
-                case,
-                Member(variant, subjects[0], REFERENCE),
-                Member(variant, subjects[1], CANDIDATE),
-                with_twin=chosen.twin,
-            )
-            comparisons.append(comparison)
-            name = f"{case.name} {variant}"
-            steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
-            steps.done += 1
-            group_steps = GroupSteps(steps, chosen.groups, name, case.name)
-            compare_members(comparison, chosen, surroundings, group_steps.begin)
-            group_steps.end()
-    except StoppedError:
-        complete = False
-        if len(comparisons[-1].groups) < FEWEST_GROUPS:
-            comparisons.pop()
+    with tempfile.TemporaryDirectory(prefix="pullback-") as kept:
+        surroundings = Surroundings(
+            choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules, kept=Path(kept)
+        )
+        comparisons: list[Comparison] = []
+        steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
+        complete = True
+        ends = started + chosen.comparisons_s(len(pairs))
+        try:
+            for number, (case, variant) in enumerate(pairs):
+                comparison = Comparison(
+                    case,
+                    Member(variant, subjects[0], REFERENCE),
+                    Member(variant, subjects[1], CANDIDATE),
+                    with_twin=chosen.twin,
+                )
+                comparisons.append(comparison)
+                name = f"{case.name} {variant}"
+                steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
+                steps.done += 1
+                group_steps = GroupSteps(steps, chosen.groups, name, case.name)
+                # What plain answers leave over is shared by the comparisons that follow.
+                most_s = (ends - time.monotonic()) / (len(pairs) - number)
+                compare_members(comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s))
+                group_steps.end()
+        except StoppedError:
+            complete = False
+            if len(comparisons[-1].groups) < FEWEST_GROUPS:
+                comparisons.pop()
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
     quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
     by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
-    equal_code = is_equal_code(reference, candidate)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -108,7 +119,11 @@ def compare_commits(
             },
             "equal_code": equal_code,
             "preflight": preflight.document(),
-            "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
+            "budget": {
+                **chosen.budget(),
+                "comparison_s": chosen.comparison_s,
+                "comparisons_s": chosen.comparisons_s(len(pairs)),
+            },
             "job": dict(job) if job is not None else None,
         },
         "cases": [
@@ -159,9 +174,14 @@ def _choose_for_both(
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
-    """True if two commits have the same files of what is measured, and run in one environment; one of itself is A/A."""
-    digest = candidate.subject.digest
-    is_equal = digest is not None and digest == reference.subject.digest
+    """Whether two commits have the same files of what is measured, or of what was installed of them, in one environment.
+
+    A commit compared with itself is A/A.
+    """
+    ours, theirs = candidate.subject, reference.subject
+    is_equal = (ours.digest is not None and ours.digest == theirs.digest) or (
+        ours.code is not None and ours.code == theirs.code
+    )
     return (
         is_equal
         and reference.environment == candidate.environment

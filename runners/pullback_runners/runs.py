@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -122,28 +123,31 @@ def run_suite(
         subject = INSTALLED if engine is None else engine_subject(engine)
         # Of a file of somebody's own nobody knows which files of its repository it runs.
         subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
-    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules)
-    steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
-    results: list[CaseResult] = []
-    complete = True
-    try:
-        for case in choice.cases:
-            offered = _baseline(case, choice, baseline)
-            offer = choice.offers[case.workload]
-            result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
-            results.append(result)
-            _measure_case(
-                result,
-                chosen_suite,
-                by_name=frozenset(variants),
-                with_instructions=with_instructions,
-                surroundings=surroundings,
-                steps=steps,
-            )
-    except StoppedError:
-        complete = False
-        if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
-            results.pop()
+    with tempfile.TemporaryDirectory(prefix="pullback-") as kept:
+        surroundings = Surroundings(
+            choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules, kept=Path(kept)
+        )
+        steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
+        results: list[CaseResult] = []
+        complete = True
+        try:
+            for case in choice.cases:
+                offered = _baseline(case, choice, baseline)
+                offer = choice.offers[case.workload]
+                result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
+                results.append(result)
+                _measure_case(
+                    result,
+                    chosen_suite,
+                    by_name=frozenset(variants),
+                    with_instructions=with_instructions,
+                    surroundings=surroundings,
+                    steps=steps,
+                )
+        except StoppedError:
+            complete = False
+            if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
+                results.pop()
     quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([result.groups for result in results]))
     return {
         "format": FORMAT,

@@ -29,7 +29,13 @@ class Suite:
     twin: bool = True
     """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
-    """A comparison of two commits takes no longer: checking and counting in, building not."""
+    """What a comparison of two commits may take, by one variant of one case: checking and counting in, building not."""
+    shared_comparison_s: float = 15.0
+    """Several share the time of one as long as each has so much; more take so much each."""
+
+    def comparisons_s(self, comparisons: int) -> float:
+        """Seconds for so many comparisons of two commits together."""
+        return max(self.comparison_s, self.shared_comparison_s * comparisons)
 
     def budget(self) -> dict[str, Any]:
         """The limits of a case's cost, as a report writes them."""

@@ -71,8 +71,8 @@ def test_a_slower_engine_is_a_regression(compare, clone):
     assert [variant["variant"] for variant in report["cases"][0]["variants"]] == ["unfused"]
 
 
-def built(sha, digest, environment=OWN):
-    return BuiltCommit({"sha": sha}, Subject(digest=digest), environment, Path())
+def built(sha, digest, environment=OWN, code=None):
+    return BuiltCommit({"sha": sha}, Subject(digest=digest, code=code), environment, Path())
 
 
 def test_code_is_equal_where_files_and_environment_are_and_the_commits_are_two():
@@ -82,6 +82,8 @@ def test_code_is_equal_where_files_and_environment_are_and_the_commits_are_two()
     assert not is_equal_code(built("a", None), built("b", None))
     assert not is_equal_code(built("a", "files", elsewhere), built("b", "files"))
     assert not is_equal_code(built("a", "files"), built("a", "files"))  # A/A tells the noise
+    assert is_equal_code(built("a", "files", code="wheel"), built("b", "other files", code="wheel"))
+    assert not is_equal_code(built("a", "files", code="wheel"), built("b", "other files", code="another"))
 
 
 @pytest.mark.parametrize("outcome", ["slower", "faster", "more", "less", "same", "equal", "failed", "ambiguous"])
@@ -120,8 +122,16 @@ def test_a_busy_machine_without_a_control_makes_it_likely_at_most(quality, provi
     assert len(regressions(report)) == 1  # the exit status is the same
 
 
-def test_engines_that_are_the_same_have_no_regression(compare):
+def test_engines_that_are_the_same_are_not_measured_twice(compare):
     report = compare("plain", "docs")
+    assert report["harness"]["equal_code"]
+    assert (report["comparisons"], report["cases"]) == ([], [])
+    notes = "\n".join(map(str, comparison_notes(report)))
+    assert "equal code: the commit changed nothing that is measured, and nothing was measured again" in notes
+
+
+def test_engines_that_are_the_same_have_no_regression(compare):
+    report = compare("plain", "docs", measure_equal=True)
     assert regressions(report) == []
     allocations = {row["metric"]: row for row in report["comparisons"] if row["metric"].startswith("array")}
     assert {row["outcome"] for row in allocations.values()} == {"equal"}
@@ -138,7 +148,7 @@ def test_a_wrong_gradient_is_a_failure_and_says_whose(compare):
 
 
 def test_a_tier_asked_for_by_name_must_be_there(compare):
-    (failed,) = failures(compare("plain", "docs", variants=["fused"]))
+    (failed,) = failures(compare("plain", "slow", variants=["fused"]))
     assert failed["error"]["kind"] == "unavailable"
 
 

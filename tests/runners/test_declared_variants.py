@@ -61,12 +61,14 @@ def ridge(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_declared_variants_are_measured_against_the_first_and_checked_by_differences(ridge, dtype):
+def test_declared_variants_are_measured_and_checked_against_the_first_and_that_by_differences(ridge, dtype):
     case = ridge(dtype=dtype)
     assert [each["variant"] for each in case["variants"]] == ["eager", "late"]
     assert [each["error"] for each in case["variants"]] == [None, None]
     assert case["baseline"] == "eager"
-    assert case["gradient"]["oracle"] == "central differences"
+    eager, late = (each["gradient"]["oracle"] for each in case["variants"])
+    assert (eager, late) == ("central differences", "variant eager")
+    assert case["gradient"]["oracle"] == "central differences and variant eager"
     assert {(row["variant"], row["baseline"]) for row in case["paired"]} == {("late", "eager")}
 
 

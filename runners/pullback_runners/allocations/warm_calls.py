@@ -133,7 +133,14 @@ def _metrics(name: str, layer: Layer | None) -> dict[str, Any]:
         return {metric: {"unit": unit, "value": None, "method": None} for metric, unit in units.items()}
     count = layer.most_frequent
     values = (count.requested_bytes, count.allocations, count.peak_bytes)
+    seen = [(each.requested_bytes, each.allocations, each.peak_bytes) for each in layer.counts]
     return {
-        metric: {"unit": unit, "value": value, "method": layer.method, "differs": layer.differs}
-        for (metric, unit), value in zip(units.items(), values, strict=True)
+        metric: {
+            "unit": unit,
+            "value": value,
+            "method": layer.method,
+            "differs": layer.differs,
+            **({"range": [min(counts), max(counts)]} if layer.differs else {}),
+        }
+        for (metric, unit), value, counts in zip(units.items(), values, zip(*seen, strict=True), strict=True)
     }

@@ -18,7 +18,7 @@ from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
 from pullback_runners.measurement.worker_process import interpreter, python_environment
 from pullback_runners.variants import TIERS, known_variants
-from pullback_runners.workloads import Case, Offer, choose_cases
+from pullback_runners.workloads import UNFUSED, Case, Offer, choose_cases
 
 _TIMEOUT_S = 300
 
@@ -38,12 +38,19 @@ class Chosen:
     imports: Sequence[str]
     """Modules that came from the subject's folders."""
     modules: Sequence[str] = ()
-    """Installed packages that the workloads import."""
+    """Installed modules that the workloads import, in the order in which they were."""
+    of_engine: bool = False
+    """Whether an engine is what is measured."""
 
     def variants(self, workload: str) -> list[str]:
-        """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones."""
+        """What commits are compared by if nothing is named: the tiers, where there is a NumPy form, and what it declares.
+
+        Of a project's own NumPy function two tiers are enough: the tape, which runs its Python, and `native`, which runs the
+        program made of it. The two between them change as these do, and each costs as much time.
+        """
         offer = self.offers[workload]
-        return [*(TIERS if offer.has_numpy else ()), *(offer.variants if offer.is_foreign else ())]
+        tiers = (UNFUSED, TIERS[-1]) if offer.is_foreign and not self.of_engine else TIERS
+        return [*(tiers if offer.has_numpy else ()), *(offer.variants if offer.is_foreign else ())]
 
 
 def choose_for(
@@ -55,7 +62,9 @@ def choose_for(
     """
     if subject.has_engine:
         choice = choose_cases(suite, patterns, files, device)
-        return Chosen(choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports)
+        return Chosen(
+            choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports, of_engine=True
+        )
     order = {
         "subject": subject.document(),
         "suite": suite,
@@ -79,7 +88,7 @@ def choose_for(
         raise UsageError(f"{interpreter(subject)[0]} cannot load workloads: {said[0]}")
     answer = json.loads(done.stdout)
     if "failed" in answer:
-        raise UsageError(answer["failed"])
+        raise UsageError(f"{answer['failed']}{subject.hint}")
     cases = [Case.of_document(each) for each in answer.pop("cases")]
     offers = {
         name: Offer(**{**each, "variants": tuple(each["variants"])}) for name, each in answer.pop("offers").items()
@@ -109,12 +118,18 @@ def main() -> None:
             "offers": {name: asdict(offer) for name, offer in choice.offers.items()},
             "known": known_variants(),
             "imports": order["subject"]["imports"] or _loaded_from(order["subject"]["paths"]),
-            "modules": _loaded_from([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")], ["pullback"]),
+            "modules": _installed(),
         }
     )
 
 
-def _loaded_from(folders: Sequence[str], besides: Sequence[str] = ()) -> list[str]:
+def _installed() -> list[str]:
+    """Modules of installed packages that have been imported, and the engine."""
+    tops = set(_loaded_from([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
+    return ["pullback", *(name for name in sys.modules if name.partition(".")[0] in tops)]
+
+
+def _loaded_from(folders: Sequence[str]) -> list[str]:
     """Packages and modules at the top of these folders that have been imported."""
     tops = {os.path.realpath(folder) for folder in folders}
     found = {
@@ -122,7 +137,7 @@ def _loaded_from(folders: Sequence[str], besides: Sequence[str] = ()) -> list[st
         for name, module in sys.modules.items()
         if "." not in name and not name.startswith("_") and _folder_of(module) in tops
     }
-    return sorted(found.union(besides) - {"pullback_runners"})
+    return sorted(found - {"pullback_runners"})
 
 
 def _folder_of(module: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Groups until the question is answered: a fixed number first, more while the answer is ambiguous and there is time."""
+"""Groups until the question is answered: fewer if the answer is plain, more while it is ambiguous and there is time."""
 
 import time
 from collections import deque
@@ -14,6 +14,12 @@ from pullback_runners.workloads import Case
 FEWEST_GROUPS = 2
 """An interval needs so many, and of a case that an interruption cut short so many are worth keeping."""
 
+EARLY_GROUPS = 12
+"""Fewest groups after which a plain answer ends a comparison; with fewer the noise floor is not known."""
+
+EARLY_STEP = 2
+"""Groups from one early look to the next."""
+
 
 def collect_groups(
     groups: list[Group],
@@ -25,8 +31,12 @@ def collect_groups(
     is_ambiguous: Callable[[], bool],
     tell: Callable[[int, int], None],
     deadline: float | None = None,
+    is_plain: Callable[[], bool] = lambda: False,
 ) -> None:
     """Add groups to `groups` until the suite is satisfied, or no member is left to be timed.
+
+    From `EARLY_GROUPS` on, every second group, `is_plain` says whether the answer is plain enough to end before the number
+    that the suite wants.
 
     What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
     number of the group that begins and how many are wanted by then. While a group takes its turns the processes of the next
@@ -57,8 +67,14 @@ def collect_groups(
                     break
                 groups.append(group)
                 took_s.append(time.monotonic() - began)
+                if _is_early_look(len(groups), suite) and is_plain():
+                    break
                 if len(groups) == wanted and is_ambiguous():
                     wanted = min(wanted + suite.more_groups, suite.most_groups)
         finally:
             if coming is not None:
                 coming.end()
+
+
+def _is_early_look(groups: int, suite: Suite) -> bool:
+    return EARLY_GROUPS <= groups < suite.groups and (groups - EARLY_GROUPS) % EARLY_STEP == 0

@@ -1,5 +1,6 @@
 """A wrong gradient is a failed case, never a time: value and gradients are held against the closed form first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,12 @@ TOLERANCE = {"f4": 5e-5, "f8": 1e-10}
 """Largest accepted relative error by dtype: some hundred roundings of a sum of that precision, far below 1e-3."""
 
 
+AGREEMENT = {"f4": 5e-4, "f8": 1e-9}
+"""Largest accepted relative difference of two computations in one precision, neither of which is exact."""
+
+CLOSED_FORM = "closed form"
+
+
 @dataclass(frozen=True)
 class GradientCheck:
     """The largest relative error over the value and all gradients, and what is wrong, if anything is."""
@@ -18,7 +25,7 @@ class GradientCheck:
     max_rel_error: float | None
     """None where no error can be given: a wrong shape, a missing gradient, a NaN."""
     complaint: str | None
-    oracle: str = "closed form"
+    oracle: str = CLOSED_FORM
 
     @property
     def ok(self) -> bool:
@@ -35,17 +42,29 @@ class GradientCheck:
         }
 
 
-def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inputs, dtype: str) -> GradientCheck:
+def check_gradient(
+    found: Differentiated,
+    expected: Differentiated,
+    inputs: Inputs,
+    dtype: str,
+    oracle: str = CLOSED_FORM,
+    tolerance: Mapping[str, float] = TOLERANCE,
+) -> GradientCheck:
     """Hold value and gradients against the oracle's: shape, dtype, every element.
 
     A gradient has its argument's dtype and shape; what is named otherwise (a Jacobian) has the case's dtype and the
     oracle's shape.
     """
+
+    def checked(error: float | None, complaint: str | None) -> GradientCheck:
+        return GradientCheck(error, complaint, oracle)
+
+    against = "the oracle" if oracle == CLOSED_FORM else oracle
     value, gradients = found
     expected_value, expected_gradients = expected
     if set(gradients) != set(expected_gradients):
-        return GradientCheck(
-            None, f"gradients of {', '.join(gradients)} where the oracle gives those of {', '.join(expected_gradients)}"
+        return checked(
+            None, f"gradients of {', '.join(gradients)} where {against} gives those of {', '.join(expected_gradients)}"
         )
     pairs = {"value": (value, expected_value)}
     for name, gradient in gradients.items():
@@ -56,7 +75,7 @@ def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inpu
         else:
             wanted = (np.dtype(dtype), array_of(expected_gradients[name]).shape)
         if (array.dtype, array.shape) != wanted:
-            return GradientCheck(
+            return checked(
                 None,
                 f"gradient of {name} is {array.dtype} {array.shape} instead of {wanted[0]} {wanted[1]}",
             )
@@ -65,22 +84,23 @@ def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inpu
     worst = max(errors, key=lambda name: np.inf if np.isnan(errors[name]) else errors[name])
     largest = errors[worst]
     if not np.isfinite(largest):
-        return GradientCheck(None, _no_difference(worst, *pairs[worst]))
-    if largest > TOLERANCE[dtype]:
-        return GradientCheck(
-            largest, f"{worst} is off by {largest:.2g} of its size; {TOLERANCE[dtype]:.0e} is accepted"
+        return checked(None, _no_difference(worst, *pairs[worst], against))
+    if largest > tolerance[dtype]:
+        beside = "" if oracle == CLOSED_FORM else f" from {oracle}"
+        return checked(
+            largest, f"{worst} is off by {largest:.2g} of its size{beside}; {tolerance[dtype]:.0e} is accepted"
         )
-    return GradientCheck(largest, None)
+    return checked(largest, None)
 
 
-def _no_difference(name: str, found: Any, expected: Any) -> str:
+def _no_difference(name: str, found: Any, expected: Any, oracle: str) -> str:
     """Why two values have no difference that is a number."""
     found, expected = array_of(found), array_of(expected)
     if found.shape != expected.shape:
-        return f"{name} has the shape {found.shape} and the oracle's has {expected.shape}"
+        return f"{name} has the shape {found.shape} and that of {oracle} has {expected.shape}"
     if not np.isfinite(expected).all():
-        return f"the oracle's {name} holds NaN or infinity"
-    return f"{name} holds NaN or infinity where the closed form does not"
+        return f"{name} by {oracle} holds NaN or infinity"
+    return f"{name} holds NaN or infinity where that of {oracle} does not"
 
 
 def relative_error(found: Any, expected: Any) -> float:

@@ -19,6 +19,12 @@ QUARTILE = 0.25
 
 CONFIDENCE = 0.95
 
+PLANNED_GROUPS = 20
+"""More groups than these are there only because the answer was ambiguous before."""
+
+LATER_CONFIDENCE = 0.995
+"""Of intervals over more groups: an answer that is asked for again and again until it is one would be wrong too often."""
+
 FEWEST_TWIN_PAIRS = 12
 """From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""
 
@@ -66,8 +72,8 @@ def pair_log_ratio(variant: Sequence[float], *baselines: Sequence[float]) -> flo
     return float(np.mean(ratios))
 
 
-def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDENCE) -> RatioEstimate:
-    """Trimmed mean over groups with its Winsorized interval.
+def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float | None = None) -> RatioEstimate:
+    """Trimmed mean over groups with its Winsorized interval, at `CONFIDENCE` over all times that it may be looked at.
 
     As `scipy.stats.mstats.trimmed_mean_ci` has it; `scipy.stats` takes 1.7 s to import, in which an interrupted run may be
     ended by force.
@@ -77,6 +83,8 @@ def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDE
     values = np.asarray(pair_log_ratios, dtype=float)
     if values.size < 2:
         raise ValueError(f"an interval needs at least two pairs, got {values.size}")
+    if confidence is None:
+        confidence = CONFIDENCE if values.size <= PLANNED_GROUPS else LATER_CONFIDENCE
     middle = _middle(values, TRIM)
     center = float(middle.mean())
     winsorized = np.clip(values, middle[0], middle[-1])

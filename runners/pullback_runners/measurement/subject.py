@@ -27,6 +27,9 @@ class Subject:
     code: str | None = field(default=None, compare=False)
     """Of what was installed of them, compiled parts included; None where nothing was."""
 
+    hint: str = field(default="", compare=False)
+    """What may be behind a module of it that cannot be imported, as the end of a sentence."""
+
     @property
     def has_engine(self) -> bool:
         """True if the engine itself is measured."""

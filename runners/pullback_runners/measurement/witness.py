@@ -8,15 +8,14 @@ OTHER = "fused"
 """Who is asked where the tape itself is in doubt."""
 
 
-def heard(
-    variant: str, found: Differentiated, expected: Differentiated, workload: Workload, case: Case, inputs: Inputs
-) -> str:
-    """The result of another tier, as the end of an error message; empty where none can be asked.
+def heard(variant: str, found: Differentiated, workload: Workload, case: Case, inputs: Inputs) -> str:
+    """What another tier says, as the end of a sentence that says what is wrong; empty where none can be asked.
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
     """
     witness = OTHER if variant == UNFUSED else UNFUSED
     try:
+        expected = workload.closed_form(case, inputs)
         with open_variant(witness, workload, case, inputs) as prepared:
             seen = prepared.differentiated(prepared.call())
         with_oracle = check_gradient(seen, expected, inputs, case.dtype).ok

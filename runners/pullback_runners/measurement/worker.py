@@ -27,18 +27,13 @@ from typing import Any
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.clocks import clock_of
-from pullback_runners.measurement.differences import check_by_differences
-from pullback_runners.measurement.gradient_check import (
-    GradientCheck,
-    bytes_of,
-    check_gradient,
-    check_restored,
-)
+from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
+from pullback_runners.measurement.oracles import keep_first, oracle_of
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
 from pullback_runners.measurement.slices import Clock, calibrate_calls, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
-from pullback_runners.variants import PreparedVariant, awaited, open_variant, value_of
+from pullback_runners.variants import PreparedVariant, awaited, open_variant
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
 
 WARM_UP_S = 0.02
@@ -138,23 +133,22 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     workload = find_workload(case.workload)
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
-    expected = workload.closed_form(case, inputs) if workload.has_oracle else None
+    kept = Path(order["kept"]) if order.get("kept") else None
+    oracle = oracle_of(order["variant"], workload, case, inputs, kept if order.get("task") == "time" else None)
     with open_variant(order["variant"], workload, case, inputs) as opened:
         prepared = opened
 
         def check(result: Any, when: str) -> GradientCheck:
             found = prepared.differentiated(result)
             complaint = check_restored(before, inputs)
-            if expected is not None:
-                done = check_gradient(found, expected, inputs, case.dtype)
-            else:
-                value_at = value_of(order["variant"], workload, case)
-                done = check_by_differences(found, value_at, inputs, workload.wrt, case.dtype)
+            done = oracle(found)
             if complaint:
                 raise VariantError("gradient", f"{complaint}{when}")
             if done.complaint:
-                witness = "" if expected is None else heard(order["variant"], found, expected, workload, case, inputs)
+                witness = heard(order["variant"], found, workload, case, inputs) if workload.has_oracle else ""
                 raise VariantError("gradient", f"{done.complaint}{when}{witness}")
+            if kept is not None and order["task"] == "examine" and not workload.has_oracle:
+                keep_first(found, kept)
             return done
 
         result = prepared.call()

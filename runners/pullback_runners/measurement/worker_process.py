@@ -1,6 +1,7 @@
 """The coordinator's side of a worker: start it, give an order, wait for the answer, end it."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -52,6 +53,8 @@ class Surroundings:
     rng: random.Random = field(default_factory=random.Random)
     modules: Sequence[str] = ()
     """Modules of others that the workloads import, which are not part of any subject."""
+    kept: Path | None = None
+    """Folder for gradients that were checked, which timed processes of workloads without an oracle are held against."""
 
 
 class Process(Protocol):
@@ -118,6 +121,7 @@ class WorkerProcess:
                 "variant": member.variant,
                 "subject": member.subject.document(),
                 "workload_files": [str(path) for path in surroundings.workload_files],
+                "kept": _place(surroundings.kept, case, member),
             }
         )
 
@@ -184,6 +188,12 @@ class WorkerProcess:
         return VariantError("crash", f"the worker ended early ({how}){last_words(self._channel.errors)}")
 
 
+def _place(folder: Path | None, case: Case, member: Member) -> str | None:
+    """Where the first gradient of a variant of a case lies: the same place for twins."""
+    what = json.dumps([case.name, member.variant, member.subject.document()])
+    return None if folder is None else str(folder / f"{hashlib.sha256(what.encode()).hexdigest()}.npy")
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -209,7 +219,7 @@ def start_worker(
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
         stderr=channel.errors,
-        env=worker_environment(case, member.subject, surroundings.rng, counts_native=task == "examine"),
+        env=worker_environment(case, member.subject, Draw.of(surroundings.rng), counts_native=task == "examine"),
         # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
         start_new_session=True,
     )
@@ -239,18 +249,29 @@ def python_environment(subject: Subject) -> dict[str, str]:
     return {**environment, **subject.variables}
 
 
-def worker_environment(
-    case: Case, subject: Subject, rng: random.Random, *, counts_native: bool = False
-) -> dict[str, str]:
-    """The environment of a worker: as many threads as the case says, hash seed and stack position drawn afresh.
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn for a group: hash seed and stack position."""
+
+    hash_seed: int
+    padding: int
+
+    @staticmethod
+    def of(rng: random.Random) -> "Draw":
+        """Draw afresh."""
+        return Draw(rng.randrange(1, 2**32), rng.randrange(LONGEST_PADDING))
+
+
+def worker_environment(case: Case, subject: Subject, draw: Draw, *, counts_native: bool = False) -> dict[str, str]:
+    """The environment of a worker: as many threads as the case says, hash seed and stack position as they were drawn.
 
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
     at once, which the other members of a group are on.
     """
     environment = {
         **python_environment(subject),
-        "PYTHONHASHSEED": str(rng.randrange(1, 2**32)),
-        "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
+        "PYTHONHASHSEED": str(draw.hash_seed),
+        "PULLBACK_PADDING": "x" * draw.padding,
         **dict.fromkeys(THREADS_VARIABLES, str(blas_threads(case))),
         "JAX_PLATFORMS": case.device,
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",

@@ -1,11 +1,11 @@
 """The zygote: the one fresh process of a group, which the group's workers are forked from. Run as `python -P -m` with this name.
 
-It imports Python's share of a worker, NumPy, the harness and, where all members have the same, the engine and our workloads;
-workloads of others each worker imports by itself. So hash seed, environment and memory layout are drawn once a group, and
+It imports Python's share of a worker, NumPy, the harness and, where all members have the same, the engine; where that is what is
+measured, our workloads too. Workloads of others each worker imports by itself. So hash seed, environment and memory layout are drawn once a group, and
 what a lucky layout gives to one member it gives to the others. Members whose subjects have an interpreter each have a zygote each.
 
 It reads orders, one JSON object a line, from its standard input. The first names modules that none of its members changes, the
-subject that all share, if they do, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
+subject that all share, if they do, the packages of the subjects, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
 whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
 id is never somebody else's.
 """
@@ -59,15 +59,24 @@ def main() -> NoReturn:
 
 
 def _import_shared(first: dict[str, Any]) -> None:
-    """Import what all workers would import: most of the time until they can be timed."""
+    """Import what all workers would import: most of the time until they can be timed.
+
+    Modules of the subjects, which each worker imports by itself, cannot be found meanwhile: an installed package that needs one
+    would bring that which is installed.
+    """
+    subjects = first["subjects"]
+    sys.modules.update(dict.fromkeys(subjects))  # None: not to be imported
     for name in first["modules"]:
-        importlib.import_module(name)
-    if first["subject"] is None:
-        return
-    worker.import_subject(first["subject"])
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    for name in subjects:
+        del sys.modules[name]
+    if first["subject"] is not None:
+        worker.import_subject(first["subject"])
     if not first["engine"]:
         return
-    known_workloads()
+    if first["subject"] is not None and "pullback" in first["subject"]["imports"]:
+        known_workloads()
     engine_package = importlib.import_module("pullback")
     for name in engine_package.__all__:
         getattr(engine_package, name)  # which imports what it stands for

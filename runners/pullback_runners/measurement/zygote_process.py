@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import (
     Channel,
+    Draw,
     Surroundings,
     WorkerProcess,
     interpreter,
     last_words,
     worker_environment,
 )
+from pullback_runners.variants import TIERS
 from pullback_runners.workloads import Case
 
 if TYPE_CHECKING:
@@ -39,7 +42,12 @@ class Zygote:
     """
 
     def __init__(
-        self, case: Case, members: Sequence[Member], surroundings: Surroundings, task: ForkedTask = "time"
+        self,
+        case: Case,
+        members: Sequence[Member],
+        surroundings: Surroundings,
+        task: ForkedTask = "time",
+        draw: Draw | None = None,
     ) -> None:
         self._unread = b""
         self._ids: list[int] | None = None
@@ -57,7 +65,9 @@ class Zygote:
             stdout=self._channel.worker_answers,
             stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
-            env=worker_environment(case, members[0].subject, surroundings.rng, counts_native=task == "examine"),
+            env=worker_environment(
+                case, members[0].subject, draw or Draw.of(surroundings.rng), counts_native=task == "examine"
+            ),
             # A session of its own, as every worker has, and the handle by which all are ended at once.
             start_new_session=True,
         )
@@ -69,7 +79,8 @@ class Zygote:
             {
                 "modules": surroundings.modules,
                 "subject": shared.document() if shared else None,
-                "engine": shared is not None and shared.has_engine,
+                "subjects": sorted({name.partition(".")[0] for each in subjects for name in each.imports}),
+                "engine": _runs_one_engine(members, shared),
                 "fork": theirs,
             }
         )
@@ -143,6 +154,12 @@ class Zygote:
         return answer
 
 
+def _runs_one_engine(members: Sequence[Member], shared: Subject | None) -> bool:
+    """Whether members run tiers of one engine: of the subject that they share, or of the installed one where none is a subject."""
+    has_one = (shared is not None and shared.has_engine) or not any(each.subject.has_engine for each in members)
+    return has_one and any(each.variant in TIERS for each in members)
+
+
 class Zygotes:
     """The zygotes of a group, one for each interpreter, with the workers of all of them by member's name in the order given."""
 
@@ -152,7 +169,8 @@ class Zygotes:
         by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
         for member in members:
             by_interpreter.setdefault((member.subject.python, member.subject.harness), []).append(member)
-        self._zygotes = [Zygote(case, alike, surroundings, task) for alike in by_interpreter.values()]
+        draw = Draw.of(surroundings.rng)  # one for all, or interpreters would differ by it
+        self._zygotes = [Zygote(case, alike, surroundings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
         self.workers = {member.name: workers[member.name] for member in members}
 

@@ -1,6 +1,5 @@
 """The interface of adapters, and the code shared by those whose engine differentiates by itself."""
 
-import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -44,6 +43,8 @@ class Peer(ABC):
 
     def version(self) -> str:
         """Version of the peer's package."""
+        import importlib.metadata  # noqa: PLC0415 - 3 MB in a timed process, where nobody asks for versions
+
         return importlib.metadata.version(self.packages[0])
 
     @abstractmethod

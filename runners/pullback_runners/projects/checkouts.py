@@ -1,4 +1,4 @@
-"""The files of a commit, in a folder of their own.
+"""The files of a commit, in a folder of their own, with those of the submodules that its project lists.
 
 They are read out of the object store and not checked out as a worktree: nothing is registered in the user's repository, no hook,
 no filter and no attribute of that repository takes part, and a read-only or bare clone is enough.
@@ -7,20 +7,62 @@ no filter and no attribute of that repository takes part, and a read-only or bar
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pullback_runners.errors import BuildError
+from pullback_runners.projects.configuration import FILE
 from pullback_runners.projects.repositories import git, last_line
 
 _LINK, _SUBMODULE, _EXECUTABLE = b"120000", b"160000", b"100755"
 
 
-def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
-    """Write the files of a commit below `target` and return its submodules, which are empty folders.
+def write_commit(repository: Path, sha: str, target: Path, submodules: Collection[str] = ()) -> list[str]:
+    """Write the files of a commit below `target`, with those of listed submodules, and return those that are empty folders.
 
     Links that lead out of it are left out.
     """
+    missing = set(submodules)
+    empty = []
+    waiting = [("", repository, sha)]
+    while waiting:
+        prefix, source, revision = waiting.pop()
+        for name, pinned in _write_files(source, revision, target / prefix):
+            path = f"{prefix}{name}"
+            if path not in missing:
+                empty.append(path)
+                continue
+            missing.remove(path)
+            found = submodule_repository(source, revision, name)
+            if found is None or git(found, "cat-file", "-e", f"{pinned}^{{commit}}").returncode != 0:
+                raise BuildError(
+                    f"commit {pinned[:10]} of submodule {path}, which {FILE} lists, is not in this clone; "
+                    f"`git submodule update --init {path}` brings it"
+                )
+            waiting.append((f"{path}/", found, pinned))
+    if missing:
+        raise BuildError(f"it has no submodule {min(missing)}, which {FILE} names in [build] submodules")
+    return sorted(empty)
+
+
+def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
+    """Where a clone keeps the commits of a submodule, by the name that a commit's .gitmodules gives it; None if it does not."""
+    if (repository / path / ".git").exists():
+        return repository / path
+    listed = git(
+        repository, "config", "--blob", f"{sha}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$"
+    )
+    for entry in listed.stdout.decode(errors="replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        name = key.removeprefix("submodule.").removesuffix(".path")
+        if value == path and ".." not in Path(name).parts and not Path(name).is_absolute():
+            folder = git(repository, "rev-parse", "--absolute-git-dir").stdout.decode(errors="surrogateescape").strip()
+            return kept if (kept := Path(folder) / "modules" / name).is_dir() else None
+    return None
+
+
+def _write_files(repository: Path, sha: str, target: Path) -> list[tuple[str, str]]:
+    """Write a commit's own files and return its submodules, by path and commit."""
     listed = git(repository, "ls-tree", "-r", "-z", "--full-tree", sha)
     if listed.returncode != 0:
         raise BuildError(f"commit {sha[:10]} cannot be read from {repository} (git says: {last_line(listed)})")
@@ -33,7 +75,7 @@ def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
                 f"commit {sha[:10]} names a file {name.decode(errors='replace')}, which git does not check out"
             )
         if mode == _SUBMODULE:
-            submodules.append(name.decode(errors="replace"))  # to be shown
+            submodules.append((os.fsdecode(name), blob.decode()))
             (target / os.fsdecode(name)).mkdir(parents=True, exist_ok=True)
         else:
             entries.append((mode, blob, target / os.fsdecode(name)))
@@ -62,8 +104,14 @@ def write_commit(repository: Path, sha: str, target: Path) -> list[str]:
     return submodules
 
 
-def copy_files(repository: Path, target: Path) -> None:
+def copy_files(repository: Path, target: Path, submodules: Collection[str] = ()) -> None:
     """Copy the files as they are, uncommitted ones included, so that an editor that saves meanwhile changes no measurement."""
+    for each in submodules:
+        if not (repository / each / ".git").exists():
+            raise BuildError(
+                f"submodule {each}, which {FILE} lists, is not checked out; `git submodule update --init {each}` does that"
+            )
+        copy_files(repository / each, target / each)
     listed = git(repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     links = {}
     try:

@@ -36,6 +36,8 @@ class Build:
     """`path`: nothing is installed; `wheel`: the commit is installed into a folder of its own by pip."""
     commands: tuple[str, ...] = ()
     """Run one after the other at the top of the commit, with the environment's Python first on PATH."""
+    submodules: tuple[str, ...] = ()
+    """Paths of submodules whose files a commit needs; others are empty folders."""
     imports: tuple[str, ...] = field(default=(), metadata={"key": "import"})
     """Modules that have to come from the commit."""
     files: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ def _check_values(text: str, found: ProjectFile) -> None:
     for table_name, key, paths in (
         ("build", "requirements", found.build.requirements),
         ("build", "path", found.build.path),
+        ("build", "submodules", found.build.submodules),
         ("build", "files", found.build.files),
         ("measure", "workloads", found.measure.workloads),
     ):

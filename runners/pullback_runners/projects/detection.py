@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.projects.environments import dependencies_of
-from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_engines, python_files
+from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_by, imported_engines, python_files
 
 _SOURCE_FOLDERS = ("src", "lib", "python", ".")
 _LOCKS = (
@@ -67,7 +67,7 @@ def detect(top: Path, origin: str | None = None) -> Guesses:
     packages = _packages(top / source)
     guesses.append(Guess("build", "path", (source,), _why_source(source, packages)))
     if packages:
-        main = _main_package(packages, str(guesses[0].value))
+        main = _main_package(packages, str(guesses[0].value), imported_by(top / source))
         guesses.append(Guess("build", "import", (main,), "what has to come from the commit that is measured"))
     requirements, said = _requirements(top, pyproject)
     guesses += requirements
@@ -131,9 +131,15 @@ def _why_source(source: str, packages: Sequence[str]) -> str:
     return f"{where} holds {', '.join(packages[:3])}{' and others' if len(packages) > 3 else ''}"
 
 
-def _main_package(packages: Sequence[str], name: str) -> str:
+def _main_package(packages: Sequence[str], name: str, importers: Mapping[str, int]) -> str:
+    """The one with the project's name, or else the one that most files import: scripts, which may do anything, nobody imports."""
     wanted = re.sub(r"[^a-z0-9]", "", name.lower())
-    return min(packages, key=lambda each: (re.sub(r"[^a-z0-9]", "", each.lower()) != wanted, packages.index(each)))
+    return min(
+        packages,
+        key=lambda each: (
+            re.sub(r"[^a-z0-9]", "", each.lower()) != wanted, -importers.get(each, 0), packages.index(each),
+        ),
+    )  # fmt: skip
 
 
 def _requirements(top: Path, pyproject: Mapping[str, Any]) -> tuple[list[Guess], list[str]]:

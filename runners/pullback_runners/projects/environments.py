@@ -44,21 +44,27 @@ OWN = Environment(Path(sys.executable), platform.python_version())
 """What Pullback runs in itself."""
 
 
-def make_environment(build: Build, files: Path, cache_root: Path) -> Environment:
-    """The environment of a commit whose files lie in a folder; BuildError says why there is none."""
+def make_environment(build: Build, files: Path, current: Path, cache_root: Path) -> Environment:
+    """The environment of a commit whose files lie in a folder; BuildError says why there is none.
+
+    A requirements file that the commit lacks, being older than it, is the one in the folder `current`, as a workload would be.
+    """
     base = _find_python(build.python)
     version = _version_of(base)
     if not build.requirements:
         return Environment(base, version)
     digest = hashlib.sha256(f"{version} {sysconfig.get_platform()} {platform.libc_ver()}\0".encode())
+    found = []
     for name in build.requirements:
-        if not (files / name).is_file():
+        places = [place / name for place in (files, current) if (place / name).is_file()]
+        if not places:
             raise BuildError(f"the commit has no file {name}, which {FILE} names in [build] requirements")
-        digest.update(name.encode() + b"\0" + _measured_of(files / name) + b"\0")
+        found.append(places[0])
+        digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")
     short = digest.hexdigest()[:16]
 
     def make(folder: Path) -> None:
-        _make(base, [files / name for name in build.requirements], folder)
+        _make(base, found, folder)
 
     return Environment(kept_folder(cache_root / short, make, MOST_BYTES) / "bin" / "python", version, short)
 

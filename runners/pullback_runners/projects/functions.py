@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,6 +165,15 @@ def imported_engines(folder: Path) -> dict[str, Path]:
             if engine not in {None, "numpy"}:
                 found.setdefault(str(engine), path)
     return found
+
+
+def imported_by(folder: Path) -> Counter[str]:
+    """How many files of a folder import each module or package at its top."""
+    return Counter(
+        top
+        for path in python_files(folder)
+        for top in {name.partition(".")[0] for name in _imports(_parsed(path)).values()} - {path.stem}
+    )
 
 
 def plain_functions(folder: Path, top: Path) -> list[PlainFunction]:

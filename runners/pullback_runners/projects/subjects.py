@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -24,7 +24,7 @@ from pullback_runners.report.commit import describe_commit
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""
 
-_FILES, _INSTALLED, _OBJECTS, _OUTSIDE = "files", "installed", "objects", "outside"
+_FILES, _INSTALLED, _OBJECTS, _OUTSIDE, _EMPTY = "files", "installed", "objects", "outside", "empty"
 
 Commit = Mapping[str, Any]
 """The commit object of a report."""
@@ -63,12 +63,12 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
     how = sha256(repr((project.build, sorted(project.environment.items()), sys.version)).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
-        submodules = write_commit(repository, sha, folder / _FILES)
+        empty = write_commit(repository, sha, folder / _FILES, project.build.submodules)
+        (folder / _EMPTY).write_text("\n".join(empty), encoding="utf-8", errors="replace")
         try:
             _build(project, folder)
         except BuildError as error:
-            empty = f"; its submodules are empty folders here: {', '.join(submodules)}" if submodules else ""
-            raise BuildError(f"{error}{empty}", error.log) from error
+            raise BuildError(f"{error}{said_of_empty(empty)}", error.log) from error
 
     try:
         folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
@@ -81,7 +81,7 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
 def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
     """Copy the project's files as they are into a folder and build them there."""
     try:
-        copy_files(project.top, folder / _FILES)
+        copy_files(project.top, folder / _FILES, project.build.submodules)
         _build(project, folder)
         return _built(project, commit, folder, _digest_in_place(project))
     except BuildError as error:
@@ -95,7 +95,7 @@ def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
     """
     build = project.build
     if not build.commands and build.install == "path":
-        environment = make_environment(build, project.top, cache_folder() / "environments")
+        environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
         return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
     commit = describe_commit(project.top)
@@ -123,7 +123,15 @@ def paths_of(build: Build, files: Path) -> tuple[str, ...]:
 
 def files_of(build: Build, files: Path) -> tuple[str, ...]:
     """The files and folders that make two commits differ."""
-    return build.files or (*paths_of(build, files), *build.requirements, "pyproject.toml", "setup.py")
+    usual = (*paths_of(build, files), *build.requirements, "pyproject.toml", "setup.py")
+    return tuple(dict.fromkeys([*(build.files or usual), *build.submodules]))
+
+
+def said_of_empty(submodules: Sequence[str]) -> str:
+    """What may be behind a failure of a commit whose submodules are empty folders, as the end of a sentence."""
+    if not submodules:
+        return ""
+    return f"; its submodules are empty folders: {', '.join(submodules)}; [build] submodules lists those that it needs"
 
 
 def _build(project: ProjectFile, folder: Path) -> None:
@@ -132,7 +140,7 @@ def _build(project: ProjectFile, folder: Path) -> None:
     build = project.build
     if not build.commands and build.install == "path":
         return
-    python = make_environment(build, files, cache_folder() / "environments").python
+    python = make_environment(build, files, project.top, cache_folder() / "environments").python
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     variables = {**os.environ, **project.environment, "PATH": path}
     packages = Path(_packages_of(python))
@@ -155,18 +163,20 @@ def _packages_of(python: Path) -> str:
 
 def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | None) -> BuiltCommit:
     files = folder / _FILES
-    environment = make_environment(project.build, files, cache_folder() / "environments")
+    empty = (folder / _EMPTY).read_text(encoding="utf-8").splitlines() if (folder / _EMPTY).exists() else []
+    environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
     if project.build.install == "wheel":
         paths: tuple[Path, ...] = (folder / _INSTALLED,)
     else:
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
-            raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder")
+            raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder{said_of_empty(empty)}")
     subject = _subject(project, paths, environment, folder / _OBJECTS)
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
-    return BuiltCommit(commit, replace(subject, digest=digest, code=code), environment, files, outside)
+    subject = replace(subject, digest=digest, code=code, hint=said_of_empty(empty))
+    return BuiltCommit(commit, subject, environment, files, outside)
 
 
 def _subject(project: ProjectFile, paths: tuple[Path, ...], environment: Environment, objects: Path | None) -> Subject:

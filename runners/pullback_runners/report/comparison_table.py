@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import left_out
+from pullback_runners.report.summary import checked_without_oracle, left_out
 from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
 
@@ -47,15 +47,17 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     if harness["quality"] == "contaminated":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     if harness.get("equal_code"):
-        yield Text(
-            "equal code: the commit changed nothing that is measured, so that nothing is claimed", style="yellow"
-        )
+        rest = "so that nothing is claimed" if rows else "and nothing was measured again"
+        yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
     if any(row.get("margin_is_provisional") for row in rows):
         yield Text(
-            "less than 2 % is not claimed: too few groups to know how far twins are apart; --suite standard takes more"
+            "less than 2 % is not claimed: too few groups to know how far twins are apart; "
+            "--suite standard takes 20, a quieter machine or fewer cases leave time for them"
         )
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
+    for sentence in checked_without_oracle(report):
+        yield Text(sentence)
     counted = [judged(row, harness) for row in rows if row["metric"] == "time"]
     if any(outcome.startswith("likely") for outcome in counted):
         yield Text(

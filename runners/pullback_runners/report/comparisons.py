@@ -6,6 +6,7 @@ from typing import Any
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.statistics import interquartile_mean
 from pullback_runners.report.document import (
+    are_apart,
     counts_document,
     digests,
     program_hash,
@@ -28,7 +29,7 @@ def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -
         "gradient": {
             "ok": bool(measured) and all(check["ok"] for check in measured),
             "max_rel_error": max(errors, default=None),
-            "oracle": "closed form",
+            "oracle": " and ".join(sorted({check["oracle"] for check in measured})) or None,
         },
         "error": None,
         "variants": [_variant(each, offer) for each in comparisons],
@@ -78,6 +79,6 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[d
     for metric, count in ours.items():
         if metric in theirs and count["value"] is not None and theirs[metric]["value"] is not None:
             said = counts_document(count, theirs[metric])
-            if twin[metric]["value"] != theirs[metric]["value"] and said["outcome"] != "equal":
+            if said["outcome"] != "equal" and not are_apart(count, theirs[metric], twin[metric]):
                 said["outcome"] = "ambiguous"  # two processes of one engine do not count alike either
             yield {**row, "metric": metric, **said, "values": [theirs[metric]["value"], count["value"]]}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pullback_runners.measurement.gradient_check import CLOSED_FORM
 from pullback_runners.report.words import (
     duration_in_words,
     factor_in_words,
@@ -137,14 +138,16 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
 
 
 def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
-    """A sentence on the cases whose workload declares no closed form, and what their gradients were held against instead."""
-    names = {
-        case["case"]["workload"]
-        for case in report["cases"]
-        if (case.get("gradient") or {}).get("oracle") == "central differences"
-    }
-    said = f"no oracle: gradients of {', '.join(sorted(names))} were held against central differences of the value"
-    return [said] if names else []
+    """Sentences on the cases whose workload declares no closed form, and what their gradients were held against instead."""
+    by_oracle: dict[str, set[str]] = {}
+    for case in report["cases"]:
+        oracle = (case.get("gradient") or {}).get("oracle")
+        if oracle not in {None, CLOSED_FORM}:
+            by_oracle.setdefault(oracle, set()).add(case["case"]["workload"])
+    return [
+        f"no oracle: gradients of {', '.join(sorted(names))} were held against {oracle}"
+        for oracle, names in by_oracle.items()
+    ]
 
 
 def case_name(case: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import difflib
 import importlib
-import importlib.metadata
 import importlib.util
 import itertools
 import pkgutil
@@ -256,6 +255,8 @@ def _load_own() -> None:
 @cache
 def broken_packages() -> tuple[str, ...]:
     """Load the workloads of installed packages, once; a sentence for each entry point that cannot be loaded."""
+    import importlib.metadata  # noqa: PLC0415 - 3 MB in a timed process, which asks for no packages
+
     _load_own()
     sentences = []
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):

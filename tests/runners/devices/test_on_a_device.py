@@ -18,7 +18,7 @@ from pullback_runners.measurement import slices
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import Surroundings, worker_environment
+from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
 from pullback_runners.peers import find_peer
 from pullback_runners.report import write_report
 from pullback_runners.report.markdown import markdown_of
@@ -155,9 +155,9 @@ def test_cases_of_a_device_have_the_arguments_of_the_cpu():
 def test_a_device_decides_clock_platform_and_forks():
     on_cpu = Case(SMALL.workload, SMALL.params, SMALL.dtype)
     assert (clock_of(on_cpu), clock_of(SMALL)) == ("cpu", "wall")
-    rng = Surroundings().rng
-    assert [worker_environment(case, INSTALLED, rng)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
-    assert worker_environment(SMALL, INSTALLED, rng)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+    draw = Draw.of(Surroundings().rng)
+    assert [worker_environment(case, INSTALLED, draw)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
+    assert worker_environment(SMALL, INSTALLED, draw)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew()["renewed"] is False
 
 

@@ -41,7 +41,7 @@ class Sessions:
     def end(self):
         self.ended += 1
 
-    def collect(self, case, *, seconds=None, is_ambiguous=lambda: True, passed_s=0.0):
+    def collect(self, case, *, seconds=None, is_ambiguous=lambda: True, is_plain=lambda: False, passed_s=0.0):
         groups = []
         deadline = None if seconds is None else self.now + seconds
         self.now += passed_s
@@ -52,6 +52,7 @@ class Sessions:
             STANDARD,
             Surroundings(),
             is_ambiguous=is_ambiguous,
+            is_plain=is_plain,
             tell=lambda _number, _wanted: None,
             deadline=deadline,
         )
@@ -94,3 +95,14 @@ def test_each_group_has_its_share_of_the_time_that_is_left(monkeypatch, sound_ca
     sessions = Sessions(monkeypatch, lambda _: 2.0)
     sessions.collect(sound_case, seconds=60, passed_s=10)
     assert set(sessions.shares_s) == {2.5}
+
+
+def test_a_plain_answer_is_looked_for_from_twelve_groups_on_and_ends_the_session(monkeypatch, sound_case):
+    asked = []
+
+    def is_plain():
+        asked.append(len(asked))
+        return len(asked) == 3
+
+    assert Sessions(monkeypatch, lambda _: 1.0).collect(sound_case, is_plain=is_plain)[0] == 16
+    assert Sessions(monkeypatch, lambda _: 1.0).collect(sound_case, is_ambiguous=lambda: False)[0] == 20

@@ -51,8 +51,8 @@ def test_what_is_wrong_with_the_oracle_is_said_of_the_oracle():
     def complaint(expected):
         return check_gradient(RIGHT, (RIGHT[0], {"x": expected}), inputs, "f8").complaint
 
-    assert complaint(np.full(X.shape, np.nan)) == "the oracle's gradient of x holds NaN or infinity"
-    assert complaint(np.zeros((2, 2))) == f"gradient of x has the shape {X.shape} and the oracle's has (2, 2)"
+    assert complaint(np.full(X.shape, np.nan)) == "gradient of x by the oracle holds NaN or infinity"
+    assert complaint(np.zeros((2, 2))) == f"gradient of x has the shape {X.shape} and that of the oracle has (2, 2)"
 
 
 def test_nan_where_the_closed_form_has_it_too_is_still_refused():

@@ -25,7 +25,13 @@ from pullback_runners.measurement.lockstep import (
 )
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads, worker_environment
+from pullback_runners.measurement.worker_process import (
+    Draw,
+    StoppedError,
+    Surroundings,
+    blas_threads,
+    worker_environment,
+)
 from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
 
@@ -315,5 +321,5 @@ def test_members_have_as_many_threads_as_the_case_says_whatever_the_runner_may_u
     monkeypatch.setenv("PULLBACK_NUM_THREADS", "5")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
     for case, threads in ((sound_case, "1"), (Case("sound", (("n", 8), ("threads", 2)), "f8"), "2")):
-        environment = worker_environment(case, INSTALLED, random.Random(1))
+        environment = worker_environment(case, INSTALLED, Draw.of(random.Random(1)))
         assert {environment[name] for name in ("PULLBACK_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {threads}

@@ -44,7 +44,7 @@ def test_the_estimate_lies_in_its_interval_and_among_its_values(values):
 
 @given(log_ratios)
 def test_the_interval_is_the_one_that_scipy_gives(values):
-    estimate = ratio_estimate(values)
+    estimate = ratio_estimate(values, 0.95)
     low, high = stats.mstats.trimmed_mean_ci(np.array(values), limits=(0.2, 0.2), alpha=0.05)
     expected = (stats.trim_mean(values, 0.2), low, high)
     assert (estimate.log_ratio, estimate.low, estimate.high) == pytest.approx(expected, rel=1e-9, abs=1e-9)

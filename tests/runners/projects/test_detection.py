@@ -46,6 +46,7 @@ def test_names_come_from_pyproject_then_the_remote(detected):
         ({"ridge/__init__.py": "", "tests/__init__.py": ""}, ".", "ridge"),
         ({"python/ridge/__init__.py": ""}, "python", "ridge"),
         ({"ridge.py": "", "setup.py": "", "conftest.py": ""}, ".", "ridge"),
+        ({"bench.py": "import model\n", "model.py": "", "train.py": "from model import GPT\n"}, ".", "model"),
         ({"a/__init__.py": "", "ridge/__init__.py": "", "pyproject.toml": '[project]\nname = "Ridge"\n'}, ".", "ridge"),
     ],
 )

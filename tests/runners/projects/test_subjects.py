@@ -1,6 +1,7 @@
 """Commits built and compared as a user would, each by real processes."""
 
 import json
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -76,8 +77,10 @@ def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(repository):
     assert not report["harness"]["equal_code"]
 
     equal = compare(repository.folder, "--against", "HEAD~2", "--candidate", "HEAD~1", "--json")
-    assert_equal(json.loads(equal.stdout))
-    assert json.loads(equal.stdout)["harness"]["equal_code"]
+    report = json.loads(equal.stdout)
+    assert report["harness"]["equal_code"]
+    assert report["comparisons"] == []
+    assert (equal.returncode, equal.stderr) == (0, "")
 
 
 def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before(repository):
@@ -153,6 +156,14 @@ def test_commits_with_other_requirements_have_an_environment_each(repository, tm
     assert_equal(report)
 
 
+def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_today(repository, tmp_path):
+    old = repository.commit("first")
+    repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n')
+    repository.commit("second")
+    assert built(repository, old).environment == built(repository).environment
+
+
 def test_commands_are_run_once_a_commit(repository, tmp_path):
     repository.write("pullback.toml", f"[build]\ncommands = ['echo \"$NAME\" >> made.txt; echo x >> {tmp_path}/times']\n"
                      '[environment]\nNAME = "n"\n')  # fmt: skip
@@ -204,12 +215,55 @@ def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     assert ready.outside == ()
 
 
-def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository, tmp_path):
+def with_submodule(repository, build):
+    """A repository with its own first commit as a submodule."""
     repository.commit("first")
     repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.folder), "vendor/waves")
-    repository.write("pullback.toml", "[build]\ncommands = ['test -f vendor/waves/pullback.toml']\n")
+    repository.write("pullback.toml", f"[build]\n{build}\n")
     repository.commit("second")
-    with pytest.raises(BuildError, match="its submodules are empty folders here: vendor/waves"):
+
+
+def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository):
+    with_submodule(repository, "commands = ['test -f vendor/waves/pullback.toml']")
+    with pytest.raises(
+        BuildError, match=r"its submodules are empty folders: vendor/waves; \[build\] submodules lists those"
+    ):
+        built(repository)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("vendor/waves/src", "it has no vendor/waves/src/ folder"), ("vendor", "No module named 'waves'")],
+)
+def test_what_is_missing_where_a_submodule_is_not_listed_is_said_with_its_name(repository, path, said):
+    with_submodule(repository, f'path = ["{path}"]\n[measure]\nworkloads = ["bench/total.py"]')
+    done = compare(repository.folder, "--against", "HEAD")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "its submodules are empty folders: vendor/waves; [build] submodules lists those" in done.stderr
+
+
+def test_submodules_that_are_listed_have_their_files_wherever_the_clone_keeps_them(repository):
+    with_submodule(repository, 'submodules = ["vendor/waves"]\npath = ["vendor/waves/src"]')
+    ready = built(repository)
+    (path,) = ready.subject.paths
+    assert (path / "waves.py").read_text() == (repository.folder / "src/waves.py").read_text()
+    first = ready.subject.digest
+    repository.git("submodule", "deinit", "-q", "--force", "vendor/waves")
+    assert built(repository).subject.digest == first  # the clone keeps its commits in .git/modules
+    shutil.rmtree(repository.folder / ".git/modules")
+    repository.write("other", "")
+    sha = repository.commit("third")
+    with pytest.raises(
+        BuildError, match=f"commit {sha[:10]} cannot be built: commit .* of submodule vendor/waves, which"
+    ):
+        built(repository)
+
+
+def test_a_submodule_that_a_commit_does_not_have_is_named(repository):
+    repository.write("pullback.toml", '[build]\nsubmodules = ["vendor/gone"]\n')
+    repository.commit("first")
+    with pytest.raises(BuildError, match=r"it has no submodule vendor/gone, which pullback.toml names in \[build\]"):
         built(repository)
 
 

@@ -9,6 +9,7 @@ from pullback_runners.errors import VariantError
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.report import CaseResult, absences, case_document
+from pullback_runners.report.document import counts_document
 from pullback_runners.workloads import Case
 
 
@@ -64,6 +65,21 @@ def test_pairs_are_against_the_baseline(result):
     assert array_bytes["metric"] == "array_bytes"
     assert array_bytes["log_ratio"] == pytest.approx(math.log(0.25), abs=1e-6)
     assert (array_bytes["outcome"], array_bytes["difference"]) == ("less", -600)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "outcome"),
+    [
+        ({"value": 9}, {"value": 10}, "less"),
+        ({"value": 9, "differs": True}, {"value": 10}, "ambiguous"),  # older reports do not say by how much
+        ({"value": 9, "differs": True, "range": [8, 10]}, {"value": 10}, "ambiguous"),
+        ({"value": 9, "differs": True, "range": [8, 9]}, {"value": 12, "differs": True, "range": [10, 12]}, "less"),
+        ({"value": 20, "differs": True, "range": [13, 20]}, {"value": 12, "differs": True, "range": [10, 12]}, "more"),
+        ({"value": 9, "differs": True, "range": [8, 10]}, {"value": 9}, "equal"),
+    ],
+)
+def test_counts_that_vary_differ_where_no_call_of_one_comes_near_the_other(ours, theirs, outcome):
+    assert counts_document(ours, theirs)["outcome"] == outcome
 
 
 def test_a_layer_that_was_not_seen_is_in_no_pair(result):

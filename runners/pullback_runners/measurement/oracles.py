@@ -1,0 +1,65 @@
+"""The oracle of a variant: what its value and gradients are held against.
+
+closed form           of the workload, where it declares one
+first gradient        in timed processes of workloads without one: what was checked when the variant was examined
+variant NAME          the workload's baseline, for its other variants: another computation in the same precision
+central differences   for the baseline, for a variant without another one, and where the baseline cannot be computed
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pullback_runners.measurement.differences import check_by_differences
+from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
+from pullback_runners.variants import open_variant, value_of
+from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+
+Oracle = Callable[[Differentiated], GradientCheck]
+
+
+def oracle_of(variant: str, workload: Workload, case: Case, inputs: Inputs, kept: Path | None) -> Oracle:
+    """The check of what a variant gives for some arguments; `kept` is where its first gradient lies once it was checked."""
+    if workload.has_oracle:
+        closed_form = workload.closed_form(case, inputs)
+        return lambda found: check_gradient(found, closed_form, inputs, case.dtype)
+    first = None if kept is None else _read(kept)
+    if first is not None:
+        return lambda found: check_gradient(found, first, inputs, case.dtype, "its first gradient", AGREEMENT)
+    other = _differentiated_by(workload.baseline, workload, case, inputs) if workload.baseline != variant else None
+    if other is not None:
+        name = f"variant {workload.baseline}"
+        return lambda found: check_gradient(found, other, inputs, case.dtype, name, AGREEMENT)
+    value_at = value_of(variant, workload, case)
+    return lambda found: check_by_differences(found, value_at, inputs, workload.wrt, case.dtype)
+
+
+def keep_first(found: Differentiated, kept: Path) -> None:
+    """Write a gradient that was checked, for the timed processes of the same variant."""
+    value, gradients = found
+    part = kept.with_suffix(f".{os.getpid()}")
+    with part.open("wb") as file:
+        for array in (np.array(list(gradients), dtype=str), array_of(value), *map(array_of, gradients.values())):
+            np.save(file, array)
+    part.replace(kept)  # twins are examined side by side
+
+
+def _read(kept: Path) -> Differentiated | None:
+    if not kept.exists():
+        return None
+    with kept.open("rb") as file:
+        names, value = np.load(file).tolist(), np.load(file)
+        return value, {name: np.load(file) for name in names}
+
+
+def _differentiated_by(variant: str | None, workload: Workload, case: Case, inputs: Inputs) -> Differentiated | None:
+    """What another variant gives; None if there is none, or where it cannot be computed: that is told where it is measured."""
+    if variant is None:
+        return None
+    with contextlib.suppress(Exception), open_variant(variant, workload, case, inputs) as prepared:
+        value, gradients = prepared.differentiated(prepared.call())
+        return array_of(value).copy(), {name: array_of(each).copy() for name, each in gradients.items()}
+    return None
