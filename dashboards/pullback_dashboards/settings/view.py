@@ -19,7 +19,7 @@ from pullback_service.tokens.queries import StoredToken
 
 # Addresses and secrets are nobody's business, not even an administrator's in a browser.
 _UNITS = {"s": "s", "hours": "h"}
-_UNSAID = frozenset({"database_url", "database_url_file", "token_file"})
+_UNSAID = frozenset({"database_url", "database_url_file", "token_file", "smtp_url", "smtp_url_file"})
 
 ALLOWED: dict[Scope, str] = {
     "read": "lists, pages and exports; own boards",
