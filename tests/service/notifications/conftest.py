@@ -7,10 +7,10 @@ from sqlalchemy import text, update
 from tests.service.notifications.doubles import Hooks, Mailbox
 
 from pullback_service import worker
-from pullback_service.deferring import defer_deliveries
 from pullback_service.ids import ProjectId
 from pullback_service.models import Channel, Project
 from pullback_service.notifications import outbox
+from pullback_service.notifications.delivering import send_messages
 from pullback_service.notifications.sending import Outside
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -59,11 +59,15 @@ class Outbox:
         async with self.database.writing.begin() as session:
             return await outbox.enqueue(session, project_id, event, key, {**FACTS, **facts})
 
-    async def work(self):
-        """Let a worker do what waits, and what the clock would have it look for."""
-        async with self.database.writing.begin() as session:
-            await outbox.sweep(session)
-        await worker.run_once(self._url, outside=self.outside)
+    async def work(self, *, as_a_worker=False):
+        """Send what waits, or may be tried again by the clock."""
+        if as_a_worker:
+            async with self.database.writing.begin() as session:
+                await outbox.sweep(session)
+            await worker.run_once(self._url, outside=self.outside)
+            return
+        for (channel_id,) in await self.rows("SELECT id FROM channel ORDER BY id"):
+            await send_messages(self.database, channel_id, self.outside)
 
     async def pass_time(self, hours):
         """Let everything have happened so much earlier."""
@@ -76,11 +80,10 @@ class Outbox:
                 await session.execute(text(f"UPDATE {table} SET {moved}"), {"s": hours * 3600})
 
     async def retry_now(self):
+        """Let the pause after a failure be over."""
         async with self.database.writing.begin() as session:
             await session.execute(update(Channel).values(retry_at=None))
-            for channel_id in await session.scalars(text("SELECT id FROM channel")):
-                await defer_deliveries(session, channel_id)
-        await worker.run_once(self._url, outside=self.outside)
+        await self.work()
 
     async def rows(self, sql):
         async with self.database.reading() as session:
