@@ -7,6 +7,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    channel,
     compare,
     db,
     down,
@@ -58,6 +59,7 @@ app.command("agent")(agent.agent)
 app.add_typer(job.app, name="job")
 app.add_typer(token.app, name="token")
 app.add_typer(project.app, name="project")
+app.add_typer(channel.app, name="channel")
 app.add_typer(db.app, name="db")
 app.command("version")(version.version)
 

@@ -7,8 +7,8 @@ import pytest
 from pullback_service.networks import NoAddressError, addresses_to_connect, is_private, is_public, read_networks
 
 PUBLIC = ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"]
-INSIDE = [
-    "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.100.100.200", "0.0.0.0",
+INSIDE = [  # none is bound to
+    "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.100.100.200", "0.0.0.0",  # noqa: S104 - refused, not bound
     "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fd00:ec2::254", "::ffff:127.0.0.1", "64:ff9b::7f00:1",
     "2002:7f00:1::", "fec0::1", "ff02::1", "2001:db8::1",
 ]  # fmt: skip

@@ -114,4 +114,4 @@ def _fit(url: str, settings: Settings) -> str:
     try:
         return fit_webhook(url, settings.networks())
     except UnfitTargetError as error:
-        raise InvalidInputError(f"$.url: {error}", errors=[FieldError(path="$.url", message=str(error))]) from error
+        raise InvalidInputError(str(error), errors=[FieldError(path="$.url", message=str(error))]) from error

@@ -23,19 +23,20 @@ def fit_webhook(url: str, networks: Sequence[Network]) -> str:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").rstrip("."), parts.port
     except ValueError as error:
-        raise UnfitTargetError(f"This is no address ({error}); {_REMEDY}") from error
+        raise UnfitTargetError(f"The url is no address ({error}); {_REMEDY}") from error
     if parts.scheme not in ("https", "http") or not host or not url.isascii() or re.search(r"[\s\x00-\x1f\x7f]", url):
-        raise UnfitTargetError(f"This is no https address; {_REMEDY}")
+        raise UnfitTargetError(f"The url is no https address; {_REMEDY}")
     if not HOST.fullmatch(host):
-        raise UnfitTargetError(f"This is on no host that can be told ({host!r}): letters, digits, dots and dashes")
+        raise UnfitTargetError(f"The url is on no host that can be told ({host!r}): letters, digits, dots and dashes")
     address = address_in(host)
     allowed = is_allowed(address, networks) if address is not None else bool(networks)
     if is_private(host) and not allowed:
         raise UnfitTargetError(
-            "This is an address inside of some network: give a public one, or let the operator add the network to PULLBACK_ALLOW_NETWORKS"
+            "The url leads inside of some network: give a public one, or let the operator add the network to "
+            "PULLBACK_ALLOW_NETWORKS"
         )
     if parts.scheme == "http" and not allowed:
-        raise UnfitTargetError(f"Messages are sent by https, and by http inside of allowed networks only; {_REMEDY}")
+        raise UnfitTargetError(f"The url is http, which is taken inside of allowed networks only; {_REMEDY}")
     return url
 
 

@@ -107,7 +107,10 @@ async def test_the_branch_that_is_filled_is_the_main_one(upload, told, database)
 async def test_several_commits_are_told_one_by_one(upload, told, database, session):
     for number, value in enumerate((1024.0, 2048.0, 2048.0, 4096.0), start=1):
         await upload(number, value, days=5 - number, follow=False)
-    project_id, commits = ProjectId(await session.scalar(select(Project.id))), list(await session.scalars(select(Commit.id)))
+    project_id, commits = (
+        ProjectId(await session.scalar(select(Project.id))),
+        list(await session.scalars(select(Commit.id))),
+    )
     assert await tell_of_worse(session, project_id, commits) == 2
     assert await tell_of_worse(session, project_id, commits) == 0
     assert await session.scalar(select(func.count()).select_from(Notification)) == 2

@@ -41,7 +41,10 @@ async def test_a_secret_is_shown_once(demo, session):
         assert answer.is_success
         assert secret not in answer.text
         assert "secret-part" not in answer.text
-    assert answers[0].json()["items"][0] == {**{name: value for name, value in body.items() if name != "secret"}, "waiting": 1}
+    assert answers[0].json()["items"][0] == {
+        **{name: value for name, value in body.items() if name != "secret"},
+        "waiting": 1,
+    }
     assert answers[2].json()["items"] == [delivery]
     assert (delivery["event"], delivery["state"]) == ("test", "waiting")
     lines = await session.execute(select(Audit.action, Audit.subject, Audit.project).order_by(Audit.id))
@@ -95,7 +98,7 @@ async def test_deliveries_are_paged_newest_first(demo):
     ("change", "where", "said"),
     [
         ({"url": "ftp://hooks.example/"}, "$.url", "no https address"),
-        ({"url": "http://hooks.example/"}, "$.url", "by https"),
+        ({"url": "http://hooks.example/"}, "$.url", "is http"),
         ({"url": "https://127.0.0.1/"}, "$.url", "inside of some network"),
         ({"url": "https://[::ffff:10.0.0.1]/"}, "$.url", "inside of some network"),
         ({"url": "https://169.254.169.254/latest"}, "$.url", "PULLBACK_ALLOW_NETWORKS"),
@@ -127,7 +130,12 @@ async def test_the_operator_may_allow_a_network(start_service):
     async with start_service(allow_networks="10.0.0.0/8") as client:
         await client.post("/api/v1/projects", json={"name": "demo"})
         for number, (url, status) in enumerate(
-            (("http://10.1.2.3/", 201), ("http://hooks.internal/", 201), ("https://127.0.0.1/", 422), ("http://1.1.1.1/", 422))
+            (
+                ("http://10.1.2.3/", 201),
+                ("http://hooks.internal/", 201),
+                ("https://127.0.0.1/", 422),
+                ("http://1.1.1.1/", 422),
+            )
         ):
             answer = await client.post(CHANNELS, json={**WEBHOOK, "name": f"c{number}", "url": url})
             assert answer.status_code == status, (url, answer.text)
@@ -159,10 +167,14 @@ async def test_administrators_of_a_project_see_its_channels_and_nobody_else_does
         guarded.get(f"{CHANNELS}/{made['yours']}/deliveries", headers=me),
     ):
         assert (await request).status_code == 404
-    assert (await guarded.post(CHANNELS, json={**WEBHOOK, "project": "yours", "name": "x"}, headers=me)).status_code == 403
+    assert (
+        await guarded.post(CHANNELS, json={**WEBHOOK, "project": "yours", "name": "x"}, headers=me)
+    ).status_code == 403
     assert (await guarded.get(CHANNELS, params={"project": "yours"}, headers=me)).json()["items"] == []
     uploader = await make_token("read", "upload", project="mine")
     for headers, status in ((uploader, 403), ({}, 401)):
         assert (await guarded.get(CHANNELS, headers=headers)).status_code == status
         assert (await guarded.get(f"{CHANNELS}/{made['mine']}/deliveries", headers=headers)).status_code == status
-        assert (await guarded.post(CHANNELS, json={**WEBHOOK, "project": "mine"}, headers=headers)).status_code == status
+        assert (
+            await guarded.post(CHANNELS, json={**WEBHOOK, "project": "mine"}, headers=headers)
+        ).status_code == status

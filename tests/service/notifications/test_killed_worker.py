@@ -47,7 +47,9 @@ def until(condition, what):
         time.sleep(0.05)
 
 
-async def test_a_message_in_flight_is_sent_again_by_another_worker(box, project_id, hooks, start_worker, database, database_url):
+async def test_a_message_in_flight_is_sent_again_by_another_worker(
+    box, project_id, hooks, start_worker, database, database_url
+):
     arrived, killed = threading.Event(), threading.Event()
 
     def hold(handler):

@@ -15,9 +15,7 @@ pytestmark = pytest.mark.anyio
 STATES = "SELECT state, count(*) FROM delivery GROUP BY state ORDER BY state"
 
 
-async def test_a_notification_is_sent_once_to_each_channel_that_wants_it(
-    box, project_id, hooks, database_url
-):
+async def test_a_notification_is_sent_once_to_each_channel_that_wants_it(box, project_id, hooks, database_url):
     await box.make_channel(project_id, "all")
     await box.make_channel(project_id, "ends", events=["resolved"])
     await box.make_channel(await box.make_project("other"), "strangers")
@@ -183,9 +181,9 @@ async def test_a_channel_that_fails_for_a_day_is_switched_off_and_the_others_are
     told = json.loads(hooks.received[-1].body)
     assert (hooks.received[-1].path, told["event"]) == ("/other", "channel_off")
     assert "broken" in told["facts"]["sentence"]
-    assert await box.rows("SELECT DISTINCT state FROM delivery JOIN channel ON channel.id = channel_id WHERE name = 'broken'") == [
-        ("failed",)
-    ]
+    assert await box.rows(
+        "SELECT DISTINCT state FROM delivery JOIN channel ON channel.id = channel_id WHERE name = 'broken'"
+    ) == [("failed",)]
     before = len(hooks.received)
     await box.tell(project_id, "afterwards")
     await box.work()

@@ -34,7 +34,9 @@ def test_neutral_text_looks_the_same_and_has_no_mention_and_no_link(text):
     line = one_line(text, 10_000)
     made = neutral(line)
     assert made.replace(BREAK, "") == line
-    assert not re.search(r"[@#~]\w|://|(mailto|tel):\S|\w\.[a-zA-Z]{2}|\]\(", re.sub(f":{BREAK}", " ", made), re.IGNORECASE)
+    assert not re.search(
+        r"[@#~]\w|://|(mailto|tel):\S|\w\.[a-zA-Z]{2}|\]\(", re.sub(f":{BREAK}", " ", made), re.IGNORECASE
+    )
 
 
 @given(NASTY | st.text())

@@ -9,7 +9,14 @@ import pytest
 
 from pullback_service.notifications.events import tidied
 from pullback_service.notifications.message import Message, Told
-from pullback_service.notifications.rendering import LONGEST_SLACK_TEXT, mail, page_of, signature, slack_body, webhook_body
+from pullback_service.notifications.rendering import (
+    LONGEST_SLACK_TEXT,
+    mail,
+    page_of,
+    signature,
+    slack_body,
+    webhook_body,
+)
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 ID = UUID(int=7)
@@ -73,7 +80,11 @@ def test_a_text_for_slack_fits_and_keeps_its_link():
 
 
 def test_a_mail_has_headers_of_one_line_and_a_plain_body():
-    made = mail(message(EVIL, kind="email", target="a@example.org b@example.org", thread="incident 3"), BASE, sender="p@x.example")
+    made = mail(
+        message(EVIL, kind="email", target="a@example.org b@example.org", thread="incident 3"),
+        BASE,
+        sender="p@x.example",
+    )
     assert made["Bcc"] is None
     assert (made["To"], made["From"]) == ("a@example.org, b@example.org", "p@x.example")
     assert made["Message-ID"] == f"<{ID}@x.example>"

@@ -1,5 +1,6 @@
 """A message goes to where its channel leads and nowhere else, in bounded time, whatever answers there."""
 
+import asyncio
 import json
 import ssl
 import time
@@ -168,7 +169,7 @@ async def test_of_a_long_answer_little_is_read(hooks):
     deadline = time.monotonic() + 30
     while "cut" not in written:
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        await asyncio.sleep(0.01)
 
 
 async def test_nobody_at_the_address_is_an_answer(hooks):
