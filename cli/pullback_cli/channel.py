@@ -259,7 +259,7 @@ def _channel(service: "Client", named: str, project: str | None) -> "models.Chan
 
 
 def _line(each: "models.ChannelSummary") -> str:
-    state = each.state
+    state: str = each.state
     if each.switched_off_at is not None:
         state = f"off since {each.switched_off_at:%Y-%m-%d %H:%M}: {each.switched_off_because}"
     elif each.failing_since is not None:

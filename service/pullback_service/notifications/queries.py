@@ -1,6 +1,6 @@
 """Making, finding, testing and removing channels; what was delivered on them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -162,6 +162,17 @@ async def list_deliveries(
     if before is not None:
         statement = statement.where(tuple_(Delivery.created_at, Delivery.id) < before)
     return [StoredDelivery(*row) for row in await session.execute(statement)]
+
+
+async def newest_deliveries(
+    session: AsyncSession, channel_ids: Collection[int], *, each: int
+) -> Mapping[int, Sequence[StoredDelivery]]:
+    """The newest messages of some channels, of each a few. Index: ix_delivery_channel_id, pk_notification."""
+    return {
+        channel_id: found
+        for channel_id in channel_ids
+        if (found := await list_deliveries(session, channel_id, limit=each))
+    }
 
 
 def _channels() -> Select[Any]:

@@ -30,7 +30,7 @@ from pullback_service.settings import MailServer, Settings
 
 HTTP_S: Final = 10.0
 """Most time for everything from the name of a host to its answer."""
-MAIL_S: Final = 20.0
+MAIL_S: Final = 12.0
 MOST_READ: Final = 2_048
 """Bytes of an answer."""
 LONGEST_ANSWER: Final = 200
