@@ -7,6 +7,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    channel,
     compare,
     db,
     down,
@@ -57,6 +58,7 @@ app.command("export", rich_help_panel=_RESULTS)(export.export)
 app.command("log", rich_help_panel=_RESULTS)(log.log)
 app.add_typer(job.app, name="job", rich_help_panel=_RESULTS)
 app.add_typer(project.app, name="project", rich_help_panel=_OPERATE)
+app.add_typer(channel.app, name="channel", rich_help_panel=_OPERATE)
 app.add_typer(token.app, name="token", rich_help_panel=_OPERATE)
 app.command("serve", rich_help_panel=_OPERATE)(serve.serve)
 app.command("worker", rich_help_panel=_OPERATE)(worker.worker)

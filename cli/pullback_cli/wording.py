@@ -5,6 +5,7 @@ import re
 _OPTION = r"(project|commit|branch|machine|format|variant|unit|direction)"
 _FLAG = r"(allow_dirty|dry_run|force)"
 _LISTS = {
+    "channels": "pullback channel list",
     "jobs": "pullback job list",
     "projects": "pullback project list",
     "series": "pullback export series",

@@ -5,7 +5,7 @@ from pullback_cli.refusals import needs
 
 @needs("service")
 def worker() -> None:
-    """Run the service's background tasks: expired leases, work after uploads, retention. Any number may run.
+    """Run the service's background tasks: expired leases, work after uploads, notifications, retention. Any number may run.
 
     Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
     """
@@ -14,8 +14,12 @@ def worker() -> None:
     settings = load_settings()
     url = settings.require_database_url()  # what is wrong with them is said before anything heavy is loaded
 
+    settings.networks()
+    settings.mail_server()
+
     from pullback_service import worker as chores
     from pullback_service.logs import configure_logs
+    from pullback_service.notifications.sending import outside_of
 
     configure_logs(settings)
-    chores.run(url, idle_noise_hours=settings.idle_noise_hours)
+    chores.run(url, idle_noise_hours=settings.idle_noise_hours, outside=outside_of(settings))

@@ -18,6 +18,7 @@ from pullback_service.endpoints.agents import router as agents
 from pullback_service.endpoints.audit import router as audit
 from pullback_service.endpoints.backfills import router as backfills
 from pullback_service.endpoints.boards import router as boards
+from pullback_service.endpoints.channels import router as channels
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
 from pullback_service.endpoints.jobs import router as jobs
@@ -114,6 +115,7 @@ for _router in (
     agents,
     tokens,
     audit,
+    channels,
     status,
     health.router,
 ):

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -18,23 +17,10 @@ from pullback_service.ids import ProjectId
 QUEUE = "chores"
 NAMESPACE = "pullback"
 FOLLOW_UP_REPORT = f"{NAMESPACE}:follow_up_report"
+SEND_MESSAGES = f"{NAMESPACE}:send_messages"
 MOST_WAITING = 10_000
 
-_DEFER = text(
-    "SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[ROW("
-    ":queue, :task, 0, CAST(:lock AS text), NULL, CAST(:args AS jsonb), NULL"
-    ")::procrastinate.procrastinate_job_to_defer_v1])"
-)
-
-
-async def defer(session: AsyncSession, task: str, args: Mapping[str, Any], *, lock: str | None = None) -> None:
-    """Let a worker run a task once this transaction is stored; tasks with one lock run one after the other."""
-    await session.execute(
-        _DEFER, {"queue": QUEUE, "task": task, "lock": lock, "args": orjson.dumps(dict(args)).decode()}
-    )
-
-
-_DEFER_FOLLOW_UP = """
+_DEFER_UNLESS_WAITING = """
   WITH waiting AS MATERIALIZED (
        SELECT id FROM procrastinate.procrastinate_jobs
         WHERE status = 'todo' AND task_name = %(task)s AND lock = %(lock)s
@@ -45,13 +31,26 @@ SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[
 """
 
 
+async def defer_unless_waiting(session: AsyncSession, task: str, args: Mapping[str, Any], *, lock: str) -> bool:
+    """Have a task run once this transaction is stored, by its chore with this lock that waits or (true) by a new one.
+
+    A chore that waits cannot begin before this transaction ends: workers pass over what is locked, be it shared.
+    Index: procrastinate_jobs_priority_idx_v1, of chores that wait.
+    """
+    values = {"queue": QUEUE, "task": task, "lock": lock, "args": orjson.dumps(dict(args)).decode()}
+    return await statements.row(session, _DEFER_UNLESS_WAITING, values) is not None
+
+
 async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_id: UUID) -> bool:
     """Have a report followed up once this transaction is stored, by the chore of its project that waits or (true) a new one.
 
     A chore follows up all reports of its project that wait, so that one of them serves every upload that comes before it
-    begins. It cannot begin before this transaction ends: workers pass over what is locked, be it shared.
-    Index: procrastinate_jobs_priority_idx_v1, of chores that wait.
+    begins.
     """
-    args = orjson.dumps({"report_id": str(report_id)}).decode()
-    values = {"queue": QUEUE, "task": FOLLOW_UP_REPORT, "lock": f"project {project_id}", "args": args}
-    return await statements.row(session, _DEFER_FOLLOW_UP, values) is not None
+    args = {"report_id": str(report_id)}
+    return await defer_unless_waiting(session, FOLLOW_UP_REPORT, args, lock=f"project {project_id}")
+
+
+async def defer_deliveries(session: AsyncSession, channel_id: int) -> bool:
+    """Have the messages that wait for a channel sent once this transaction is stored, as `defer_follow_up` does."""
+    return await defer_unless_waiting(session, SEND_MESSAGES, {"channel_id": channel_id}, lock=f"channel {channel_id}")

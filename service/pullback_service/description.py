@@ -65,6 +65,11 @@ LINKS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "fail_attempt": _LEASE,
     },
     "create_token": {"revoke_token": {"token_id": "/id"}},
+    "create_channel": {
+        "test_channel": {"channel_id": "/id"},
+        "list_deliveries": {"channel_id": "/id"},
+        "remove_channel": {"channel_id": "/id"},
+    },
 }
 
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token of `pullback token create`; see docs/access.md."}

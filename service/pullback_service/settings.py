@@ -1,14 +1,18 @@
 """Every setting of the service, by environment. Secrets may come by file, so that they are in no process listing."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
+from pullback_service.networks import Network, read_networks
 from pullback_service.refusals import message_of
 
 MIB = 1024 * 1024
@@ -17,6 +21,26 @@ MIB = 1024 * 1024
 _ADDRESS = re.compile(
     r"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?"
 )
+
+
+_MAIL_PORTS = {"smtp": 587, "smtps": 465}
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    """Where mail is handed in: `smtps` is encrypted from the first byte on, `smtp` as soon as the server offers it."""
+
+    host: str
+    port: int
+    is_encrypted: bool
+    user: str | None
+    password: str | None
+    sender: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return _is_loopback(self.host)
 
 
 class Settings(BaseSettings):
@@ -58,6 +82,16 @@ class Settings(BaseSettings):
     """Interval of the heartbeats of agents."""
     idle_noise_hours: float = Field(12.0, ge=0)
     """Shortest interval between A/A comparisons of an idle machine; 0: no such comparisons."""
+    public_url: str | None = None
+    """Where people reach the pages, `https://pullback.example`: for links in notifications."""
+    smtp_url: str | None = None
+    """Mail server of notifications, `smtps://user:password@host` or `smtp://host:587`, which is encrypted where the server offers it."""
+    smtp_url_file: Path | None = None
+    """A file whose content is `PULLBACK_SMTP_URL`."""
+    mail_from: str | None = None
+    """Sender of notifications by mail; unset, `pullback@` and the host of `PULLBACK_PUBLIC_URL`."""
+    allow_networks: str = ""
+    """Networks that are not public and that webhooks may be in, `10.0.0.0/8, fd00::/8`."""
 
     def named_database_url(self) -> str | None:
         """Address of the database, from the variable or the file it names; None where neither says anything."""
@@ -74,6 +108,45 @@ class Settings(BaseSettings):
         if named is None:
             raise SetupError("No database is configured: set DATABASE_URL, or use `pullback up`, which starts its own.")
         return named
+
+    def networks(self) -> Sequence[Network]:
+        """The networks that webhooks may be in beside public ones."""
+        try:
+            return read_networks(self.allow_networks)
+        except ValueError as error:
+            raise SetupError(
+                f"PULLBACK_ALLOW_NETWORKS is not valid ({error}): give networks like 10.0.0.0/8, with commas between them."
+            ) from error
+
+    def mail_server(self) -> MailServer | None:
+        """Where notifications are mailed from; None where nothing says so."""
+        if self.smtp_url:
+            return self._mail_server("PULLBACK_SMTP_URL", self.smtp_url)
+        if self.smtp_url_file:
+            url = _read_secret("PULLBACK_SMTP_URL_FILE", self.smtp_url_file)
+            return self._mail_server(f"PULLBACK_SMTP_URL_FILE names {self.smtp_url_file}, whose content", url)
+        return None
+
+    def _mail_server(self, where: str, url: str) -> MailServer:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in _MAIL_PORTS or not parts.hostname:
+            raise SetupError(f"{where} is not an address like smtps://user:password@host or smtp://host:587.")
+        host = urlsplit(self.public_url or "").hostname
+        sender = self.mail_from or (f"pullback@{host}" if host else "")
+        if not re.fullmatch(r"[^\s@<>,]+@[^\s@<>,]+|[^<>,\r\n\"]* <[^\s@<>,]+@[^\s@<>,]+>", sender):
+            raise SetupError("PULLBACK_MAIL_FROM must be the sender of mails, like pullback@example.org.")
+        return MailServer(
+            host=parts.hostname,
+            port=port or _MAIL_PORTS[parts.scheme],
+            is_encrypted=parts.scheme == "smtps",
+            user=unquote(parts.username) if parts.username else None,
+            password=unquote(parts.password) if parts.password else None,
+            sender=sender,
+        )
 
     def token(self) -> str | None:
         """The bootstrap token, or None where none is set."""

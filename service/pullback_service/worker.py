@@ -17,6 +17,7 @@ from pullback_service.deferring import QUEUE
 from pullback_service.errors import SetupError
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions
+from pullback_service.notifications.sending import Outside
 from pullback_service.roles import ALL_PROJECTS
 
 CONCURRENCY = 4
@@ -24,15 +25,17 @@ POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 HEARTBEAT_S = 5.0
+NOWHERE_ELSE = Outside()
+"""Public webhooks are reached, and no mail server is."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(url: str, *, idle_noise_hours: float = 0) -> None:
+def run(url: str, *, idle_noise_hours: float = 0, outside: Outside = NOWHERE_ELSE) -> None:
     """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
-    asyncio.run(_run(url, idle_noise_hours))
+    asyncio.run(_run(url, idle_noise_hours, outside))
 
 
-async def run_once(url: str, *, idle_noise_hours: float = 0) -> None:
+async def run_once(url: str, *, idle_noise_hours: float = 0, outside: Outside = NOWHERE_ELSE) -> None:
     """Run the chores that wait, and return; what others hold up, or is to be tried later, is left.
 
     Procrastinate's own way ends when nothing can begin at a moment, also when that is for a lock which it holds itself.
@@ -40,7 +43,7 @@ async def run_once(url: str, *, idle_noise_hours: float = 0) -> None:
     before = -1
     while (waiting := await _waiting(url)) not in {0, before}:
         before = waiting
-        await _work(url, idle_noise_hours, wait=False)
+        await _work(url, idle_noise_hours, outside, wait=False)
 
 
 def build_app(url: str) -> procrastinate.App:
@@ -56,7 +59,7 @@ def build_app(url: str) -> procrastinate.App:
     return app
 
 
-async def _run(url: str, idle_noise_hours: float) -> None:
+async def _run(url: str, idle_noise_hours: float, outside: Outside) -> None:
     """Work until a signal comes.
 
     Procrastinate's worker ends without a word when one of its own connections fails, and so after a restart of Postgres:
@@ -74,7 +77,7 @@ async def _run(url: str, idle_noise_hours: float) -> None:
         loop.add_signal_handler(number, stop)
     told: str | None = None
     while not stopping.is_set():
-        work = asyncio.create_task(_work(url, idle_noise_hours, wait=True))
+        work = asyncio.create_task(_work(url, idle_noise_hours, outside, wait=True))
         signalled = asyncio.create_task(stopping.wait())
         await asyncio.wait({work, signalled}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
@@ -115,7 +118,7 @@ async def _waiting(url: str) -> int:
         await database.close()
 
 
-async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
+async def _work(url: str, idle_noise_hours: float, outside: Outside, *, wait: bool) -> None:
     database = Database(url, pool_size=CONCURRENCY)
     try:
         async with build_app(url).open_async() as app:
@@ -126,7 +129,11 @@ async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
                 fetch_job_polling_interval=POLL_EVERY_S,
                 shutdown_graceful_timeout=SHUTDOWN_S,
                 delete_jobs="successful",
-                additional_context={"database": database.seeing(ALL_PROJECTS), "idle_noise_hours": idle_noise_hours},
+                additional_context={
+                    "database": database.seeing(ALL_PROJECTS),
+                    "idle_noise_hours": idle_noise_hours,
+                    "outside": outside,
+                },
                 install_signal_handlers=False,
                 listen_notify=wait,
                 update_heartbeat_interval=HEARTBEAT_S,

@@ -87,7 +87,8 @@ def test_examples_hold_by_the_schemas_beside_them(name, description, operations,
 
 def test_examples_hold_no_secret_of_the_recording():
     text = json.dumps(EXAMPLES)
-    assert set(re.findall(r"plb_(?:enroll_)?[\w-]{20,}", text)) <= {f"plb_{'x' * 32}", f"plb_enroll_{'x' * 32}"}
+    found = set(re.findall(r"plb_(?:enroll_|hook_)?[\w-]{20,}", text))
+    assert found <= {f"{mark}{'x' * 32}" for mark in ("plb_", "plb_enroll_", "plb_hook_")}
     assert "the-bootstrap-token" not in text
 
 

@@ -67,6 +67,10 @@ async def filled(admin, guarded, make_token, reports):
         chart = {"kind": "compare", "project": name, "query": {}}
         pinned = await admin.post(f"/api/v1/boards/{board['id']}/charts", json=chart)
         assert pinned.is_success, pinned.text
+        channel = {"project": name, "name": "c", "kind": "webhook", "url": "https://hooks.example/"}
+        made = (await admin.post("/api/v1/channels", json=channel)).json()
+        tested = await admin.post(f"/api/v1/channels/{made['id']}/test")
+        assert tested.is_success, tested.text
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ SHA, PARENT, ROOT = "9a1f" + "3c7e" * 9, "5d02" + "b86a" * 9, "1e44" + "07f9" * 
 MOST_CHARACTERS = 4_000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(Z|\+00:00)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SECRET = re.compile(r"plb_(enroll_)?[\w-]{32}")
+_SECRET = re.compile(r"plb_(enroll_|hook_)?[\w-]{32}")
 _PREFIX = re.compile(r'"prefix": "plb_[\w-]{6}"')
 _REQUEST = re.compile(r'"request_id": "[0-9a-f]{32}"')
 _WAITING = re.compile(r'"waiting_s": [\d.]+')
@@ -218,6 +218,15 @@ STORY = (
     Step("list_tokens", query={"limit": 1}),
     Step("revoke_token", path={"token_id": "{token}"}),
     Step("tell_who_asks"),
+    Step(
+        "create_channel",
+        body={"project": "demo", "name": "team", "kind": "webhook", "url": "https://hooks.example/pullback"},
+        learn={"channel": "id"},
+    ),
+    Step("test_channel", path={"channel_id": "{channel}"}),
+    Step("list_channels", query={"project": "demo"}),
+    Step("list_deliveries", path={"channel_id": "{channel}"}),
+    Step("remove_channel", path={"channel_id": "{channel}"}),
     Step("list_audit_lines", query={"project": "demo", "limit": 3}),
     Step("report_liveness"),
     Step("report_readiness"),

@@ -24,6 +24,7 @@ TITLES = {
     "jobs": "Jobs",
     "agents": "What agents say",
     "tokens": "Tokens",
+    "channels": "Notifications",
     "operation": "Operation",
 }
 SHOWN_LINES = 60

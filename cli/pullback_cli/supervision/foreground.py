@@ -21,7 +21,7 @@ from pullback_cli.supervision.plan import UpOptions, plan_processes
 from pullback_cli.supervision.repository import keep_repository
 from pullback_cli.supervision.service_api import ServiceApi
 from pullback_cli.supervision.state import UpState, forget_state, only_up_on, read_state, write_state
-from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervisor
+from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDyingError, Supervisor
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_service import migrating
 from pullback_service.client import ClientError
@@ -65,7 +65,10 @@ class _Up:
             if self._options.project is not None and self._database.is_embedded:
                 keep_repository(owner, self._options.project)
             url = self._database.service_url()
-            supervisor.start(plan_processes(self._options, database_url=url, listening_fd=listening_fd))
+            notifying = {name: os.environ[name] for name in OF_THE_WORKER if name in os.environ}
+            supervisor.start(
+                plan_processes(self._options, database_url=url, listening_fd=listening_fd, notifying=notifying)
+            )
             with ServiceApi(self._options.url, token=self._settings.token()) as api:
                 self._wait_until_ready(api, supervisor)
                 self._state = replace(self._state, ready=True)

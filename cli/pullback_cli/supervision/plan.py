@@ -4,10 +4,12 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pullback_runners.projects.configuration import ProjectFile
 
 HEARTBEAT_S = 2.0  # one agent on the same machine: a beat costs nothing, and progress is seen while it is made
+NOTHING: Mapping[str, str] = MappingProxyType({})
 LEAST_FREE_GIB = 0.5  # a person at a desk wants to see something even on a nearly full disk
 
 
@@ -49,10 +51,13 @@ class ProcessPlan:
     stop_signal: signal.Signals = signal.SIGTERM
 
 
-def plan_processes(options: UpOptions, *, database_url: str, listening_fd: int) -> tuple[ProcessPlan, ...]:
+def plan_processes(
+    options: UpOptions, *, database_url: str, listening_fd: int, notifying: Mapping[str, str] = NOTHING
+) -> tuple[ProcessPlan, ...]:
     """The processes in the order of starting; they are stopped in the opposite order.
 
-    Only those that talk to the database know its address: what an agent measures is other people's code.
+    Only those that talk to the database know its address: what an agent measures is other people's code. `notifying` are
+    variables for the worker alone, which sends notifications.
     """
     database = {"DATABASE_URL": database_url}
     api = ProcessPlan(
@@ -62,7 +67,8 @@ def plan_processes(options: UpOptions, *, database_url: str, listening_fd: int) 
         database | {"PULLBACK_HEARTBEAT_S": str(HEARTBEAT_S)},
         inherited_fd=listening_fd,
     )
-    worker = ProcessPlan("worker", ("worker",), options.logs / "worker.log", database)
+    notifying = {"PULLBACK_PUBLIC_URL": options.url, **notifying}
+    worker = ProcessPlan("worker", ("worker",), options.logs / "worker.log", {**database, **notifying})
     if options.project is None:
         return (api, worker)
     agent = ProcessPlan(

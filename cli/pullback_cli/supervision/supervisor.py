@@ -22,7 +22,8 @@ MOST_DEATHS = 5
 DEATHS_WINDOW_S = 60.0
 STOP_GRACE_S = 15.0
 _LARGEST_LOG_BYTES = 16 * 1024 * 1024
-_NOT_PASSED_ON = ("DATABASE_URL", "DATABASE_URL_FILE")  # a plan names what its process may know
+OF_THE_WORKER = ("PULLBACK_PUBLIC_URL", "PULLBACK_SMTP_URL", "PULLBACK_SMTP_URL_FILE")
+_NOT_PASSED_ON = ("DATABASE_URL", "DATABASE_URL_FILE", *OF_THE_WORKER)  # a plan names what its process may know
 
 
 class ProcessKeepsDyingError(Exception):

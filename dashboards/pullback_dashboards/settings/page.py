@@ -27,6 +27,7 @@ from pullback_dashboards.settings.view import (
     SettingsView,
     TokensView,
     audit_row,
+    channel_row,
     machine_row,
     project_row,
     project_view,
@@ -43,6 +44,7 @@ from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId, TokenId
 from pullback_service.machines.queries import change_accepts, list_machines
 from pullback_service.machines.schemas import MachineChange
+from pullback_service.notifications.queries import MOST_CHANNELS, list_channels, newest_deliveries
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
 from pullback_service.runtime import KnownSettings
@@ -54,6 +56,7 @@ from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 _MOST_MACHINES = 200
+_MESSAGES = 3  # of a channel
 _TOKENS = 100  # a page
 _LINES = 100  # as above
 COLUMNS = ("id", "at", "actor", "action", "subject", "project", "address", "details")
@@ -78,7 +81,12 @@ AskedSettings = Annotated[SettingsView, Depends(_read_settings)]
 
 async def _read_project(project: str, session: ReadSession, caller: KnownCaller) -> ProjectView:
     known = await projects.project_by_name(session, project)
-    return project_view(known, await list_machines(session, after_id=None, limit=_MOST_MACHINES), caller)
+    machines = await list_machines(session, after_id=None, limit=_MOST_MACHINES)
+    if not caller.has("admin"):
+        return project_view(known, machines, caller)
+    channels = await list_channels(session, project=known.name, limit=MOST_CHANNELS)
+    newest = await newest_deliveries(session, [stored.channel.id for stored in channels], each=_MESSAGES)
+    return project_view(known, machines, caller, [channel_row(each, newest) for each in channels])
 
 
 AskedProject = Annotated[ProjectView, Depends(_read_project)]

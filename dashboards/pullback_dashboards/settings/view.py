@@ -1,6 +1,6 @@
 """The content of the settings pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,12 +14,14 @@ from pullback_service.machines.noise import PROVISIONAL_FLOOR
 from pullback_service.models.audit import Audit
 from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
+from pullback_service.notifications.queries import StoredChannel, StoredDelivery
+from pullback_service.notifications.schemas import ChannelSummary
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
 
 # Addresses and secrets are nobody's business, not even an administrator's in a browser.
 _UNITS = {"s": "s", "hours": "h"}
-_UNSAID = frozenset({"database_url", "database_url_file", "token_file"})
+_UNSAID = frozenset({"database_url", "database_url_file", "token_file", "smtp_url", "smtp_url_file"})
 
 ALLOWED: dict[Scope, str] = {
     "read": "lists, pages and exports; own boards",
@@ -98,6 +100,31 @@ class Backfill:
 
 
 @dataclass(frozen=True)
+class MessageRow:
+    """A message to a channel, and what the other side answered."""
+
+    created_at: datetime
+    event: str
+    title: str
+    state: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class ChannelRow:
+    """A channel of notifications with its newest messages."""
+
+    name: str
+    kind: str
+    target: str
+    events: str
+    state: str
+    since: datetime | None
+    because: str
+    messages: tuple[MessageRow, ...]
+
+
+@dataclass(frozen=True)
 class ProjectView:
     """The settings of one project, and how much it keeps."""
 
@@ -110,6 +137,7 @@ class ProjectView:
     mirror: str | None
     backfill: Backfill
     machines_for_forks: tuple[str, ...]
+    channels: tuple[ChannelRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,7 +230,9 @@ def project_row(project: Project) -> ProjectRow:
     )
 
 
-def project_view(project: Project, machines: Sequence[Machine], caller: Caller) -> ProjectView:
+def project_view(
+    project: Project, machines: Sequence[Machine], caller: Caller, channels: Sequence[ChannelRow] = ()
+) -> ProjectView:
     """The settings of one project. Where its clone lies is told to who may change it."""
     policy = project.backfill or {}
     requires = policy.get("requires") or {}
@@ -222,6 +252,27 @@ def project_view(project: Project, machines: Sequence[Machine], caller: Caller) 
             requires=orjson.dumps(requires).decode() if requires else "",
         ),
         machines_for_forks=tuple(machine.name for machine in machines if machine.accepts == "untrusted"),
+        channels=tuple(channels),
+    )
+
+
+def channel_row(stored: StoredChannel, newest: Mapping[int, Sequence[StoredDelivery]]) -> ChannelRow:
+    """A channel in the list, without its secrets."""
+    told = ChannelSummary.of(stored)
+    return ChannelRow(
+        name=told.name,
+        kind=told.kind,
+        target=told.target,
+        events="usual" if told.events is None else ", ".join(told.events),
+        state=told.state,
+        since=told.switched_off_at or told.failing_since,
+        because=told.switched_off_because or "",
+        messages=tuple(
+            MessageRow(
+                each.delivery.created_at, each.event, each.title or "", each.delivery.state, each.delivery.answer or ""
+            )
+            for each in newest.get(told.id, ())
+        ),
     )
 
 

@@ -91,6 +91,11 @@ ENDPOINTS: Mapping[str, Need] = {
     f"POST {API}/tokens/{{token_id}}/revoke": ADMIN,
     f"POST {API}/enrolments": ADMIN,
     f"GET {API}/audit": ADMIN,
+    f"GET {API}/channels": ADMIN,
+    f"POST {API}/channels": ADMIN,
+    f"DELETE {API}/channels/{{channel_id}}": ADMIN,
+    f"POST {API}/channels/{{channel_id}}/test": ADMIN,
+    f"GET {API}/channels/{{channel_id}}/deliveries": ADMIN,
     # Pages; their twins (.json, .csv, .md, …) need what they need.
     "GET /": READ,
     "GET /overview": READ,

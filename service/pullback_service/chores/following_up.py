@@ -9,6 +9,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.chores.detecting import detect_after
+from pullback_service.chores.telling import tell_of_worse
 from pullback_service.deferring import defer_follow_up
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
@@ -45,6 +46,7 @@ async def follow_up(session: AsyncSession, report_id: UUID) -> None:
             points=sum(row.points for row in waiting),
             newest=max(row.received_at for row in waiting),
         )
+        await tell_of_worse(session, ProjectId(project_id), [row.commit_id for row in waiting])
     for row in waiting:
         await detect_after(session, row.id)
 

@@ -9,11 +9,13 @@ from pullback_service.backfills import queries as backfills
 from pullback_service.chores import following_up
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
-from pullback_service.deferring import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
+from pullback_service.deferring import FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
+from pullback_service.notifications import delivering, outbox
+from pullback_service.notifications.sending import Outside
 from pullback_service.projects.schemas import BackfillPolicy
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
@@ -32,10 +34,12 @@ EVERY_HOUR = "17 * * * *"  # not with everybody else's hourly work
 def register(app: App) -> None:
     """Make the chores known to an application, which changes the task objects it is given: each gets its own."""
     app.task(queue=QUEUE, name=FOLLOW_UP_REPORT, pass_context=True, retry=RETRY)(follow_up_report)
+    app.task(queue=QUEUE, name=SEND_MESSAGES, pass_context=True, retry=RETRY)(send_messages)
     for chore, cron in (
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
         (free_stalled_chores, EVERY_15_S),
+        (sweep_messages, EVERY_15_S),
         (read_mirrors, EVERY_15_S),
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
@@ -52,6 +56,19 @@ async def follow_up_report(context: JobContext, report_id: str) -> None:
     """Bring what is derived from reports up to date."""
     async with _database(context).writing.begin() as session:
         await following_up.follow_up(session, UUID(report_id))
+
+
+async def send_messages(context: JobContext, channel_id: int) -> None:
+    """Send what waits for a channel of notifications."""
+    outside = context.additional_context["outside"]
+    assert isinstance(outside, Outside)  # noqa: S101 - the worker puts it there
+    await delivering.send_messages(_database(context), channel_id, outside)
+
+
+async def sweep_messages(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Find channels whose pause after a failure or after their messages of an hour is over."""
+    async with _database(context).writing.begin() as session:
+        await outbox.sweep(session)
 
 
 async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

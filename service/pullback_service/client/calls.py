@@ -719,6 +719,46 @@ class Client(Sender):
             Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
         )
 
+    def list_channels(
+        self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfChannelSummary:
+        """Channels in the order of their making, without their secrets."""
+        return self._ask(
+            models.PageOfChannelSummary,
+            Call(
+                "GET", "/api/v1/channels", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True
+            ),
+        )
+
+    def create_channel(self, statement: models.ChannelRequest) -> models.NewChannel:
+        """Make a channel. The answer is the only place where the secret of a webhook is ever shown."""
+        return self._ask(models.NewChannel, Call("POST", "/api/v1/channels", body=statement))
+
+    def remove_channel(self, channel_id: int) -> models.ChannelSummary:
+        """Remove a channel, with what is known of its deliveries; what it was is the answer."""
+        return self._ask(models.ChannelSummary, Call("DELETE", f"/api/v1/channels/{channel_id}"))
+
+    def test_channel(self, channel_id: int) -> models.DeliverySummary:
+        """Send a test on a channel; its deliveries show the answer.
+
+        One that was switched off is on again when a test arrives.
+        """
+        return self._ask(models.DeliverySummary, Call("POST", f"/api/v1/channels/{channel_id}/test"))
+
+    def list_deliveries(
+        self, channel_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfDeliverySummary:
+        """Messages of a channel with their answers, newest first."""
+        return self._ask(
+            models.PageOfDeliverySummary,
+            Call(
+                "GET",
+                f"/api/v1/channels/{channel_id}/deliveries",
+                query={"limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
+        )
+
     def report_status(self) -> models.Status:
         """Report the state of the service: chores, jobs, leases; and sentences about what needs attention, with remedies."""
         return self._ask(models.Status, Call("GET", "/status", repeatable=True))

@@ -242,6 +242,50 @@ class CaseSummary(Answer):
     device: str | None
 
 
+class ChannelRequest(Statement):
+    """A channel to be made."""
+
+    project: str
+    name: str
+    kind: Literal["webhook", "slack", "email"]
+    url: str | None = None
+    """Of a webhook or of an incoming webhook of Slack: https."""
+    to: list[str] | None = None
+    """Who gets e-mails."""
+    events: (
+        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
+        | None
+    ) = None
+    """Left out: all but `likely`, and that too while no agent can measure the project."""
+
+
+class ChannelSummary(Answer):
+    """A channel, without its secrets: of a webhook's address the host is shown.
+
+    One that is `failing` is tried again, and one that failed for a day is `off`: a test that arrives switches it on.
+    """
+
+    id: int
+    project: str
+    name: str
+    kind: Literal["webhook", "slack", "email"]
+    target: str
+    events: (
+        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
+        | None
+    )
+    """Null: the usual ones."""
+    state: Literal["on", "failing", "off"]
+    created_at: datetime
+    created_by: str
+    failing_since: datetime | None
+    switched_off_at: datetime | None
+    switched_off_because: str | None
+    last_sent_at: datetime | None
+    waiting: int
+    """Messages that are not sent yet."""
+
+
 class ChartChange(Statement):
     """Changes to a pinned chart; what is left out stays, and a title of `null` is none."""
 
@@ -528,6 +572,27 @@ class DayNoise(Answer):
     false_alarms: int
     last_at: datetime | None
     day: str
+
+
+class DeliverySummary(Answer):
+    """A message to a channel.
+
+    What is `digested` went with the digest of that id; `answer` is that to the last attempt.
+    """
+
+    id: UUID
+    channel_id: int
+    event: str
+    """`digest` where it is about several."""
+    key: str | None
+    title: str | None
+    state: Literal["waiting", "sent", "failed", "digested"]
+    created_at: datetime
+    attempts: int
+    attempted_at: datetime | None
+    sent_at: datetime | None
+    answer: str | None
+    digest_id: UUID | None
 
 
 class Enrolled(Answer):
@@ -925,6 +990,32 @@ class MergeBaseAnswer(Answer):
     parents_unknown: list[str]
 
 
+class NewChannel(Answer):
+    """A channel that was just made. Nothing shows the secret again."""
+
+    id: int
+    project: str
+    name: str
+    kind: Literal["webhook", "slack", "email"]
+    target: str
+    events: (
+        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
+        | None
+    )
+    """Null: the usual ones."""
+    state: Literal["on", "failing", "off"]
+    created_at: datetime
+    created_by: str
+    failing_since: datetime | None
+    switched_off_at: datetime | None
+    switched_off_because: str | None
+    last_sent_at: datetime | None
+    waiting: int
+    """Messages that are not sent yet."""
+    secret: str | None
+    """The key of a webhook's signatures."""
+
+
 class NewCode(Answer):
     """An enrolment code, shown this once. It enrols one agent."""
 
@@ -977,10 +1068,24 @@ class PageOfBranchSummary(Answer):
     next: str | None = None
 
 
+class PageOfChannelSummary(Answer):
+    """One page of a list."""
+
+    items: list[ChannelSummary]
+    next: str | None = None
+
+
 class PageOfCommitSummary(Answer):
     """One page of a list."""
 
     items: list[CommitSummary]
+    next: str | None = None
+
+
+class PageOfDeliverySummary(Answer):
+    """One page of a list."""
+
+    items: list[DeliverySummary]
     next: str | None = None
 
 

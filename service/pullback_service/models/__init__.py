@@ -9,6 +9,7 @@ from pullback_service.models.jobs import Attempt, Job, JobLog
 from pullback_service.models.logins import Login
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.models.measured import StoredMeasured
+from pullback_service.models.notifications import Channel, Delivery, Notification
 from pullback_service.models.projects import Project
 from pullback_service.models.readings import StoredReading
 from pullback_service.models.reports import Comparison, Failure, Report
@@ -26,9 +27,11 @@ __all__ = [
     "Branch",
     "BranchCommit",
     "Case",
+    "Channel",
     "Commit",
     "CommitParent",
     "Comparison",
+    "Delivery",
     "EnrolmentCode",
     "FactsChange",
     "Failure",
@@ -36,6 +39,7 @@ __all__ = [
     "JobLog",
     "Login",
     "Machine",
+    "Notification",
     "Point",
     "Project",
     "Report",

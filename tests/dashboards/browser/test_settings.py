@@ -38,6 +38,13 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
     partial = admin.post("/settings/projects/demo", data=proof)
     assert (partial.status_code, "has no field" in partial.text) == (422, True)
     assert admin.get("/settings/projects/demo.json").json() == settings
+    bearer = {"authorization": "Bearer the-secret"}
+    channel = {"project": "demo", "name": "<b>team", "kind": "webhook", "url": "https://hooks.example/sesame"}
+    made_channel = httpx.post(f"{guarded_base}/api/v1/channels", json=channel, headers=bearer).json()
+    httpx.post(f"{guarded_base}/api/v1/channels/{made_channel['id']}/test", headers=bearer).raise_for_status()
+    with_channel = admin.get("/settings/projects/demo").text
+    assert all(each in with_channel for each in ("&lt;b&gt;team", "https://hooks.example/…", "waiting: test"))
+    assert not any(each in with_channel for each in ("sesame", "<b>team", made_channel["secret"]))
     wrong = admin.post("/settings/projects/demo", data={**form, "raw_days": "soon"})
     assert (wrong.status_code, "raw_days" in wrong.text) == (422, True)
     wrong = admin.post("/settings/projects/demo", data={**form, "requires": "{"})
@@ -60,6 +67,7 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
     assert "needs a token with the scope <b>admin</b>" in explained
     assert "<form" not in explained.partition("<main")[2]
     assert "disabled" in person.get("/settings/projects/demo").text
+    assert person.get("/settings/projects/demo.json").json()["channels"] == []
     for address in ("/settings/tokens", "/settings/audit"):
         refused = person.get(address)
         assert (refused.status_code, "needs admin" in refused.text) == (403, True)
@@ -86,6 +94,6 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
         *actions
     }
     of_demo = admin.get("/settings/audit.csv?project=demo").text.splitlines()
-    assert len(of_demo) == 4  # its making, its change, the upload; and the line of names
+    assert len(of_demo) == 6  # its making, its change, its channel and the test of it, the upload; and the line of names
     nobody = httpx.get(f"{guarded_base}/boards", headers={"accept": "text/html"})
     assert (nobody.status_code, "sign in" in nobody.text) == (200, True)  # demo is public

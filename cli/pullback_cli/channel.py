@@ -1,0 +1,270 @@
+"""`pullback channel`: where a project sends its notifications."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+
+if TYPE_CHECKING:
+    from pullback_service.client import Client, models
+
+app = typer.Typer(no_args_is_help=True)
+
+LOOK_S = 0.5
+SHOWN_DELIVERIES = 20
+NOT_DELIVERED = 1
+
+Project = Annotated[str | None, typer.Option(help="Project of the channel, where several have one of this name.")]
+Named = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def channel() -> None:
+    """Say where a project sends its notifications, and see what arrived.
+
+    Needs a token of the scope admin, where the service asks for one.
+
+    Examples:
+    pullback channel add team --project demo --webhook https://hooks.example/pullback > secret
+
+    pullback channel test team
+    """
+
+
+@app.command()
+@needs("runner", "channel add")
+def add(
+    *,
+    name: Annotated[str, typer.Argument(help="What the channel is called.")],
+    project: Annotated[str, typer.Option(help="Project whose notifications it gets.")],
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send signed JSON there; -: read the address from standard input.")
+    ] = None,
+    slack: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An incoming webhook of Slack or of what takes the same; -: as above."),
+    ] = None,
+    email: Annotated[list[str] | None, typer.Option(metavar="ADDRESS", help="Send e-mails there; repeatable.")] = None,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these, repeatable: confirmed, culprit, grown, resolved, withdrawn, likely, wrong_gradient, missing."
+        ),
+    ] = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a channel. For a webhook the key of its signatures is printed, this once.
+
+    Exit status: 0 where it was made, 2 where it was refused.
+
+    Examples:
+    pullback channel add team --project demo --webhook https://hooks.example/pullback > secret
+
+    pullback channel add chat --project demo --slack - --event confirmed --event resolved < address
+
+    pullback channel add list --project demo --email bench@example.org --json
+    """
+    from pydantic import ValidationError
+
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+    from pullback_service.client import models
+
+    kind, target = _target(webhook, slack, email)
+    wanted = {"project": project, "name": name, "kind": kind, **target, **({"events": event} if event else {})}
+    try:
+        statement = models.ChannelRequest.model_validate(wanted)
+    except ValidationError as error:
+        raise RefusalError(_refusal(error)) from error
+    with asking(server, token_file) as service:
+        made = service.create_channel(statement)
+    if as_json:
+        show_json(made)
+    else:
+        typer.echo(made.secret or f"channel {made.id}: try it with `pullback channel test {made.id}`")
+
+
+@app.command("list")
+@needs("runner", "channel list")
+def list_(
+    *,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List channels: where they lead, and whether messages arrive there.
+
+    Examples:
+    pullback channel list --project demo
+
+    pullback channel list --json | jq '.[] | select(.state != "on")'
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+    from pullback_service.client import every
+
+    with asking(server, token_file) as service:
+        channels = list(every(service.list_channels, project=project))
+    if as_json:
+        show_json(channels)
+        return
+    if not channels:
+        typer.echo("there are no channels: make one with `pullback channel add`")
+    for each in channels:
+        typer.echo(_line(each))
+
+
+@app.command()
+@needs("runner", "channel show")
+def show(
+    *,
+    channel: Named,
+    project: Project = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the last messages of a channel, newest first, with what the other side answered.
+
+    Examples:
+    pullback channel show team
+
+    pullback channel show team --project demo --json | jq '.[] | select(.state == "failed")'
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        found = _channel(service, channel, project)
+        deliveries = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+    if as_json:
+        show_json(deliveries)
+        return
+    typer.echo(_line(found))
+    for each in deliveries:
+        answer = f"  {each.answer}" if each.answer else ""
+        typer.echo(f"  {each.created_at:%Y-%m-%d %H:%M}  {each.state}  {each.event}  {each.title or ''}{answer}")
+
+
+@app.command("test")
+@needs("runner", "channel test")
+def try_out(
+    *,
+    channel: Named,
+    project: Project = None,
+    wait: Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the answer.")] = 60,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send a test and wait for the answer. A channel that was switched off is on again when it arrives.
+
+    Exit status: 0 where it arrived, 1 where it did not, 2 where no worker sent it within --wait or the service refused.
+
+    Examples:
+    pullback channel test team
+
+    pullback channel test team --project demo --wait 10 --json
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        found = _channel(service, channel, project)
+        sent = service.test_channel(found.id)
+        until = time.monotonic() + wait
+        while sent.state == "waiting" and time.monotonic() < until:
+            time.sleep(LOOK_S)
+            newest = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+            sent = next((each for each in newest if each.id == sent.id), sent)
+    if as_json:
+        show_json(sent)
+    elif sent.state == "sent":
+        typer.echo(f"arrived: {sent.answer}")
+    if sent.state == "waiting":
+        raise RefusalError(f"the test was not sent within {wait:g} s: is a `pullback worker` running?")
+    if sent.state != "sent":
+        typer.echo(f"pullback: the test did not arrive: {sent.answer}", err=True)
+        raise typer.Exit(NOT_DELIVERED)
+
+
+@app.command()
+@needs("runner", "channel remove")
+def remove(
+    *,
+    channel: Named,
+    project: Project = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a channel; what waits for it is not sent any more.
+
+    Examples:
+    pullback channel remove team
+
+    pullback channel remove 3 --json
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        removed = service.remove_channel(_channel(service, channel, project).id)
+    if as_json:
+        show_json(removed)
+    else:
+        typer.echo(f"channel {removed.name} of {removed.project} is removed")
+
+
+def _target(webhook: str | None, slack: str | None, email: list[str] | None) -> tuple[str, dict[str, Any]]:
+    given = [(kind, value) for kind, value in (("webhook", webhook), ("slack", slack), ("email", email)) if value]
+    if len(given) != 1:
+        raise RefusalError("say where to send: one of --webhook, --slack and --email")
+    kind, value = given[0]
+    if isinstance(value, list):
+        return kind, {"to": value}
+    return kind, {"url": sys.stdin.readline().strip() if value == "-" else value}
+
+
+def _refusal(error: Any) -> str:
+    from pullback_service.refusals import message_of
+
+    first = error.errors(include_input=False)[0]  # the address of a webhook is a secret
+    option = {"to": "--email", "url": "--webhook or --slack", "events": "--event", "name": "the name"}
+    where = str(first["loc"][0]) if first["loc"] else ""
+    return f"{option.get(where, where)}: {message_of(first)}"
+
+
+def _channel(service: "Client", named: str, project: str | None) -> "models.ChannelSummary":
+    """The channel of a name or of an id."""
+    from pullback_service.client import every
+
+    channels = list(every(service.list_channels, project=project))
+    found = [each for each in channels if each.name == named] or [each for each in channels if str(each.id) == named]
+    if not found:
+        raise RefusalError(f"there is no channel {named!r}: `pullback channel list` shows them")
+    if len(found) > 1:
+        raise RefusalError(
+            f"several projects have a channel {named!r} ({', '.join(each.project for each in found)}): say --project, or its id"
+        )
+    return found[0]
+
+
+def _line(each: "models.ChannelSummary") -> str:
+    state: str = each.state
+    if each.switched_off_at is not None:
+        state = f"off since {each.switched_off_at:%Y-%m-%d %H:%M}: {each.switched_off_because}"
+    elif each.failing_since is not None:
+        state = f"failing since {each.failing_since:%Y-%m-%d %H:%M}"
+    last = f"last sent {each.last_sent_at:%Y-%m-%d %H:%M}" if each.last_sent_at else "nothing sent yet"
+    waiting = f"  {each.waiting} waiting" if each.waiting else ""
+    events = "usual events" if each.events is None else ",".join(each.events)
+    return f"{each.id}  {each.project}  {each.name}  {each.kind}  {each.target}  [{events}]  {state}  {last}{waiting}"

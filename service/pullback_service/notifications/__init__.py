@@ -1,0 +1,1 @@
+"""Notifications: what happened in a project, told on the channels that it chose."""

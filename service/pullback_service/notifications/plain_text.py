@@ -1,0 +1,44 @@
+"""Strangers' text in messages: names of cases, titles of commits, answers of servers. Pure.
+
+A message shows what it says and does nothing else: no mention, no link and no line break that its writer did not put there.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_JOINERS: Final = "\u200c\u200d"  # they make one letter or emoji of several, and are drawn
+_ENDS_OF_LINES: Final = frozenset({"Cc", "Zl", "Zp"})
+_UNSEEN: Final = frozenset({"Cf", "Cs", "Cn", "Co"})
+_BREAK: Final = "\u200b"  # of no width: what it separates looks as before and is not found by who looks for addresses
+_MENTION: Final = re.compile(r"[@#~](?=\w)")
+_SCHEME: Final = re.compile(r":(?=//)|(?<=mailto):|(?<=tel):", re.IGNORECASE)
+_HOST: Final = re.compile(r"(?<=\w)\.(?=[^\W\d_]{2})")
+_MARKDOWN_LINK: Final = re.compile(r"\](?=[(\[])")
+
+
+def one_line(text: str, most: int) -> str:
+    """The text in one line without characters that are not seen, and cut where it is longer."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_seen, text))
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def neutral(text: str) -> str:
+    """The text as it looks, without anything that programs make a mention or a link of."""
+    for pattern in (_MENTION, _SCHEME, _HOST, _MARKDOWN_LINK):
+        text = pattern.sub(lambda found: found[0] + _BREAK, text)
+    return text
+
+
+def neutral_in_slack(text: str) -> str:
+    """The same for Slack's markup and what reads it: https://docs.slack.dev/messaging/formatting-message-text#escaping."""
+    return neutral(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _seen(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in _ENDS_OF_LINES:
+        return " "
+    return "" if category in _UNSEEN and character not in _JOINERS else character
