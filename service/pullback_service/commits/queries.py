@@ -40,11 +40,15 @@ _IN_PLACE: LiteralString = f"SELECT c.id, c.ordered_at {_GIVEN} WHERE {_NO_NEWS}
 _PLACES: LiteralString = """
 SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
 """
-_MAKE_COMMITS: LiteralString = """
+# While older commits of the project wait to be projected, nobody can judge what is measured at a new one.
+_JUDGED_BY: LiteralString = """
+CASE WHEN EXISTS (SELECT FROM commit WHERE NOT projected AND project_id = %(project)s) THEN 0 ELSE %(rule)s END
+"""
+_MAKE_COMMITS: LiteralString = f"""
   WITH made AS (
        INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at, projected, judged_by)
        SELECT %(project)s, sha, branch, author, title, authored_at,
-              coalesce(least(authored_at, now() + interval '1 day'), now()), true, %(rule)s
+              coalesce(least(authored_at, now() + interval '1 day'), now()), true, {_JUDGED_BY}
          FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
                      %(authored_at)s::timestamptz[])
               WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
@@ -56,7 +60,12 @@ _MAKE_COMMITS: LiteralString = """
          FROM unnest(%(children)s::text[], %(positions)s::bigint[], %(parents)s::text[]) AS edge (child, position, parent)
          JOIN made ON made.sha = edge.child)
 SELECT sha, id FROM made
-"""
+"""  # noqa: S608 - our own words
+_MAKE_NAMED: LiteralString = f"""
+INSERT INTO commit (project_id, sha, projected, judged_by)
+SELECT %(project)s, sha, true, {_JUDGED_BY} FROM unnest(%(shas)s::text[]) given (sha) ORDER BY sha
+ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608 - our own words
 _MAKE_EDGES: LiteralString = """
 INSERT INTO commit_parent (commit_id, position, parent_sha)
 SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)s::text[])
@@ -292,16 +301,13 @@ async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...],
 
 async def ensure_commits(session: AsyncSession, project_id: ProjectId, shas: Iterable[str]) -> dict[str, CommitId]:
     """Ids of commits of which only the hash is known, made where missing. Index: uq_commit_project_id_sha."""
-    wanted = sorted(set(shas))  # one order for everybody, so that two uploads never wait for each other
+    wanted = list(set(shas))
     if not wanted:
         return {}
-    made = await session.scalars(
-        insert(Commit)
-        .values([{"project_id": project_id, "sha": sha, "projected": True, "judged_by": RULE} for sha in wanted])
-        .on_conflict_do_nothing()
-        .returning(Commit.id)
-    )
-    note_graph_change(session, told=made.all())  # somebody may have told of them as parents
+    values = {"project": project_id, "shas": wanted, "rule": RULE}
+    # In one order for everybody, so that two uploads never wait for each other.
+    made = await statements.rows(session, _MAKE_NAMED, values)
+    note_graph_change(session, told=[id_ for (id_,) in made])  # somebody may have told of them as parents
     rows = await session.execute(
         select(Commit.sha, Commit.id).where(Commit.project_id == project_id, Commit.sha.in_(wanted))
     )

@@ -9,39 +9,29 @@ Commits that were not judged by the present version of the rule (`commit.judged_
 task, a few in a transaction, while uploads go on. Nothing of a project is judged before all its commits are projected.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.graph_changes import has_graph_changed
-from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_series
-from pullback_service.comparisons.judging import UNCHANGED, Judgement
-from pullback_service.comparisons.outcomes import Shape
-from pullback_service.comparisons.queries import judged_series
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
-from pullback_service.machines.software import Software, software_under
-from pullback_service.measured.queries import read_measured
-from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.readings.queries import columns_of, readings_at
-from pullback_service.readings.reading import Reading
+from pullback_service.readings.queries import columns_of
 from pullback_service.row_text import insert_lines
 from pullback_service.rule import RULE
 from pullback_service.steps.following import Followed, Pair, followed_by
-from pullback_service.steps.step import COLUMNS, Step, step_of
+from pullback_service.steps.judging import judge_pairs
+from pullback_service.steps.step import COLUMNS, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
 from pullback_service.steps.touching import later_steps, mark_graph_changes
 
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""
-
-WITHOUT_A_BREAK: Final = 500
-"""Steps that are judged before the event loop may serve others."""
+COMMITS_AT_ONCE: Final = 50
+"""In one transaction of the task, as long as they have fewer steps than are judged at once."""
 NEW: Final = 0
 """Stands for the version of the rule in stale steps of readings that nobody judged yet."""
 
@@ -89,28 +79,6 @@ DELETE FROM step
  USING unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
  WHERE step.series_id = touched.series_id AND step.commit_id = touched.commit_id
 """
-_SERIES: Final[LiteralString] = """
-SELECT id, case_id, machine_id, variant, variant_kind, metric, unit, direction, exact
-  FROM series
- WHERE id = ANY (%(series)s::bigint[])
-"""
-_FAILED: Final[LiteralString] = """
-SELECT commit_id, case_id, machine_id, variant, kind, message
-  FROM failure
- WHERE commit_id = ANY (%(commits)s::bigint[])
- ORDER BY kind = %(wrong)s, id
-"""
-_STATED: Final[LiteralString] = """
-SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
-       c.outcome, c.claim, c.margin, c.provisional, r.quality, r.dirty, s.id, s.variant_kind, s.unit, s.direction, s.exact
-  FROM comparison c
-  JOIN report r ON r.id = c.report_id
-  JOIN series s
-    ON s.case_id = c.case_id AND s.variant = c.variant AND s.metric = c.metric AND s.machine_id = c.machine_id
- WHERE (c.candidate_id = ANY (%(commits)s::bigint[]) OR c.reference_id = ANY (%(commits)s::bigint[]))
-   AND c.reference_id <> c.candidate_id
- ORDER BY c.id
-"""
 _COMPARED_SERIES: Final[LiteralString] = """
 SELECT s.id, ends.commit_id
   FROM comparison c
@@ -135,15 +103,21 @@ _MEASURED_AT: Final[LiteralString] = (
     "SELECT series_id, commit_id FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"
 )
 _UNJUDGED: Final[LiteralString] = """
-SELECT id, project_id, judged_by
-  FROM commit
- WHERE judged_by < %(rule)s
-   AND NOT EXISTS (SELECT FROM commit other WHERE NOT other.projected AND other.project_id = commit.project_id)
+  WITH newest AS MATERIALIZED (
+       SELECT project_id
+         FROM commit
+        WHERE judged_by < %(rule)s
+          AND NOT EXISTS (SELECT FROM commit other WHERE NOT other.projected AND other.project_id = commit.project_id)
+        ORDER BY id DESC
+        LIMIT 1)
+SELECT id, commit.project_id, judged_by
+  FROM commit, newest
+ WHERE commit.project_id = newest.project_id AND judged_by < %(rule)s
  ORDER BY id DESC
- LIMIT 1
+ LIMIT %(most)s
    FOR NO KEY UPDATE OF commit SKIP LOCKED
 """
-_JUDGED: Final[LiteralString] = "UPDATE commit SET judged_by = %(rule)s WHERE id = %(commit)s"
+_JUDGED: Final[LiteralString] = "UPDATE commit SET judged_by = %(rule)s WHERE id = ANY (%(commits)s::bigint[])"
 _STALE_PROJECT: Final[LiteralString] = """
 SELECT series.project_id
   FROM step
@@ -241,134 +215,32 @@ async def _write(
         await insert_lines(session, INSERT_STEPS, map(line, steps))
 
 
-class _Known(NamedTuple):
-    """A series: its key and its shape."""
-
-    key: Key
-    shape: Shape
-
-
-async def judge_pairs(
-    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed], *, is_compared: bool = True
-) -> Sequence[Step]:
-    """The steps of (series, commit) pairs: of each reading one, and one for each other commit an upload compares it with.
-
-    Without `is_compared` no upload compares any of the commits.
-
-    Without `is_compared` no upload compares any of the commits.
-
-    Index: pk_series, pk_reading, ix_failure_commit_id, ix_comparison_candidate, ix_comparison_reference_id; where counts differ as
-    `software_under`.
-    """
-    pairs = set(pairs)
-    known = await _series(session, {series for series, _ in pairs})
-    commits = {commit for _, commit in pairs}
-    stated = await _stated(session, commits) if is_compared else {}
-    partners: dict[Pair, list[int]] = defaultdict(list)
-    for (reference, candidate), of_pair in stated.items():
-        for row in of_pair.values():
-            if (row[0].series_id, candidate) in pairs:
-                partners[row[0].series_id, candidate].append(reference)  # type: ignore[index] # found by its series
-    ends = {(series, to.commit_id) for (series, _), to in followed.items()}
-    ends |= {(series, reference) for (series, _), others in partners.items() for reference in others}
-    readings = await readings_at(session, {*pairs, *ends})
-    wanted: list[tuple[Pair, Followed]] = []
-    for pair in pairs:
-        to = followed[pair]
-        if pair in readings:
-            wanted.append((pair, to))
-        main = to.commit_id if pair in readings else None
-        wanted += [(pair, Followed(other, "compared")) for other in partners.get(pair, ()) if other != main]
-    failures = await _failures(session, {*commits, *(to.commit_id for _, to in wanted)})
-    differing = _counting_differently(wanted, readings, known)
-    software = await software_under(session, differing) if differing else Software()
-    measured = await read_measured(session, (each.measured_id for each in readings.values()))
-    steps = []
-    for place, ((series, commit), to) in enumerate(wanted):
-        if place % WITHOUT_A_BREAK == 0:
-            await asyncio.sleep(0)
-        if to.via == "none":
-            steps.append(Step(series, commit, commit, "none", news=False, judgement=None))
-            continue
-        one = known[series]
-        rows = stated.get((to.commit_id, commit), {}).get(one.key, ())
-        stated_of = {one.key: stated_series(one.key, rows, to.commit_id)} if rows else {}
-        grounds = Grounds(stated_of, failures, software, measured)
-        older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
-        said = judged_series(one.key, one.shape, series, older, newer, to.commit_id, commit, grounds).judgement
-        news = to.via == "compared" or _is_news(said, older, newer, exact=one.shape.exact)
-        steps.append(Step(series, commit, to.commit_id, to.via, news, said))
-    return steps
-
-
-def _is_news(judgement: Judgement, older: Reading | None, newer: Reading | None, *, exact: bool) -> bool:
-    """True where the series changed or may have: another count, whatever is doubted of it, and all that groups held."""
-    if judgement.evidence == "paired":
-        return True
-    if exact and older is not None and newer is not None:
-        return older.value != newer.value or judgement.outcome in {"less", "more"}
-    return judgement.outcome not in {*UNCHANGED, "ambiguous"}
-
-
-async def _series(session: AsyncSession, ids: Collection[int]) -> Mapping[int, _Known]:
-    rows = await statements.rows(session, _SERIES, {"series": statements.array_of(ids)}, binary=True)
-    return {
-        id_: _Known((case, machine, variant, metric), Shape(variant, kind, metric, unit, direction, exact))
-        for id_, case, machine, variant, kind, metric, unit, direction, exact in rows
-    }
-
-
-_Stated = Mapping[tuple[int, int], Mapping[Key, Sequence[StatedRow]]]
-
-
-async def _stated(session: AsyncSession, commits: Collection[int]) -> _Stated:
-    """What uploads state of commits, oldest first, by both orders of the two."""
-    found: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
-    values = {"commits": statements.array_of(commits)}
-    for row in map(StatedRow._make, await statements.rows(session, _STATED, values)):
-        key = row.case_id, row.machine_id, row.variant, row.metric
-        for pair in ((row.reference_id, row.candidate_id), (row.candidate_id, row.reference_id)):
-            found[pair][key].append(row)
-    return found
-
-
-async def _failures(
-    session: AsyncSession, commits: Collection[int]
-) -> Mapping[tuple[int, int, int, str | None], Failed]:
-    rows = await statements.rows(session, _FAILED, {"commits": statements.array_of(commits), "wrong": WRONG_GRADIENT})
-    return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
-
-
-def _counting_differently(
-    wanted: Iterable[tuple[Pair, Followed]], readings: Mapping[Pair, Reading], known: Mapping[int, _Known]
-) -> Collection[UUID]:
-    """Reports whose counts differ: of what is timed, values always do, and software is no doubt of it."""
-    found = set()
-    for (series, commit), to in wanted:
-        older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
-        if older is not None and newer is not None and older.value != newer.value and known[series].shape.exact:
-            found |= {UUID(older.report_id), UUID(newer.report_id)}
-    return found
-
-
 async def judge_next(session: AsyncSession) -> int:
-    """Judge the newest commit that is not judged by the present rule, or else steps that are stale; how many commits or steps.
+    """Judge the newest commits that are not judged by the present rule, or else steps that are stale; how many commits or steps.
 
     Index: ix_commit_judged_by, ix_commit_unprojected, pk_reading, ix_comparison_candidate; as `judge_pairs`.
     """
-    found = await statements.row(session, _UNJUDGED, {"rule": RULE})
-    if found is None:
+    found = await statements.rows(session, _UNJUDGED, {"rule": RULE, "most": COMMITS_AT_ONCE})
+    if not found:
         return await _judge_stale(session)
-    commit_id, project_id, judged_by = found
-    await _take_turn(session, project_id)
-    pairs = await _pairs_at(session, [commit_id])
-    for some in _in_parts(sorted(pairs)):
-        followed = await followed_by(session, some)
+    await _take_turn(session, found[0][1])
+    done: list[int] = []
+    pairs: list[Pair] = []
+    late: set[int] = set()
+    for commit_id, _, judged_by in found:
+        here = await _pairs_at(session, [commit_id])
+        if done and len(pairs) + len(here) > AT_ONCE:
+            break
+        done.append(commit_id)
+        pairs += sorted(here)
         if judged_by < 0:
-            await _mark_later(session, followed)
+            late.add(commit_id)
+    for some in _in_parts(pairs):
+        followed = await followed_by(session, some)
+        await _mark_later(session, {pair: to for pair, to in followed.items() if pair[1] in late}, judged=pairs)
         await _write(session, some, followed)
-    await statements.run(session, _JUDGED, {"rule": RULE, "commit": commit_id})
-    return 1
+    await statements.run(session, _JUDGED, {"rule": RULE, "commits": statements.array_of(done)})
+    return len(done)
 
 
 async def _judge_stale(session: AsyncSession) -> int:
@@ -379,15 +251,16 @@ async def _judge_stale(session: AsyncSession) -> int:
     stale = await statements.rows(session, _STALE, {"project": found[0], "most": AT_ONCE})
     pairs = {(series, commit): rule for series, commit, rule in stale}
     followed = await followed_by(session, pairs)
-    await _mark_later(session, {pair: to for pair, to in followed.items() if pairs[pair] == NEW})
+    await _mark_later(session, {pair: to for pair, to in followed.items() if pairs[pair] == NEW}, judged=pairs)
     await _write(session, pairs, followed)
     return max(1, len(pairs))
 
 
-async def _mark_later(session: AsyncSession, followed: Mapping[Pair, Followed]) -> None:
-    """Of readings that came while nobody judged: what they touch waits in turn."""
-    commits = {commit for _, commit in followed}
-    await _let_wait(session, await _touched_by(session, followed, commits) - followed.keys(), RULE)
+async def _mark_later(session: AsyncSession, followed: Mapping[Pair, Followed], *, judged: Collection[Pair]) -> None:
+    """Of readings that came while nobody judged: what they touch waits in turn, but for what is `judged` in this transaction."""
+    if followed:
+        later = await _touched_by(session, followed, {commit for _, commit in followed})
+        await _let_wait(session, later - set(judged), RULE)
 
 
 async def _pairs_at(session: AsyncSession, commits: Collection[int]) -> set[Pair]:
