@@ -255,8 +255,12 @@ def _level(point: Sequence[Any]) -> Measured:
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
+    found: UUID
+    if len(points) == 1:
+        found = points[0][3]
+        return found
     counted = counting(measured)
-    found: UUID = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
+    found = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
     return found
 
 

@@ -31,7 +31,8 @@ from pullback_service.steps.touching import later_steps, mark_graph_changes
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""
 COMMITS_AT_ONCE: Final = 50
-"""In one transaction of the task, as long as they have fewer steps than are judged at once."""
+PAIRS_AT_ONCE: Final = 10_000
+"""In one transaction of the task. Commits that follow each other are read once; uploads of the project wait for half a second."""
 NEW: Final = 0
 """Stands for the version of the rule in stale steps of readings that nobody judged yet."""
 
@@ -229,7 +230,7 @@ async def judge_next(session: AsyncSession) -> int:
     late: set[int] = set()
     for commit_id, _, judged_by in found:
         here = await _pairs_at(session, [commit_id])
-        if done and len(pairs) + len(here) > AT_ONCE:
+        if done and len(pairs) + len(here) > PAIRS_AT_ONCE:
             break
         done.append(commit_id)
         pairs += sorted(here)
@@ -271,7 +272,7 @@ async def _pairs_at(session: AsyncSession, commits: Collection[int]) -> set[Pair
 
 
 def _in_parts(pairs: Sequence[Pair]) -> Iterable[Sequence[Pair]]:
-    return (pairs[start : start + AT_ONCE] for start in range(0, len(pairs), AT_ONCE))
+    return (pairs[start : start + PAIRS_AT_ONCE] for start in range(0, len(pairs), PAIRS_AT_ONCE))
 
 
 async def judge_everything(database: Database) -> AsyncIterator[int]:
