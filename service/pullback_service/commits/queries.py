@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import LiteralString
 
 from sqlalchemy import ColumnElement, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements

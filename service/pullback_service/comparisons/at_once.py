@@ -117,7 +117,15 @@ class Judged(NamedTuple):
             *codes, *numbers, self.provisional.tolist(), strict=True
         ):
             yield Judgement(
-                OUTCOMES[outcome], EVIDENCE[evidence], log_ratio, low, high, None, threshold, REASONS[reason], provisional
+                OUTCOMES[outcome],
+                EVIDENCE[evidence],
+                log_ratio,
+                low,
+                high,
+                None,
+                threshold,
+                REASONS[reason],
+                provisional,
             )
 
 
@@ -145,9 +153,9 @@ def judge_usual(
     both = has_reference & has_candidate
     outcome = np.full(len(both), CODE_OF["not_comparable"], np.int8)
     evidence = np.zeros(len(both), np.int8)
-    reason = np.where(
-        both, _reason(None), np.where(has_reference, _reason(REASONS[2]), _reason(REASONS[1]))
-    ).astype(np.int8)
+    reason = np.where(both, _reason(None), np.where(has_reference, _reason(REASONS[2]), _reason(REASONS[1]))).astype(
+        np.int8
+    )
     log_ratio = _log_ratios(reference.value, candidate.value, both)
     counted, noisy = both & exact, both & ~exact
     outcome[counted] = CODE_OF["equal"]

@@ -123,7 +123,9 @@ def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: b
         pairs.has_reference,
         pairs.has_candidate,
         exact=described.of_shapes([each.exact for each in described.shapes])[pairs.place],
-        counted_together=described.of_shapes([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes])[pairs.place],
+        counted_together=described.of_shapes([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes])[
+            pairs.place
+        ],
         bigger_is_better=described.of_shapes([each.direction == "bigger" for each in described.shapes])[pairs.place],
         equal_code=pairs.equal_code,
         values_compare=values_compare,

@@ -32,7 +32,7 @@ class Followed(NamedTuple):
     via: str
 
 
-class _Ancestors(NamedTuple):
+class Ancestors(NamedTuple):
     """A commit with its known ancestors, nearest first, and the earliest place in history of it and the last of them."""
 
     ids: Sequence[int]
@@ -104,18 +104,22 @@ SELECT given.series_id, given.commit_id, ({BEFORE})
 """  # noqa: S608 - our own words
 
 
-async def followed_by(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair, Followed]:
-    """What each (series, commit) of a project follows.
+async def followed_by(
+    session: AsyncSession, pairs: Collection[Pair], parents: Mapping[int, Ancestors] | None = None
+) -> Mapping[Pair, Followed]:
+    """What each (series, commit) of a project follows; `parents` are those of all its commits, where they are known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """
     found: dict[Pair, Followed] = {}
-    ways: Mapping[int, _Ancestors] = {}
+    ways: Mapping[int, Ancestors] = {}
     waiting, shallow = set(pairs), 0
     for depth in _DEPTHS:
         if not waiting:
             break
-        ways = {**ways, **await _ancestors(session, {commit for _, commit in waiting}, depth)}
+        if parents is None or depth > 1:
+            parents = await _ancestors(session, {commit for _, commit in waiting}, depth)
+        ways = {**ways, **parents}
         near = {commit: ways[commit].ids[shallow:depth] for _, commit in waiting}
         there = await _there(session, {series for series, _ in waiting}, {*chain(*near.values())})
         for series, commit in list(waiting):
@@ -146,18 +150,23 @@ async def _there(session: AsyncSession, series: Collection[int], commits: Collec
     return set(await statements.rows(session, _THERE, values, binary=True))
 
 
-async def _ancestors(session: AsyncSession, commits: Collection[int], depth: int) -> Mapping[int, _Ancestors]:
+async def _ancestors(session: AsyncSession, commits: Collection[int], depth: int) -> Mapping[int, Ancestors]:
     values = {"commits": statements.array_of(commits), "depth": depth}
+    return ancestors_of(await statements.rows(session, _ANCESTORS, values), depth)
+
+
+def ancestors_of(steps: Iterable[tuple[int, int, datetime]], depth: int) -> Mapping[int, Ancestors]:
+    """The ancestors of commits, out of each commit with each of them, itself before all, nearest first, no farther than `depth`."""
     ways: dict[int, list[tuple[datetime, int]]] = defaultdict(list)
-    for start, id_, ordered_at in await statements.rows(session, _ANCESTORS, values):
+    for start, id_, ordered_at in steps:
         ways[start].append((ordered_at, id_))
     return {
-        start: _Ancestors([id_ for _, id_ in way[1:]], min(way[0], way[-1]), len(way) <= depth)
+        start: Ancestors([id_ for _, id_ in way[1:]], min(way[0], way[-1]), len(way) <= depth)
         for start, way in ways.items()
     }
 
 
-async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, _Ancestors]) -> Mapping[Pair, Followed]:
+async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, Ancestors]) -> Mapping[Pair, Followed]:
     """Those that follow an ancestor farther away, found among all readings of their series."""
     by_commit: dict[int, list[int]] = defaultdict(list)
     for series, commit in pairs:
@@ -173,7 +182,7 @@ async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, 
 
 
 async def _before(
-    session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, _Ancestors]
+    session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, Ancestors]
 ) -> Mapping[Pair, Followed]:
     """What is left follows the reading before it in history, unless that was made from it."""
     if not pairs:

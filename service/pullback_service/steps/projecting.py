@@ -22,7 +22,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
 from pullback_service.row_text import insert_lines
 from pullback_service.rule import RULE
-from pullback_service.steps.following import Followed, Pair, followed_by
+from pullback_service.steps.following import Followed, Pair, ancestors_of, followed_by
 from pullback_service.steps.judging import judge_pairs
 from pullback_service.steps.step import COLUMNS, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
@@ -38,23 +38,37 @@ NEW: Final = 0
 
 _LOCK: Final[LiteralString] = "SELECT pg_advisory_xact_lock(hashtextextended(%(steps)s, 0))"
 _STATE: Final[LiteralString] = """
+  WITH touched AS MATERIALIZED (
+       SELECT id, project_id, sha, ordered_at FROM commit WHERE id = ANY (%(commits)s::bigint[])),
+       way AS (
+       SELECT id AS start, id, ordered_at, 0 AS depth FROM touched
+        UNION ALL
+       SELECT touched.id, parent.id, parent.ordered_at, 1
+         FROM touched
+         JOIN commit_parent told ON told.commit_id = touched.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = touched.project_id AND parent.sha = told.parent_sha)
 SELECT EXISTS (SELECT FROM commit WHERE NOT projected AND project_id = %(project)s),
        EXISTS (SELECT FROM step WHERE stale),
        EXISTS (SELECT FROM comparison),
        EXISTS (SELECT FROM comparison WHERE candidate_id = ANY (%(commits)s::bigint[]))
        OR EXISTS (SELECT FROM comparison WHERE reference_id = ANY (%(commits)s::bigint[])),
+       EXISTS (
+         SELECT FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) pair (series_id, commit_id)
+           JOIN step USING (series_id, commit_id)),
        ARRAY (
          SELECT touched.id
-           FROM commit touched
-          WHERE touched.id = ANY (%(commits)s::bigint[])
-            AND (EXISTS (
-                   SELECT FROM commit
-                    WHERE commit.project_id = %(project)s
-                      AND (commit.ordered_at, commit.id) > (touched.ordered_at, touched.id))
-                 OR EXISTS (SELECT FROM commit_parent WHERE parent_sha = touched.sha)
-                 OR EXISTS (SELECT FROM comparison WHERE candidate_id = touched.id)
-                 OR EXISTS (SELECT FROM comparison WHERE reference_id = touched.id)
-                 OR EXISTS (SELECT FROM step WHERE reference_id = touched.id AND commit_id <> touched.id)))
+           FROM touched
+          WHERE EXISTS (
+                  SELECT FROM commit
+                   WHERE commit.project_id = %(project)s
+                     AND (commit.ordered_at, commit.id) > (touched.ordered_at, touched.id))
+             OR EXISTS (SELECT FROM commit_parent WHERE parent_sha = touched.sha)
+             OR EXISTS (SELECT FROM comparison WHERE candidate_id = touched.id)
+             OR EXISTS (SELECT FROM comparison WHERE reference_id = touched.id)
+             OR EXISTS (SELECT FROM step WHERE reference_id = touched.id AND commit_id <> touched.id)),
+       ARRAY (SELECT start FROM way ORDER BY start, depth),
+       ARRAY (SELECT id FROM way ORDER BY start, depth),
+       ARRAY (SELECT ordered_at FROM way ORDER BY start, depth)
 """
 _STALE: Final[LiteralString] = """
 SELECT step.series_id, step.commit_id, min(step.rule)
@@ -160,11 +174,10 @@ async def keep_steps(
         return
     await _take_turn(session, project_id)
     await mark_graph_changes(session, project_id)
-    values = {"project": project_id, "commits": statements.array_of({commit for _, commit in touched})}
-    state = await statements.row(session, _STATE, values)
+    state = await statements.row(session, _STATE, columns_of(touched) | {"project": project_id})
     assert state is not None  # noqa: S101 - a statement of one row
-    waits, has_stale, any_compared, is_compared, inner = state
-    followed = await followed_by(session, touched)
+    waits, has_stale, any_compared, is_compared, is_judged, inner, *way = state
+    followed = await followed_by(session, touched, ancestors_of(zip(*way, strict=True), 1))
     later = await _touched_by(session, followed, frozenset(inner), any_compared=any_compared) - touched
     if waits:  # the task judges these once it is known what they follow
         await _let_wait(session, later, RULE)
@@ -177,7 +190,8 @@ async def keep_steps(
         await _let_wait(session, later, RULE)
         later = set()
     followed = {**followed, **await followed_by(session, later)}
-    await _write(session, touched | later, followed, is_compared=is_compared or bool(later))
+    is_compared, is_judged = is_compared or bool(later), is_judged or bool(later)
+    await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
 
 
 async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -> None:
@@ -207,12 +221,18 @@ async def _take_turn(session: AsyncSession, project_id: int) -> None:
 
 
 async def _write(
-    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed], *, is_compared: bool = True
+    session: AsyncSession,
+    pairs: Collection[Pair],
+    followed: Mapping[Pair, Followed],
+    *,
+    is_compared: bool = True,
+    is_judged: bool = True,
 ) -> None:
-    """Judge pairs and store what is found in the place of what was there."""
+    """Judge pairs and store what is found in the place of what was there, if any of them `is_judged` already."""
     if pairs:
         steps = await judge_pairs(session, pairs, followed, is_compared=is_compared)
-        await statements.run(session, _REMOVE, columns_of(pairs))
+        if is_judged:
+            await statements.run(session, _REMOVE, columns_of(pairs))
         await insert_lines(session, INSERT_STEPS, map(line, steps))
 
 
