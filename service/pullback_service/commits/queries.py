@@ -254,10 +254,11 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     if of_known:
         told_parents = {id_ for (id_,) in await statements.rows(session, _MAKE_EDGES, _columns(of_known))}
         completed |= told_parents
-    moved = await settle(session, project_id, ids, new=new)
+    moved, has_children = await settle(session, project_id, ids, new=new)
     if moved:
         await branches.place_again(session, project_id, moved)
-    told_of = {ids[sha] for sha in new} | told_parents
+    # A new commit without children is followed by nothing: what is measured there says so itself.
+    told_of = ({ids[sha] for sha in new} if has_children else set()) | told_parents
     if told_of or moved:
         note_graph_change(session, told=told_of, moved=await _ids_of(session, project_id, moved))
     return Learnt(len(new), len(completed))
