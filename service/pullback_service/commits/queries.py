@@ -71,11 +71,11 @@ SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)
 ON CONFLICT DO NOTHING RETURNING commit_id
 """
 
-_KNOWN_PARENTS: LiteralString = """
-SELECT parent_sha, EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
-  FROM commit_parent
- WHERE commit_id = %(commit)s
- ORDER BY position
+_AROUND: LiteralString = """
+SELECT ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
+       ARRAY (SELECT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
+                FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
+       EXISTS (SELECT FROM job WHERE project_id = %(project)s AND commit_id = %(commit)s)
 """
 
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
@@ -126,6 +126,14 @@ class Learnt:
 
     new: int
     completed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The parents of a commit, first parent first, each with whether anybody told of it; and whether it was ever queued."""
+
+    parents: Sequence[tuple[str, bool]]
+    has_jobs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,13 +364,12 @@ async def positions_on(
     return {row.commit_id: (row.position, row.after_gap) for row in rows}
 
 
-async def known_parents(session: AsyncSession, project_id: ProjectId, commit_id: int) -> list[tuple[str, bool]]:
-    """Hashes of the parents of a commit, first parent first, each with whether anybody told of it.
-
-    Index: pk_commit_parent, uq_commit_project_id_sha.
-    """
-    found = await statements.rows(session, _KNOWN_PARENTS, {"project": project_id, "commit": commit_id})
-    return [(sha, is_known) for sha, is_known in found]
+async def around_commit(session: AsyncSession, project_id: ProjectId, commit_id: int) -> Around:
+    """What there is around a commit. Index: pk_commit_parent, uq_commit_project_id_sha, ix_job_commit."""
+    found = await statements.row(session, _AROUND, {"project": project_id, "commit": commit_id})
+    assert found is not None  # noqa: S101 - a statement of one row
+    parents, known, has_jobs = found
+    return Around(list(zip(parents, known, strict=True)), has_jobs)
 
 
 async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequence[str]) -> set[str]:
