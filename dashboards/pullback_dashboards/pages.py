@@ -50,7 +50,7 @@ from pullback_dashboards.projects.page import router as projects_router
 from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.settings.page import router as settings_router
-from pullback_dashboards.unprojected import note_unprojected
+from pullback_dashboards.unprojected import note_unprojected, note_unprojected_of_listed
 from pullback_dashboards.workload.page import router as workload_router
 from pullback_service.errors import NotFoundError
 
@@ -59,8 +59,8 @@ _static = APIRouter(include_in_schema=False)
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
+    app.include_router(overview_router, dependencies=[Depends(bounded), Depends(note_unprojected_of_listed)])
     for router in (
-        overview_router,
         projects_router,
         workload_router,
         case_router,

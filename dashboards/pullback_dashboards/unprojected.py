@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from fastapi import Request
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.wording.counting import counted
 from pullback_service.sessions import ReadSession
@@ -11,8 +12,17 @@ from pullback_service.steps.queries import Waiting, waiting_commits
 
 async def note_unprojected(request: Request, session: ReadSession) -> None:
     """Keep the notice with the request: of the project in its path or its query, else of all."""
+    await _note(request, session, others=False)
+
+
+async def note_unprojected_of_listed(request: Request, session: ReadSession) -> None:
+    """The same for a page that names the other projects too: they are read along."""
+    await _note(request, session, others=True)
+
+
+async def _note(request: Request, session: AsyncSession, *, others: bool) -> None:
     project = request.path_params.get("project") or request.query_params.get("project")
-    request.state.unprojected = " ".join(_sentences(await waiting_commits(session, project)))
+    request.state.unprojected = " ".join(_sentences(await waiting_commits(session, project, others=others)))
 
 
 def _sentences(waiting: Waiting) -> Iterator[str]:

@@ -19,9 +19,9 @@ from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
-from pullback_service.commits.queries import known_parents
+from pullback_service.commits.queries import around_commit
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
@@ -106,15 +106,18 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     found = (await named_commit(session, project_id, sha, where="commit")).commit
     commit = commit_as_named(found)
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
-    machines = await _machines(session, project_id, stored)
+    machines = await _machines(session, project_id, stored, found.ordered_at)
     chosen = _chosen(machines, machine, commit)
-    parents = await known_parents(session, project_id, found.id)
-    jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
+    around = await around_commit(session, project_id, found.id)
+    jobs: Sequence[StoredJob] = ()
+    if around.has_jobs:
+        jobs = await list_jobs(session, project=project, commit=commit.sha, before_id=None, limit=_MOST_JOBS)
     return CommitView(
         project=project,
         commit=commit,
         parents=tuple(
-            Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None) for sha, is_known in parents
+            Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None)
+            for sha, is_known in around.parents
         ),
         changes=await changes_at(session, project, project_id, commit_facts(found), chosen, named=machine)
         if chosen
@@ -142,11 +145,13 @@ def _fullest(stored: Sequence[StoredReport]) -> StoredReport:
 
 
 async def _machines(
-    session: AsyncSession, project_id: ProjectId, stored: Sequence[StoredReport]
+    session: AsyncSession, project_id: ProjectId, stored: Sequence[StoredReport], ordered_at: datetime
 ) -> Sequence[MeasuringMachine]:
     """The machines that reported of the commit, the one with the project's newest commit first, as on the overview."""
-    here = {each.report.machine_id for each in stored}
-    return [machine for machine in await sources.machines_of(session, project_id) if machine.id in here] if here else []
+    here = {each.report.machine_id: each.machine for each in stored if each.report.points or each.report.failures}
+    if len(here) > 1:
+        return [machine for machine in await sources.machines_of(session, project_id) if machine.id in here]
+    return [MeasuringMachine(MachineId(id_), name, ordered_at) for id_, name in here.items()]
 
 
 def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Commit) -> MeasuringMachine | None:

@@ -21,10 +21,10 @@ from pullback_dashboards.fleet.view import (
     state_of,
 )
 from pullback_dashboards.history import case_order
-from pullback_service.agents.queries import SeenAgent, count_agents, list_agents
+from pullback_service.agents.queries import SeenAgent, count_fleet, list_agents
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
-from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, count_jobs, list_jobs, newest_attempts
+from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, list_jobs, newest_attempts
 from pullback_service.machines.queries import list_machines, machine_names
 from pullback_service.machines.remembering import Heard, NoiseMemory
 from pullback_service.models.jobs import Attempt
@@ -41,11 +41,12 @@ RESULTS = 12
 
 async def fleet_now(session: AsyncSession) -> Fleet:
     """Agents in numbers, what runs and how much waits."""
-    agents = await count_agents(session)
-    running = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=JobChoice(states=ACTIVE))
-    queued = await count_jobs(session, JobChoice(state="queued"))
+    counts = await count_fleet(session)
+    running: Sequence[StoredJob] = ()
+    if counts.active:
+        running = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=JobChoice(states=ACTIVE))
     lines = await job_lines(session, sorted(running, key=lambda stored: stored.job.id))
-    return Fleet(*agents, lines, queued.get("queued", 0))
+    return Fleet(counts.agents, counts.present, counts.last_seen_at, lines, counts.queued)
 
 
 async def job_lines(session: AsyncSession, jobs: Sequence[StoredJob]) -> tuple[JobLine, ...]:

@@ -112,9 +112,8 @@ async def present_of(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
 ) -> Present:
     """The newest commits and upload of a machine, with the notice about commits that wait for their readings."""
-    commits = await overviewing.measured_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
-    upload = await overviewing.newest_upload(session, project_id, machine_id)
-    return Present(project_id, machine_id, tuple(commits), upload, notice)
+    newest = await overviewing.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
+    return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice)
 
 
 async def find(session: AsyncSession, present: Present, state: State) -> Found:

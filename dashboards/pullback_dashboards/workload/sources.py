@@ -70,7 +70,7 @@ async def find(
     if not machines:
         raise NotFoundError(f"Project {project!r} has no results yet: upload a report first.")
     cases = await queries.cases_of_workload(session, project_id, workload)
-    where = await queries.measured_on(session, [case.id for case in cases])
+    where = {case.id: machines for case, machines in cases.items()}
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
     machine = machine_for(here, _of_case(cases, where, state.case), project, workload, state)
     known = sorted(
@@ -146,7 +146,7 @@ def _counted(one: KnownStep, place: int) -> Counted:
     return Counted(place, series.variant, metric, one.before.value, one.now.value, doubt)
 
 
-def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
+def _of_case(cases: Iterable[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
     """The machines that have the case that was asked for; none where none was, or nobody has it."""
     return frozenset().union(*(where.get(case.id, frozenset()) for case in cases if case.label == label))
 

@@ -185,28 +185,31 @@ async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int
     return [SeenAgent(*row) for row in await session.execute(statement)]
 
 
-class AgentCounts(NamedTuple):
-    """Counts of agents: all, those heard of lately, those at work, and when any was last heard of."""
+class FleetCounts(NamedTuple):
+    """How many agents there are, how many of them were heard of lately or are at work, and when any last was; and the jobs."""
 
     agents: int
     present: int
     last_seen_at: datetime | None
+    queued: int
+    active: int
 
 
 _COUNTS: LiteralString = """
 SELECT count(*), count(*) FILTER (WHERE agent.last_seen_at > now() - make_interval(secs => %(silent_after_s)s)
                                      OR attempt.id IS NOT NULL),
-       max(agent.last_seen_at)
+       max(agent.last_seen_at),
+       (SELECT count(*) FROM job WHERE state = 'queued'), (SELECT count(*) FROM job WHERE state IN ('leased', 'running'))
   FROM agent
   LEFT JOIN attempt ON attempt.agent_id = agent.id AND attempt.state IN ('leased', 'running')
 """
 
 
-async def count_agents(session: AsyncSession) -> AgentCounts:
-    """The agents in numbers. Index: uq_attempt_machine_active."""
+async def count_fleet(session: AsyncSession) -> FleetCounts:
+    """Agents and jobs in numbers. Index: uq_attempt_machine_active, ix_job_state."""
     found = await statements.row(session, _COUNTS, {"silent_after_s": SILENT_AFTER_S})
     assert found is not None  # noqa: S101 - an aggregate has a row
-    return AgentCounts(*found)
+    return FleetCounts(*found)
 
 
 async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:

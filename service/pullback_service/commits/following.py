@@ -55,6 +55,13 @@ _OF_SERIES: Final[LiteralString] = _WALK.replace(
 )
 
 
+_OF_CASE: Final[LiteralString] = _WALK.replace(
+    "{counts}",
+    "SELECT FROM reading WHERE reading.commit_id = parent.id AND reading.series_id = ANY (ARRAY ("
+    "SELECT id FROM series WHERE case_id = %(case)s AND machine_id = %(machine)s))",
+)
+
+
 async def followed_on(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commit_ids: Collection[int]
 ) -> Mapping[int, Reached]:
@@ -73,6 +80,16 @@ async def followed_in(
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading.
     """
     return await _walked(session, _OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
+
+
+async def followed_of_case(
+    session: AsyncSession, project_id: ProjectId, case_id: int, machine_id: MachineId, commit_id: int
+) -> Mapping[int, Reached]:
+    """The same for one commit and all series of a case on a machine.
+
+    Index: besides uq_series_case_id_variant_metric_machine_id.
+    """
+    return await _walked(session, _OF_CASE, project_id, [commit_id], {"case": case_id, "machine": machine_id})
 
 
 def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -> Mapping[int, int]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 from sqlalchemy import DateTime, Text, bindparam, cast, func, update
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -29,21 +29,29 @@ async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
 _LOCK_GRAPH: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%(graph)s, 0))"
 
 
+class Settled(NamedTuple):
+    """The hashes of commits that moved, and whether any of the new ones has a child that is not new."""
+
+    moved: set[str]
+    has_children: bool
+
+
 async def settle(
     session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, new: Collection[str] = ()
-) -> set[str]:
+) -> Settled:
     """Move commits of which something became known to their place, then the descendants that must follow them.
 
     Those that are `new` may have been unknown as parents so far, and push their children.
 
     Most push nobody, or a child; in a long line of commits without dates one may push all that follow. So each wave looks
     twice as far ahead as the one before.
-    Returns what moved. The project's graph must be locked. Index: uq_commit_project_id_sha, ix_commit_parent_parent_sha.
+    The project's graph must be locked. Index: uq_commit_project_id_sha, ix_commit_parent_parent_sha.
     """
     moved: set[str] = set()
     visits: Counter[str] = Counter()
     known = await _known(session, project_id, shas, parents=new)
     begun_with = len(known)
+    has_children = any(one.first_parent in new and sha not in new for sha, one in known.items())
     levels = 1
     while known:
         visits.update(known.keys())
@@ -59,7 +67,7 @@ async def settle(
         wave = await _descendants(session, project_id, places.keys(), levels=levels) - known.keys()
         known = await _known(session, project_id, wave) if wave else {}
         levels = min(2 * levels, MOST_LEVELS)
-    return moved
+    return Settled(moved, has_children)
 
 
 async def _known(

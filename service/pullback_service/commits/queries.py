@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import LiteralString
 
 from sqlalchemy import ColumnElement, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -40,11 +39,15 @@ _IN_PLACE: LiteralString = f"SELECT c.id, c.ordered_at {_GIVEN} WHERE {_NO_NEWS}
 _PLACES: LiteralString = """
 SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
 """
-_MAKE_COMMITS: LiteralString = """
+# While older commits of the project wait to be projected, nobody can judge what is measured at a new one.
+_JUDGED_BY: LiteralString = """
+CASE WHEN EXISTS (SELECT FROM commit WHERE NOT projected AND project_id = %(project)s) THEN 0 ELSE %(rule)s END
+"""
+_MAKE_COMMITS: LiteralString = f"""
   WITH made AS (
        INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at, projected, judged_by)
        SELECT %(project)s, sha, branch, author, title, authored_at,
-              coalesce(least(authored_at, now() + interval '1 day'), now()), true, %(rule)s
+              coalesce(least(authored_at, now() + interval '1 day'), now()), true, {_JUDGED_BY}
          FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
                      %(authored_at)s::timestamptz[])
               WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
@@ -56,18 +59,23 @@ _MAKE_COMMITS: LiteralString = """
          FROM unnest(%(children)s::text[], %(positions)s::bigint[], %(parents)s::text[]) AS edge (child, position, parent)
          JOIN made ON made.sha = edge.child)
 SELECT sha, id FROM made
-"""
+"""  # noqa: S608 - our own words
+_MAKE_NAMED: LiteralString = f"""
+INSERT INTO commit (project_id, sha, projected, judged_by)
+SELECT %(project)s, sha, true, {_JUDGED_BY} FROM unnest(%(shas)s::text[]) given (sha) ORDER BY sha
+ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608 - our own words
 _MAKE_EDGES: LiteralString = """
 INSERT INTO commit_parent (commit_id, position, parent_sha)
 SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)s::text[])
 ON CONFLICT DO NOTHING RETURNING commit_id
 """
 
-_KNOWN_PARENTS: LiteralString = """
-SELECT parent_sha, EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
-  FROM commit_parent
- WHERE commit_id = %(commit)s
- ORDER BY position
+_AROUND: LiteralString = """
+SELECT ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
+       ARRAY (SELECT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
+                FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
+       EXISTS (SELECT FROM job WHERE project_id = %(project)s AND commit_id = %(commit)s)
 """
 
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
@@ -118,6 +126,14 @@ class Learnt:
 
     new: int
     completed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The parents of a commit, first parent first, each with whether anybody told of it; and whether it was ever queued."""
+
+    parents: Sequence[tuple[str, bool]]
+    has_jobs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +262,11 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     if of_known:
         told_parents = {id_ for (id_,) in await statements.rows(session, _MAKE_EDGES, _columns(of_known))}
         completed |= told_parents
-    moved = await settle(session, project_id, ids, new=new)
+    moved, has_children = await settle(session, project_id, ids, new=new)
     if moved:
         await branches.place_again(session, project_id, moved)
-    told_of = {ids[sha] for sha in new} | told_parents
+    # A new commit without children is followed by nothing: what is measured there says so itself.
+    told_of = ({ids[sha] for sha in new} if has_children else set()) | told_parents
     if told_of or moved:
         note_graph_change(session, told=told_of, moved=await _ids_of(session, project_id, moved))
     return Learnt(len(new), len(completed))
@@ -292,16 +309,13 @@ async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...],
 
 async def ensure_commits(session: AsyncSession, project_id: ProjectId, shas: Iterable[str]) -> dict[str, CommitId]:
     """Ids of commits of which only the hash is known, made where missing. Index: uq_commit_project_id_sha."""
-    wanted = sorted(set(shas))  # one order for everybody, so that two uploads never wait for each other
+    wanted = list(set(shas))
     if not wanted:
         return {}
-    made = await session.scalars(
-        insert(Commit)
-        .values([{"project_id": project_id, "sha": sha, "projected": True, "judged_by": RULE} for sha in wanted])
-        .on_conflict_do_nothing()
-        .returning(Commit.id)
-    )
-    note_graph_change(session, told=made.all())  # somebody may have told of them as parents
+    values = {"project": project_id, "shas": wanted, "rule": RULE}
+    # In one order for everybody, so that two uploads never wait for each other.
+    made = await statements.rows(session, _MAKE_NAMED, values)
+    note_graph_change(session, told=[id_ for (id_,) in made])  # somebody may have told of them as parents
     rows = await session.execute(
         select(Commit.sha, Commit.id).where(Commit.project_id == project_id, Commit.sha.in_(wanted))
     )
@@ -350,13 +364,12 @@ async def positions_on(
     return {row.commit_id: (row.position, row.after_gap) for row in rows}
 
 
-async def known_parents(session: AsyncSession, project_id: ProjectId, commit_id: int) -> list[tuple[str, bool]]:
-    """Hashes of the parents of a commit, first parent first, each with whether anybody told of it.
-
-    Index: pk_commit_parent, uq_commit_project_id_sha.
-    """
-    found = await statements.rows(session, _KNOWN_PARENTS, {"project": project_id, "commit": commit_id})
-    return [(sha, is_known) for sha, is_known in found]
+async def around_commit(session: AsyncSession, project_id: ProjectId, commit_id: int) -> Around:
+    """What there is around a commit. Index: pk_commit_parent, uq_commit_project_id_sha, ix_job_commit."""
+    found = await statements.row(session, _AROUND, {"project": project_id, "commit": commit_id})
+    assert found is not None  # noqa: S101 - a statement of one row
+    parents, known, has_jobs = found
+    return Around(list(zip(parents, known, strict=True)), has_jobs)
 
 
 async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequence[str]) -> set[str]:

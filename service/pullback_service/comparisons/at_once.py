@@ -1,12 +1,13 @@
 """`judging.judge` for all usual series at once: arrays in, outcomes out.
 
 Usual is a series whose readings are of one method and one level, whose counts nobody doubts, of which no upload states how the commits
-compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.3 ms
-instead of 10. Both say the same of every usual series, and `urgencies` what `urgency` says
+compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.7 ms
+instead of 10. Both say the same of every usual series, to the last digit, and `urgencies` what `urgency` says
 (tests/service/comparisons/test_at_once.py); whatever is not usual is judged one by one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import log, nan
 from typing import Any, Final, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
@@ -14,16 +15,24 @@ from numpy.typing import NDArray
 
 from pullback_service.claims import log_ratio_of
 from pullback_service.comparisons.judging import (
+    APART,
+    COUNTED_APART,
     FARTHEST,
     FEWEST_FOR_DOUBT,
+    NO_RATIO,
     PROVISIONAL_SCATTER,
     RANKS,
+    SAME_PROGRAM,
     UNCHANGED,
+    UNCOMMITTED,
     UNPAIRED,
+    WITHIN_SCATTER,
     Evidence,
+    Judgement,
     Outcome,
     trend,
 )
+from pullback_service.measured.measured import EQUAL_CODE
 
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
@@ -35,6 +44,11 @@ EVIDENCE: Final[Sequence[Evidence | None]] = (None, *get_args(Evidence))
 CODE_OF: Final[Mapping[Outcome, int]] = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 EVIDENCE_CODE_OF: Final[Mapping[Evidence | None, int]] = {evidence: code for code, evidence in enumerate(EVIDENCE)}
 UNPAIRED_CODES: Final = [EVIDENCE_CODE_OF[evidence] for evidence in UNPAIRED]
+REASONS: Final[Sequence[str | None]] = (
+    None, "Not measured at the reference.", "Not measured at the candidate.", EQUAL_CODE, COUNTED_APART, NO_RATIO, UNCOMMITTED,
+    SAME_PROGRAM, APART, WITHIN_SCATTER,
+)  # fmt: skip
+_REASON_CODE_OF: Final[Mapping[str | None, int]] = {reason: code for code, reason in enumerate(REASONS)}
 
 _TRENDS = [[trend(outcome, bigger_is_better=bigger) for bigger in (False, True)] for outcome in OUTCOMES]
 
@@ -84,11 +98,39 @@ _TYPES = (*(np.float64,) * 4, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(
 
 
 class Judged(NamedTuple):
-    """Outcomes and evidence by their codes; ratios are natural-log candidate/reference, NaN where there is none."""
+    """`Judgement` as columns: texts by their codes, NaN where there is no number. No usual series has groups."""
 
     outcome: Codes
     evidence: Codes
     log_ratio: Numbers
+    low: Numbers
+    high: Numbers
+    threshold: Numbers
+    reason: Codes
+    provisional: Flags
+
+    def judgements(self) -> Iterator[Judgement]:
+        """One by one."""
+        numbers = (map(_number, column.tolist()) for column in (self.log_ratio, self.low, self.high, self.threshold))
+        codes = (column.tolist() for column in (self.outcome, self.evidence, self.reason))
+        for outcome, evidence, reason, log_ratio, low, high, threshold, provisional in zip(
+            *codes, *numbers, self.provisional.tolist(), strict=True
+        ):
+            yield Judgement(
+                OUTCOMES[outcome],
+                EVIDENCE[evidence],
+                log_ratio,
+                low,
+                high,
+                None,
+                threshold,
+                REASONS[reason],
+                provisional,
+            )
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else value  # noqa: PLR0124 - NaN, in a quarter of the time of `isnan`
 
 
 def judge_usual(
@@ -111,15 +153,18 @@ def judge_usual(
     both = has_reference & has_candidate
     outcome = np.full(len(both), CODE_OF["not_comparable"], np.int8)
     evidence = np.zeros(len(both), np.int8)
+    reason = np.where(both, _reason(None), np.where(has_reference, _reason(REASONS[2]), _reason(REASONS[1]))).astype(
+        np.int8
+    )
     log_ratio = _log_ratios(reference.value, candidate.value, both)
     counted, noisy = both & exact, both & ~exact
     outcome[counted] = CODE_OF["equal"]
     outcome[counted & (candidate.value > reference.value)] = CODE_OF["more"]
     outcome[counted & (candidate.value < reference.value)] = CODE_OF["less"]
-    outcome[counted & equal_code & (candidate.value != reference.value)] = CODE_OF["ambiguous"]
     evidence[counted] = EVIDENCE_CODE_OF["exact"]
     outcome[noisy] = CODE_OF["ambiguous"]
     evidence[noisy] = EVIDENCE_CODE_OF["values"]
+    reason[noisy] = _reason(COUNTED_APART)
     compared = noisy & ~counted_together
 
     ends = (reference.log_ratio, reference.low, reference.high, candidate.log_ratio, candidate.low, candidate.high)
@@ -129,20 +174,46 @@ def judge_usual(
     change = np.where(paired, candidate.log_ratio - reference.log_ratio, log_ratio)
     width = np.where(
         paired,
-        np.sqrt(((reference.high - reference.low) / 2) ** 2 + ((candidate.high - candidate.low) / 2) ** 2),
-        1.96 * np.sqrt(_error(reference) ** 2 + _error(candidate) ** 2),
+        _joined((reference.high - reference.low) / 2, (candidate.high - candidate.low) / 2),
+        1.96 * _joined(_error(reference, compared & ~paired), _error(candidate, compared & ~paired)),
     )
     scatter = np.where(paired, PROVISIONAL_SCATTER["ratios"], PROVISIONAL_SCATTER["values"])
+    said = compared & ~np.isnan(change)
+    width[~said] = nan
+    threshold = np.where(said, np.fmax(scatter, width), nan)
+    dirty = reference.dirty | candidate.dirty
     same_program = (reference.program != 0) & (reference.program == candidate.program)
-    likely = (
-        compared & (np.abs(change) > np.fmax(scatter, width)) & ~same_program & ~(reference.dirty | candidate.dirty)
-    )
-    likely &= ~equal_code
+    likely = said & (np.abs(change) > threshold) & ~same_program & ~dirty
     likely &= values_compare | paired
     slower = (change > 0) != bigger_is_better
     outcome[likely & slower] = CODE_OF["likely_slower"]
     outcome[likely & ~slower] = CODE_OF["likely_faster"]
-    return Judged(outcome, evidence, np.where(compared, change, log_ratio))
+    reason[compared] = _reason(NO_RATIO)
+    for which, why in (
+        (said, WITHIN_SCATTER), (likely, APART), (said & same_program, SAME_PROGRAM), (said & dirty, UNCOMMITTED),
+    ):  # fmt: skip
+        reason[which] = _reason(why)
+    of_equal_code = both & equal_code & (outcome != CODE_OF["equal"])
+    outcome[of_equal_code], reason[of_equal_code] = CODE_OF["ambiguous"], _reason(EQUAL_CODE)
+    return Judged(
+        outcome=outcome,
+        evidence=evidence,
+        log_ratio=np.where(compared, change, log_ratio),
+        low=change - width,
+        high=change + width,
+        threshold=threshold,
+        reason=reason,
+        provisional=said,
+    )
+
+
+def _reason(why: str | None) -> int:
+    return _REASON_CODE_OF[why]
+
+
+def _joined(one: Numbers, other: Numbers) -> Numbers:
+    joined: Numbers = np.sqrt(one * one + other * other)
+    return joined
 
 
 def _log_ratios(reference: Numbers, candidate: Numbers, both: Flags) -> Numbers:
@@ -154,12 +225,12 @@ def _log_ratios(reference: Numbers, candidate: Numbers, both: Flags) -> Numbers:
     return log_ratio
 
 
-def _error(found: ReadingColumns) -> Numbers:
+def _error(found: ReadingColumns, which: Flags) -> Numbers:
     """The error of each log median, as in `judging.half_width`; NaN where there are too few processes."""
     error = np.full(len(found.value), np.nan)
-    enough = (found.processes >= FEWEST_FOR_DOUBT) & (found.q25 > 0)
-    spread = np.log(found.q75[enough] / found.q25[enough])
-    error[enough] = 1.25 * spread / (1.35 * np.sqrt(found.processes[enough]))
+    enough = which & (found.processes >= FEWEST_FOR_DOUBT) & (found.q25 > 0)
+    spread = [log(ratio) for ratio in (found.q75[enough] / found.q25[enough]).tolist()]  # as in `_log_ratios`
+    error[enough] = 1.25 * np.array(spread) / (1.35 * np.sqrt(found.processes[enough]))
     return error
 
 

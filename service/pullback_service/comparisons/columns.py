@@ -4,9 +4,9 @@ Of 4,000 readings in rows, with the names of their series, Postgres makes 22 ms 
 are joined to nothing, and with the names of the series told once for all that share them, it is 5 and 2.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, LiteralString, NamedTuple, Self
+from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.at_once import Ids, ReadingColumns
+from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns
+from pullback_service.comparisons.grounds import Key
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.errors import InvalidInputError
 from pullback_service.measured.measured import Measured
@@ -25,27 +26,29 @@ from pullback_service.models.series import Case, Series
 MOST_COMPARED_READINGS = 100_000
 
 # Texts are compared only with each other: their hashes of 64 bits stand for them, 0 for none.
-_NUMBERS: Final[LiteralString] = """
+_OF_COMMITS: Final[LiteralString] = """
+SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
+       array_agg(coalesce(low, 'NaN')), array_agg(coalesce(high, 'NaN')), array_agg(coalesce(process_count, 0)),
+       array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
+       array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
+       array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),
+       array_agg(dirty), array_agg(consistent)
+  FROM (
+    SELECT *
+      FROM reading
+     WHERE commit_id = ANY (%(commits)s::bigint[])
+       AND (%(series)s::bigint[] IS NULL OR series_id = ANY (%(series)s::bigint[]))
+     LIMIT %(most)s) few
+ GROUP BY commit_id
+"""
+_NUMBERS: Final[LiteralString] = f"""
 SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])),
        EXISTS (SELECT FROM comparison WHERE (candidate_id, reference_id) IN (
          (%(candidate)s, %(reference)s), (%(reference)s, %(candidate)s))),
        found.*
   FROM (SELECT) AS once
-  LEFT JOIN (
-    SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
-           array_agg(coalesce(low, 'NaN')), array_agg(coalesce(high, 'NaN')), array_agg(coalesce(process_count, 0)),
-           array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
-           array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
-           array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),
-           array_agg(dirty), array_agg(consistent)
-      FROM (
-        SELECT *
-          FROM reading
-         WHERE commit_id = ANY (%(commits)s::bigint[])
-           AND (%(series)s::bigint[] IS NULL OR series_id = ANY (%(series)s::bigint[]))
-         LIMIT %(most)s) few
-     GROUP BY commit_id) found ON true
-"""
+  LEFT JOIN ({_OF_COMMITS}) found ON true
+"""  # noqa: S608 - our own words
 _SHAPES: Final[LiteralString] = """
 SELECT variant, variant_kind, metric, unit, direction, exact, array_agg(id), array_agg(case_id), array_agg(machine_id)
   FROM series
@@ -64,6 +67,12 @@ class CommitReadings(NamedTuple):
     def of(cls, series: Sequence[int], *columns: Sequence[object]) -> Self:
         """Those that Postgres sent as arrays."""
         return cls(np.array(series, np.int64), ReadingColumns.of(*columns))
+
+    def of_series(self, chosen: Ids) -> Self:
+        """Those of some series."""
+        here = np.isin(self.series_id, chosen)
+        columns: Iterator[Any] = (column[here] for column in self.columns)
+        return type(self)(self.series_id[here], ReadingColumns(*columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,15 @@ async def read_numbers(
     )
 
 
+async def readings_of_commits(
+    session: AsyncSession, commits: Collection[int], series: Collection[int]
+) -> Mapping[int, CommitReadings]:
+    """Some series at some commits, by commit. Index: pk_reading."""
+    values = {"commits": statements.array_of(commits), "series": statements.array_of(series), "most": None}
+    rows = await statements.rows(session, _OF_COMMITS, values, binary=True)
+    return {row[0]: CommitReadings.of(*row[1:]) for row in rows}
+
+
 class DescribedSeries(NamedTuple):
     """Series in the order of their ids, each with the place of its shape among `shapes`."""
 
@@ -126,6 +144,17 @@ class DescribedSeries(NamedTuple):
     shape: NDArray[np.intp]
     case_id: Ids
     machine_id: Ids
+
+    def of_shapes(self, flags: Sequence[bool]) -> Flags:
+        """For every series the flag of its shape."""
+        return np.array(flags, bool)[self.shape]
+
+    def keys(self, places: NDArray[np.intp]) -> Iterator[Key]:
+        """What names the series at some places."""
+        named = [(shape.variant, shape.metric) for shape in self.shapes]
+        columns = (column[places].tolist() for column in (self.case_id, self.machine_id, self.shape))
+        for case_id, machine_id, shape in zip(*columns, strict=True):
+            yield case_id, machine_id, *named[shape]
 
 
 async def describe_series(session: AsyncSession, series_ids: Ids) -> DescribedSeries:

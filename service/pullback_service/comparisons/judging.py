@@ -98,11 +98,14 @@ class Judgement(NamedTuple):
     provisional: bool = False
 
 
-_UNCOMMITTED: Final = "Measured with uncommitted changes."
+UNCOMMITTED: Final = "Measured with uncommitted changes."
 _BUSY: Final = "Measured in the same groups, but on a busy machine and without an A/A control."
-_APART: Final = "Measured at different times, not in the same groups."
+APART: Final = "Measured at different times, not in the same groups."
+WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
+SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
+NO_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
-_COUNTED_APART: Final = (
+COUNTED_APART: Final = (
     "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
     "session."
 )
@@ -150,7 +153,7 @@ def judge(
         if exact:
             judgement = _of_counts(reference, candidate)
         elif counted_together is not None:
-            judgement = Judgement("ambiguous", "values", log_ratio(reference, candidate), reason=_COUNTED_APART)
+            judgement = Judgement("ambiguous", "values", log_ratio(reference, candidate), reason=COUNTED_APART)
         else:
             judgement = _of_readings(reference, candidate, bigger_is_better=bigger_is_better)
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
@@ -216,7 +219,7 @@ def _of_stated(
 
     def reason() -> str | None:
         if not usable:
-            return _UNCOMMITTED
+            return UNCOMMITTED
         if doubted := doubt_of(spoken):
             return doubted
         sound = [each for each in usable if doubt_of(each) is None and not each.is_likely_at_most]
@@ -284,18 +287,18 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
     evidence, change, width = evidence_of(reference, candidate)
     scatter = PROVISIONAL_SCATTER[evidence]
     if change is None:
-        return Judgement("ambiguous", evidence, reason="A value is zero or less, so there is no ratio.")
+        return Judgement("ambiguous", evidence, reason=NO_RATIO)
     threshold = max(scatter, width or 0.0)
     low, high = (None, None) if width is None else (change - width, change + width)
     outcome: Outcome = "ambiguous"
     if reference.dirty or candidate.dirty:
-        reason = _UNCOMMITTED
+        reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
-        reason = "Both commits ran the same program at different times; the difference comes from the machine."
+        reason = SAME_PROGRAM
     elif (found := likely(change, width, evidence, bigger_is_better=bigger_is_better)) is not None:
-        outcome, reason = found, _APART
+        outcome, reason = found, APART
     else:
-        reason = "Measured at different times; the difference is within their usual scatter."
+        reason = WITHIN_SCATTER
     return Judgement(outcome, evidence, change, low, high, threshold=threshold, reason=reason, provisional=True)
 
 
@@ -320,7 +323,8 @@ def _ratio(reading: Reading) -> tuple[float, float, float] | None:
 
 def change_of_ratios(before: tuple[float, float, float], now: tuple[float, float, float]) -> tuple[float, float]:
     """From one ratio with its interval to another: the change, and half the width of its interval."""
-    return now[0] - before[0], sqrt(((before[2] - before[1]) / 2) ** 2 + ((now[2] - now[1]) / 2) ** 2)
+    older, newer = (before[2] - before[1]) / 2, (now[2] - now[1]) / 2
+    return now[0] - before[0], sqrt(older * older + newer * newer)
 
 
 def likely(
@@ -350,7 +354,7 @@ def half_width(reference: Spread | None, candidate: Spread | None) -> float | No
         if spread is None or spread.n < FEWEST_FOR_DOUBT or spread.q25 <= 0:
             return None
         errors.append(1.25 * log(spread.q75 / spread.q25) / (1.35 * sqrt(spread.n)))
-    return 1.96 * sqrt(errors[0] ** 2 + errors[1] ** 2)
+    return 1.96 * sqrt(errors[0] * errors[0] + errors[1] * errors[1])
 
 
 CHANGED_COUNTS: frozenset[Outcome] = frozenset({"more", "less"})

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns, judge_usual
+from pullback_service.comparisons.at_once import Flags, Ids, Judged, ReadingColumns, judge_usual
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
@@ -60,7 +60,7 @@ def pair(
     either = np.flatnonzero(older.has | newer.has)
     older, newer = older.at(either), newer.at(either)
     place = np.where(newer.has, newer.place, older.place)
-    exact = np.array([shape.exact for shape in described.shapes], bool)[described.shape[place]]
+    exact = described.of_shapes([shape.exact for shape in described.shapes])[place]
     one, other = reference.columns.at(older.reading), candidate.columns.at(newer.reading)
     doubted = (older.has & (one.dirty | ~one.consistent)) | (newer.has & (other.dirty | ~other.consistent))
     other_levels, equal_code = _what_changed(one.measured, other.measured, measured)
@@ -115,25 +115,31 @@ def _end(
     return end
 
 
-def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: Across | None = None) -> Outcomes:
-    """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
-    number = len(pairs.place)
-    shape = described.shape[pairs.place]
-    said = judge_usual(
+def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: bool = True) -> Judged:
+    """All series, judged as usual ones."""
+    return judge_usual(
         pairs.reference,
         pairs.candidate,
         pairs.has_reference,
         pairs.has_candidate,
-        exact=np.array([each.exact for each in described.shapes], bool)[shape],
-        counted_together=np.array([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes], bool)[shape],
-        bigger_is_better=np.array([each.direction == "bigger" for each in described.shapes], bool)[shape],
+        exact=described.of_shapes([each.exact for each in described.shapes])[pairs.place],
+        counted_together=described.of_shapes([each.metric in COUNTED_IN_ONE_SESSION for each in described.shapes])[
+            pairs.place
+        ],
+        bigger_is_better=described.of_shapes([each.direction == "bigger" for each in described.shapes])[pairs.place],
         equal_code=pairs.equal_code,
-        values_compare=across is None,
+        values_compare=values_compare,
     )
+
+
+def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: Across | None = None) -> Outcomes:
+    """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
+    number = len(pairs.place)
+    said = judge_at_once(described, pairs, values_compare=across is None)
     machine_id = described.machine_id[pairs.place]
     found = Outcomes(
         shapes=described.shapes,
-        shape=shape,
+        shape=described.shape[pairs.place],
         case_id=described.case_id[pairs.place],
         machine_id=machine_id if across is None else np.full(number, across.candidate, np.int64),
         series_id=described.id[pairs.place],

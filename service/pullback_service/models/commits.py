@@ -13,7 +13,8 @@ class Commit(Base):
     after its first parent, whatever its author's clock said. `fork` is the repository it came from, where that is not
     the project's own: until a log puts such a commit on a branch, its code is a stranger's. `projected`: everything
     measured there is in `reading`; a release that writes none leaves commits without. `judged_by`: the version of the rule by
-    which every reading there has its `step`; 0 where not all have one, -1 where what follows them has to be judged again as well.
+    which every reading there has its `step`; 0 where not all have one, -1 where steps that follow these have to be judged again as well:
+    readings of an earlier release that came after the project was judged.
     """
 
     __tablename__ = "commit"

@@ -20,12 +20,15 @@ from pullback_service.projects.schemas import ProjectChange
 
 MOST_PROJECTS = 1_000
 _FOUND = "projects"
+_ALL = "all projects"
 
 
 async def list_projects(
     session: AsyncSession, *, after: str | None = None, limit: int = MOST_PROJECTS
 ) -> Sequence[Project]:
     """Projects by name. Index: uq_project_name."""
+    if after is None and (known := session.info.get(_ALL)) is not None:
+        return cast("Sequence[Project]", known[:limit])
     statement = select(Project).order_by(Project.name).limit(limit)
     if after is not None:
         statement = statement.where(Project.name > after)
@@ -53,9 +56,11 @@ async def find_project(session: AsyncSession, name: str) -> Project | None:
     return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
 
 
-def remember_project(session: AsyncSession, project: Project) -> None:
-    """Let `find_project` find it without asking, in a session that only reads: one transaction sees one state."""
-    session.info.setdefault(_FOUND, {})[project.name] = project
+def remember_projects(session: AsyncSession, projects: Sequence[Project], *, are_all: bool) -> None:
+    """Let projects by name, or the list of all, be found without asking, in a session that only reads: it sees one state."""
+    session.info.setdefault(_FOUND, {}).update({project.name: project for project in projects})
+    if are_all:
+        session.info[_ALL] = projects
 
 
 def id_of(name: str) -> ScalarSelect[int]:

@@ -94,7 +94,8 @@ class Pooled(NamedTuple):
 
 def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     """One reading of points of a series at a commit, oldest first, of one level."""
-    said, spread = _speaker(points), _pooled_spread(points)
+    said = points[0] if len(points) == 1 else _speaker(points)
+    spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
     return Pooled(
         quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
@@ -116,6 +117,8 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
 
 def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequence[T]:
     """Those that compare with the newest one that tells its level."""
+    if len(points) == 1:
+        return points
     newest = next((known for point in reversed(points) if (known := level(point)) != NOT_TOLD), NOT_TOLD)
     return [point for point in points if other_level(level(point), newest) is None]
 
@@ -182,7 +185,7 @@ def weighted_spread(values: Sequence[float], weights: Sequence[float]) -> Spread
 
 def _speaking(points: Sequence[MeasuredPoint]) -> Sequence[MeasuredPoint]:
     """The clean points, or all of them where none is clean."""
-    return [point for point in points if point.quality == CLEAN] or points
+    return points if len(points) == 1 else [point for point in points if point.quality == CLEAN] or points
 
 
 def _speaker(points: Sequence[MeasuredPoint]) -> MeasuredPoint:

@@ -80,7 +80,16 @@ SELECT id FROM commit WHERE NOT projected AND id = ANY (%(commits)s::bigint[])
 """
 _POINTS_AT: LiteralString = "SELECT count(*) FROM point WHERE commit_id = %(commit)s"
 _REMOVE_COMMITS: LiteralString = "DELETE FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"
-_PROJECTED: LiteralString = "UPDATE commit SET projected = true, judged_by = -1 WHERE id = ANY (%(commits)s::bigint[])"
+# Where a project has been judged already, an earlier release stored these beside us: steps that follow them are to be judged again.
+_PROJECTED: LiteralString = """
+  WITH judged AS MATERIALIZED (
+       SELECT project_id
+         FROM (SELECT DISTINCT project_id FROM commit WHERE id = ANY (%(commits)s::bigint[])) its
+        WHERE EXISTS (SELECT FROM commit WHERE project_id = its.project_id AND judged_by > 0))
+UPDATE commit
+   SET projected = true, judged_by = CASE WHEN project_id IN (SELECT project_id FROM judged) THEN -1 ELSE 0 END
+ WHERE id = ANY (%(commits)s::bigint[])
+"""
 _WAITING: LiteralString = "SELECT count(*) FROM commit WHERE NOT projected"
 _STORED: LiteralString = f"SELECT {COLUMNS} FROM reading WHERE commit_id = ANY (%(commits)s::bigint[])"  # noqa: S608 - our own words
 
@@ -246,8 +255,12 @@ def _level(point: Sequence[Any]) -> Measured:
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
+    found: UUID
+    if len(points) == 1:
+        found = points[0][3]
+        return found
     counted = counting(measured)
-    found: UUID = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
+    found = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
     return found
 
 

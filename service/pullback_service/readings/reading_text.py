@@ -1,6 +1,7 @@
 """Readings as lines of text. Pure."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -59,6 +60,7 @@ def _spread(spread: Spread) -> bytes:
     return b"\t".join(map(number, (spread.n, spread.low, spread.q25, spread.q75, spread.high)))
 
 
+@lru_cache(maxsize=64)  # thousands of readings of a report share it
 def beginning_of(
     commit_id: int, ordered_at: datetime, report_id: UUID, reports: int, *, quality: str, dirty: bool
 ) -> bytes:

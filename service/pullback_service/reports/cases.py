@@ -9,9 +9,9 @@ from sqlalchemy import func, lateral, literal, select, true, tuple_, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
-from pullback_service.commits.following import Placed, followed_in
+from pullback_service.commits.following import Placed, followed_of_case
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
 from pullback_service.models.readings import StoredReading
@@ -53,12 +53,12 @@ async def place_of_case(
     """A case at a commit, on the machine of that name or else on the one whose report came last; `without` some reports.
 
     Index: ix_case_workload, then one probe of ix_point_commit_id_series_id and of ix_reading_series_history for each series
-    of the case; ix_failure_case_history; for the commit before as `followed_in`.
+    of the case; ix_failure_case_history; for the commit before as `followed_of_case`.
     """
     case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
     if case is None:
         raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=Missing("case", label))
-    here = await _speaking_report(session, case, commit, machine=machine, without=without)
+    here = await _speaking_report(session, case, (commit.ordered_at, commit.id), machine=machine, without=without)
     if here is None:
         on, missing = "", Missing("case", label)
         if machine is not None:
@@ -77,17 +77,15 @@ _WRONG, _MEASURED, _FAILED = range(3)
 
 
 async def _speaking_report(
-    session: AsyncSession, case: Case, commit: Commit, *, machine: str | None, without: Collection[UUID] = ()
+    session: AsyncSession, case: Case, at: Placed, *, machine: str | None, without: Collection[UUID] = ()
 ) -> CaseReport | None:
     series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
-    point = lateral(
-        select(Point.report_id).where(Point.series_id == series.c.id, Point.commit_id == commit.id).offset(0)
-    )
+    point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, Point.commit_id == at[1]).offset(0))
     says = sql_case((Failure.kind == WRONG_GRADIENT, _WRONG), else_=_FAILED)
     told = union_all(
         select(point.c.report_id, literal(_MEASURED).label("says")).join_from(series, point, true()),
         select(Failure.report_id, says).where(
-            Failure.case_id == case.id, tuple_(*history.place(Failure)) == tuple_(commit.ordered_at, commit.id)
+            Failure.case_id == case.id, tuple_(*history.place(Failure)) == tuple_(*at)
         ),
     ).subquery("told")
     speaking = (
@@ -98,8 +96,9 @@ async def _speaking_report(
     )
     last_came = func.max(Report.received_at).over(partition_by=Report.machine_id)
     statement = (
-        select(Report.id, Machine)
+        select(Report.id, Machine, Commit)
         .join(speaking, speaking.c.report_id == Report.id)
+        .join(Commit, Commit.id == Report.commit_id)
         .join(Machine, Machine.id == Report.machine_id)
         .order_by(
             last_came.desc(),
@@ -116,24 +115,22 @@ async def _speaking_report(
     if machine is not None:
         statement = statement.where(Machine.name == machine)
     row = (await session.execute(statement)).one_or_none()
-    return CaseReport(row[0], row[1], commit) if row else None
+    return CaseReport(*row) if row else None
 
 
 async def _before(session: AsyncSession, project_id: ProjectId, case: Case, here: CaseReport) -> CaseReport | None:
     """The nearest ancestor at which the machine measured the case; behind the last that is known, what lies before that."""
-    of_machine = select(Series.id).where(Series.case_id == case.id, Series.machine_id == here.machine.id)
-    series = (await session.scalars(of_machine)).all()
-    reached = (await followed_in(session, project_id, series, [here.commit.id])).get(here.commit.id)
+    on = MachineId(here.machine.id)
+    reached = (await followed_of_case(session, project_id, case.id, on, here.commit.id)).get(here.commit.id)
     if reached is None or not reached.counts:
         # An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children.
         place = here.commit.ordered_at, here.commit.id
         place = place if reached is None else min(place, (reached.ordered_at, reached.id))
         found = await _neighbour(session, case, here, place, later=False)
-        onward = await followed_in(session, project_id, series, [found.commit.id]) if found else {}
+        onward = await followed_of_case(session, project_id, case.id, on, found.commit.id) if found else {}
         is_child = any(there.counts and there.id == here.commit.id for there in onward.values())
         return None if is_child else found
-    commit = await session.get_one(Commit, reached.id)
-    return await _speaking_report(session, case, commit, machine=here.machine.name)
+    return await _speaking_report(session, case, (reached.ordered_at, reached.id), machine=here.machine.name)
 
 
 async def _neighbour(
@@ -155,12 +152,13 @@ async def _neighbour(
         .order_by(*order(StoredReading))
         .limit(1)
     )
-    commit = await session.scalar(
-        select(Commit)
+    found = await session.execute(
+        select(*history.place(Commit))
         .select_from(series)
         .join(nearest, true())
         .join(Commit, Commit.id == nearest.c.commit_id)
         .order_by(*order(Commit))
         .limit(1)
     )
-    return None if commit is None else await _speaking_report(session, case, commit, machine=here.machine.name)
+    at = found.one_or_none()
+    return None if at is None else await _speaking_report(session, case, (at[0], at[1]), machine=here.machine.name)

@@ -75,11 +75,15 @@ class CaseHistory:
         return frozenset(self.commits[place].id for place in self.follows)
 
 
-_CASES = (
-    select(Case.id, Case.workload, Case.label)
-    .where(Case.project_id == bindparam("project"), Case.workload == bindparam("workload"))
-    .order_by(Case.id)
-)
+_CASES: LiteralString = """
+SELECT id, workload, label,
+       ARRAY (SELECT machine_id FROM series WHERE case_id = "case".id
+               UNION
+              SELECT machine_id FROM failure WHERE case_id = "case".id)
+  FROM "case"
+ WHERE project_id = %(project)s AND workload = %(workload)s
+ ORDER BY id
+"""
 _SERIES = (
     select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
     .where(Series.case_id == bindparam("case"), Series.machine_id == bindparam("machine"))
@@ -87,30 +91,19 @@ _SERIES = (
 )
 
 
-async def cases_of_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> Sequence[KnownCase]:
-    """Cases of a workload. Index: ix_case_workload."""
-    rows = await session.execute(_CASES, {"project": project_id, "workload": workload})
-    found = [KnownCase(*row) for row in rows]
-    if not found:
+async def cases_of_workload(
+    session: AsyncSession, project_id: ProjectId, workload: str
+) -> Mapping[KnownCase, frozenset[int]]:
+    """Cases of a workload, each with the machines on which it was measured or failed.
+
+    Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
+    """
+    rows = await statements.rows(session, _CASES, {"project": project_id, "workload": workload})
+    if not rows:
         raise NotFoundError(
             f"No upload of this project has a workload named {workload!r}.", missing=Missing("workload", workload)
         )
-    return found
-
-
-_MEASURED_ON: LiteralString = """
-SELECT case_id, machine_id FROM series WHERE case_id = ANY (%(cases)s)
- UNION
-SELECT case_id, machine_id FROM failure WHERE case_id = ANY (%(cases)s)
-"""
-
-
-async def measured_on(session: AsyncSession, case_ids: Collection[int]) -> Mapping[int, frozenset[int]]:
-    """On which machines cases were measured or failed. Index: uq_series_case_id_variant_metric_machine_id, ix_failure_case_history."""
-    found: dict[int, set[int]] = {}
-    for case_id, machine_id in await statements.rows(session, _MEASURED_ON, {"cases": list(case_ids)}):
-        found.setdefault(case_id, set()).add(machine_id)
-    return {case_id: frozenset(machines) for case_id, machines in found.items()}
+    return {KnownCase(*case): frozenset(machines) for *case, machines in rows}
 
 
 async def series_of_case(session: AsyncSession, case_id: int, machine_id: MachineId) -> Sequence[CaseSeries]:

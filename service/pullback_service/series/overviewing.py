@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, or_, select, true
+from sqlalchemy import ColumnElement, Select, exists, or_, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -94,31 +94,46 @@ async def measured_commits(
 
     Index: ix_commit_history, ix_report_commit_id.
     """
+    newest = await session.scalars(_select_measured(project_id, machine_id, limit, until))
+    return [commit_facts(commit) for commit in reversed(newest.all())]
+
+
+def _select_measured(
+    project_id: ProjectId, machine_id: MachineId, limit: int, until: CommitFacts | None = None
+) -> Select[Commit]:
     measured = exists().where(
         Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
     )
     present = true() if until is None else history.until(Commit, until.ordered_at, until.id)
-    newest = await session.scalars(
+    return (
         select(Commit)
         .where(Commit.project_id == project_id, measured, present)
         .order_by(*history.newest_first(Commit))
         .limit(limit)
     )
-    return [commit_facts(commit) for commit in reversed(newest.all())]
 
 
-async def newest_upload(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId
-) -> tuple[datetime, UUID] | None:
-    """A key that changes with a machine's newest upload. Index: ix_report_machine."""
-    rows = await session.execute(
+class NewestCommits(NamedTuple):
+    """The newest commits that a machine measured, oldest first, and what tells its results from those before its newest upload."""
+
+    commits: Sequence[CommitFacts]
+    upload: tuple[datetime, UUID] | None
+
+
+async def newest_commits(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
+) -> NewestCommits:
+    """As `measured_commits`, with the newest upload. Index: besides ix_report_machine."""
+    upload = (
         select(Report.received_at, Report.id)
         .where(Report.project_id == project_id, Report.machine_id == machine_id)
         .order_by(Report.received_at.desc())
         .limit(1)
+        .subquery("upload")
     )
-    row = rows.one_or_none()
-    return None if row is None else (row[0], row[1])
+    found = _select_measured(project_id, machine_id, limit).add_columns(*upload.c).join(upload, true())
+    rows = (await session.execute(found)).all()
+    return NewestCommits([commit_facts(row[0]) for row in reversed(rows)], (rows[0][1], rows[0][2]) if rows else None)
 
 
 async def suites_of(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> Sequence[str]:

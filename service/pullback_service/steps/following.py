@@ -8,6 +8,7 @@ found wrong is passed over, for what was measured there is of another function.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final, LiteralString, NamedTuple, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -31,7 +32,7 @@ class Followed(NamedTuple):
     via: str
 
 
-class _Ancestors(NamedTuple):
+class Ancestors(NamedTuple):
     """A commit with its known ancestors, nearest first, and the earliest place in history of it and the last of them."""
 
     ids: Sequence[int]
@@ -60,12 +61,18 @@ WITH RECURSIVE way AS (
         WHERE way.depth < %(depth)s)
 SELECT start, id, ordered_at FROM way ORDER BY start, depth
 """
-_THERE: Final[LiteralString] = f"""
+# Of what a small upload or a whole commit asks for this is an index scan each; of pairs one by one it takes five times as long.
+_THERE: Final[LiteralString] = """
 SELECT series_id, commit_id
-  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
-  JOIN reading USING (series_id, commit_id)
- WHERE {IS_RIGHT}
-"""  # noqa: S608 - our own words
+  FROM reading
+ WHERE commit_id = ANY (%(commits)s::bigint[]) AND series_id = ANY (%(series)s::bigint[])
+EXCEPT ALL
+SELECT DISTINCT series.id, failure.commit_id
+  FROM failure
+  JOIN series ON series.case_id = failure.case_id AND series.machine_id = failure.machine_id
+ WHERE failure.commit_id = ANY (%(commits)s::bigint[]) AND failure.kind = 'gradient'
+   AND coalesce(failure.variant, series.variant) = series.variant
+"""
 _ELSEWHERE: Final[LiteralString] = """
 SELECT series_id, commit_id
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
@@ -97,29 +104,30 @@ SELECT given.series_id, given.commit_id, ({BEFORE})
 """  # noqa: S608 - our own words
 
 
-async def followed_by(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair, Followed]:
-    """The pair that each (series, commit) of a project follows.
+async def followed_by(
+    session: AsyncSession, pairs: Collection[Pair], parents: Mapping[int, Ancestors] | None = None
+) -> Mapping[Pair, Followed]:
+    """What each (series, commit) of a project follows; `parents` are those of all its commits, where they are known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """
     found: dict[Pair, Followed] = {}
-    ways: Mapping[int, _Ancestors] = {}
+    ways: Mapping[int, Ancestors] = {}
     waiting, shallow = set(pairs), 0
     for depth in _DEPTHS:
         if not waiting:
             break
-        ways = {**ways, **await _ancestors(session, {commit for _, commit in waiting}, depth)}
-        looked_for = {
-            (series, ancestor): None
-            for series, commit in waiting
-            for ancestor in ways[commit].ids[shallow:depth]
-        }  # fmt: skip
-        there = set(await statements.rows(session, _THERE, columns_of(looked_for))) if looked_for else set()
+        if parents is None or depth > 1:
+            parents = await _ancestors(session, {commit for _, commit in waiting}, depth)
+        ways = {**ways, **parents}
+        near = {commit: ways[commit].ids[shallow:depth] for _, commit in waiting}
+        there = await _there(session, {series for series, _ in waiting}, {*chain(*near.values())})
         for series, commit in list(waiting):
-            near = next((each for each in ways[commit].ids[shallow:depth] if (series, each) in there), None)
-            if near is not None:
-                found[series, commit] = Followed(near, "parent")
-                waiting.discard((series, commit))
+            for ancestor in near[commit]:
+                if (series, ancestor) in there:
+                    found[series, commit] = Followed(ancestor, "parent")
+                    waiting.discard((series, commit))
+                    break
         if shallow == 0 and waiting:  # a new series has nothing to follow, however far one looks
             elsewhere = set(await statements.rows(session, _ELSEWHERE, columns_of(waiting)))
             found |= {pair: Followed(pair[1], "none") for pair in waiting - elsewhere}
@@ -134,18 +142,31 @@ async def followed_by(session: AsyncSession, pairs: Collection[Pair]) -> Mapping
     return {**found, **await _before(session, waiting, ways)}
 
 
-async def _ancestors(session: AsyncSession, commits: Collection[int], depth: int) -> Mapping[int, _Ancestors]:
+async def _there(session: AsyncSession, series: Collection[int], commits: Collection[int]) -> set[Pair]:
+    """The right readings of some series at some commits."""
+    if not commits:
+        return set()
+    values = {"series": statements.array_of(series), "commits": statements.array_of(commits)}
+    return set(await statements.rows(session, _THERE, values, binary=True))
+
+
+async def _ancestors(session: AsyncSession, commits: Collection[int], depth: int) -> Mapping[int, Ancestors]:
     values = {"commits": statements.array_of(commits), "depth": depth}
+    return ancestors_of(await statements.rows(session, _ANCESTORS, values), depth)
+
+
+def ancestors_of(steps: Iterable[tuple[int, int, datetime]], depth: int) -> Mapping[int, Ancestors]:
+    """The ancestors of commits, out of each commit with each of them, itself before all, nearest first, no farther than `depth`."""
     ways: dict[int, list[tuple[datetime, int]]] = defaultdict(list)
-    for start, id_, ordered_at in await statements.rows(session, _ANCESTORS, values):
+    for start, id_, ordered_at in steps:
         ways[start].append((ordered_at, id_))
     return {
-        start: _Ancestors([id_ for _, id_ in way[1:]], min(way[0], way[-1]), len(way) <= depth)
+        start: Ancestors([id_ for _, id_ in way[1:]], min(way[0], way[-1]), len(way) <= depth)
         for start, way in ways.items()
     }
 
 
-async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, _Ancestors]) -> Mapping[Pair, Followed]:
+async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, Ancestors]) -> Mapping[Pair, Followed]:
     """Those that follow an ancestor farther away, found among all readings of their series."""
     by_commit: dict[int, list[int]] = defaultdict(list)
     for series, commit in pairs:
@@ -161,7 +182,7 @@ async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, 
 
 
 async def _before(
-    session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, _Ancestors]
+    session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, Ancestors]
 ) -> Mapping[Pair, Followed]:
     """The readings left, which follow the one before them in history, unless that was made from them."""
     if not pairs:

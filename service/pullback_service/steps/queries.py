@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
-from sqlalchemy import BigInteger, literal_column, select
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, case, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -12,7 +12,7 @@ from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import Compared
 from pullback_service.ids import MachineId
 from pullback_service.models.projects import Project
-from pullback_service.projects.queries import remember_project
+from pullback_service.projects.queries import remember_projects
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import Place, Reading
 from pullback_service.rule import RULE
@@ -120,7 +120,15 @@ _UNJUDGED: Final = f"""
         LATERAL (SELECT project_id FROM commit WHERE id = unjudged.id AND projected OFFSET 0) its
   WHERE its.project_id = project.id)
 """  # noqa: S608 - our own words
-_WAITING: Final = select(Project, literal_column(_UNPROJECTED, BigInteger), literal_column(_UNJUDGED, BigInteger))
+_IS_ASKED: Final = or_(bindparam("name", type_=Text).is_(None), Project.name == bindparam("name", type_=Text))
+_WAITING: Final = (
+    select(
+        Project,
+        *(case((_IS_ASKED, literal_column(counted, BigInteger)), else_=0) for counted in (_UNPROJECTED, _UNJUDGED)),
+    )
+    .where(or_(_IS_ASKED, bindparam("others", type_=Boolean)))
+    .order_by(Project.name)
+)
 _SERIES_AT: Final = WIDTH
 _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
 _PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
@@ -137,15 +145,14 @@ class Waiting(NamedTuple):
     unjudged: int
 
 
-async def waiting_commits(session: AsyncSession, project: str | None) -> Waiting:
-    """The work left for a task on a project, or on all; the session, which only reads, knows the project from then on.
+async def waiting_commits(session: AsyncSession, project: str | None, *, others: bool = False) -> Waiting:
+    """What a task still has to compute of a project, or of all; the session, which only reads, knows it from then on.
 
-    Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by, ix_step_stale, pk_commit.
+    With `others` it knows which projects there are besides. Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by,
+    ix_step_stale, pk_commit.
     """
-    asked = _WAITING if project is None else _WAITING.where(Project.name == project)
-    found = (await session.execute(asked)).all()
-    for row in found if project is not None else ():
-        remember_project(session, row[0])
+    found = (await session.execute(_WAITING, {"name": project, "others": others})).all()
+    remember_projects(session, [row[0] for row in found], are_all=others or project is None)
     return Waiting(sum(row[1] for row in found), sum(row[2] for row in found))
 
 

@@ -13,9 +13,10 @@ from pullback_service import statements
 from pullback_service.commits.graph_changes import noted_graph_change
 from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
-from pullback_service.steps.following import BEFORE, Followed, Pair
+from pullback_service.steps.following import BEFORE, FARTHEST, Followed, Pair
 
-# What is asked of `step` stands in a LATERAL of its own: joined in one go, a planner that expects more rows reads all of it.
+# What is asked of `step`, and of `commit` by what is found there, stands in a LATERAL of its own: joined in one go, a planner that
+# expects other numbers of rows reads all of it, for each series if it so happens.
 # Rows are updated by their place on disk, which nobody changes meanwhile: whoever writes steps of a project has taken the turn.
 _STALE_BELOW: Final[LiteralString] = """
 WITH RECURSIVE below AS (
@@ -64,15 +65,15 @@ _LATER: Final[LiteralString] = f"""
               touched (series_id, commit_id, reference_id)
          JOIN commit ON commit.id = touched.commit_id),
        below AS (
-       SELECT commit.id AS start, commit.id, commit.sha, commit.project_id
+       SELECT commit.id AS start, commit.id, commit.sha, commit.project_id, 0 AS depth
          FROM commit
-        WHERE commit.id = ANY (%(commits)s::bigint[])
-        UNION
-       SELECT below.start, child.id, child.sha, child.project_id
-         FROM below
-         JOIN commit_parent told ON told.parent_sha = below.sha AND told.position = 0,
+        WHERE commit.id = ANY (%(starts)s::bigint[])
+        UNION ALL
+       SELECT below.start, child.id, child.sha, child.project_id, below.depth + 1
+         FROM below,
+              LATERAL (SELECT commit_id FROM commit_parent WHERE parent_sha = below.sha AND position = 0 OFFSET 0) told,
               LATERAL (SELECT id, sha, project_id FROM commit WHERE id = told.commit_id OFFSET 0) child
-        WHERE child.project_id = below.project_id)
+        WHERE child.project_id = below.project_id AND below.depth < %(farthest)s)
 SELECT later.series_id, later.commit_id
   FROM given,
        LATERAL (
@@ -93,9 +94,9 @@ SELECT later.series_id, later.commit_id
 SELECT later.series_id, later.commit_id
   FROM given,
        LATERAL (
-         SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' AND NOT stale OFFSET 0) later
-  JOIN commit ON commit.id = later.commit_id
- WHERE (commit.ordered_at, commit.id) > (given.ordered_at, given.commit_id)
+         SELECT series_id, commit_id FROM step WHERE series_id = given.series_id AND via = 'none' AND NOT stale OFFSET 0) later,
+       LATERAL (SELECT id, ordered_at FROM commit WHERE id = later.commit_id OFFSET 0) its
+ WHERE (its.ordered_at, its.id) > (given.ordered_at, given.commit_id)
  UNION
 SELECT later.series_id, later.commit_id
   FROM below,
@@ -133,6 +134,8 @@ async def later_steps(session: AsyncSession, followed: Sequence[tuple[Pair, Foll
     if not followed:
         return set()
     values = columns_of([pair for pair, _ in followed]) | {
-        "references": statements.array_of(to.commit_id for _, to in followed)
+        "references": statements.array_of(to.commit_id for _, to in followed),
+        "starts": statements.array_of({commit for (_, commit), _ in followed}),
+        "farthest": FARTHEST,
     }
     return set(await statements.rows(session, _LATER, values))

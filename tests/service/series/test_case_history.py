@@ -24,7 +24,7 @@ async def upload(client, *reports):
 async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload="dense_bias_act"):
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
     machine = (await measuring_machines(session, project))[0]
-    case = (await queries.cases_of_workload(session, project, workload))[0]
+    case = next(iter(await queries.cases_of_workload(session, project, workload)))
     series = await queries.series_of_case(session, case.id, machine.id)
     return await queries.case_history(session, project, case.id, machine.id, series, metrics, last=last)
 
@@ -159,8 +159,7 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
         client, reports.report(1, machine="big"), reports.report(2, machine="small"), reports.report(3, machine="small")
     )
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
-    machines = (await queries.measured_on(session, [case.id]))[case.id]
+    ((case, machines),) = (await queries.cases_of_workload(session, project, "dense_bias_act")).items()
     sketches = await sketches_of(session, case.id, "time", machines, last=2)
     assert len(machines) == 2
     fused = [sketch for sketch in sketches if sketch.variant == "fused"]
@@ -235,8 +234,7 @@ async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, repo
     await upload(client, reports.report(3, cases=[reports.case(log_ratio=0.4)], quality="contaminated"))
     found = await asked(session, metrics=("time",))
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
-    machines = (await queries.measured_on(session, [case.id]))[case.id]
+    ((case, machines),) = (await queries.cases_of_workload(session, project, "dense_bias_act")).items()
     sketches = {one.variant: one for one in await sketches_of(session, case.id, "time", machines, last=3)}
     curves = {}
     for series, point in await drawn(session, found):

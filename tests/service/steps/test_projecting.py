@@ -11,7 +11,7 @@ from pullback_service.models import Commit, StoredStep
 from pullback_service.readings.projecting import project_everything
 from pullback_service.reports import retention
 from pullback_service.rule import RULE
-from pullback_service.steps import projecting
+from pullback_service.steps import judging, projecting
 from pullback_service.steps.projecting import judge_everything, judge_next, unjudged, wrong_steps
 
 pytestmark = pytest.mark.anyio
@@ -148,7 +148,15 @@ def report_of(reports, what, commit, other, more):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(events)
-def test_steps_are_what_they_would_be_if_judged_anew_in_any_order_of_events(send, run, reports, taken):
+def test_steps_are_what_they_would_be_if_judged_anew_in_any_order_of_events(send, run, reports, monkeypatch, taken):
+    """All that can be is judged at once, and anew one by one, which must come to the same."""
+
+    def wrong_steps_one_by_one():
+        with monkeypatch.context() as patched:
+            patched.setattr(judging, "FEWEST_AT_ONCE", 1_000)
+            return run(wrong)
+
+    monkeypatch.setattr(judging, "FEWEST_AT_ONCE", 1)
     run(empty)
     for what, commit, other, more in taken:
         made = report_of(reports, what, commit, other, more)
@@ -167,9 +175,9 @@ def test_steps_are_what_they_would_be_if_judged_anew_in_any_order_of_events(send
             run(forget, reports.sha(commit))
         elif what == "work":
             run(work)
-        assert run(wrong) == set()
+        assert wrong_steps_one_by_one() == set()
     run(work)
-    assert run(wrong) == set()
+    assert wrong_steps_one_by_one() == set()
     assert run(followed_as_stored) == run(followed_by_hand)
 
 
@@ -258,6 +266,7 @@ async def test_a_new_version_of_the_rule_judges_all_of_history_again_while_uploa
         await session.execute(text("UPDATE step SET rule = 0, outcome = 'more' WHERE via <> 'none'"))
         await session.execute(text("UPDATE commit SET judged_by = 0"))
         assert await unjudged(session) == 3
+        monkeypatch.setattr(projecting, "COMMITS_AT_ONCE", 1)
         await judge_next(session)
         assert await unjudged(session) == 2
     await upload(client, reports.report(4))
