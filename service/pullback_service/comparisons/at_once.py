@@ -126,19 +126,23 @@ def judge_usual(
     paired = compared & (reference.baseline != 0) & (reference.baseline == candidate.baseline)
     paired &= ~np.isnan(ends).any(axis=0)
     evidence[paired] = EVIDENCE_CODE_OF["ratios"]
-    change = np.where(paired, candidate.log_ratio - reference.log_ratio, log_ratio)
-    width = np.where(
-        paired,
-        np.sqrt(((reference.high - reference.low) / 2) ** 2 + ((candidate.high - candidate.low) / 2) ** 2),
-        1.96 * np.sqrt(_error(reference) ** 2 + _error(candidate) ** 2),
-    )
-    scatter = np.where(paired, PROVISIONAL_SCATTER["ratios"], PROVISIONAL_SCATTER["values"])
+    change = candidate.log_ratio - reference.log_ratio
+    width = np.sqrt(((reference.high - reference.low) / 2) ** 2 + ((candidate.high - candidate.low) / 2) ** 2)
+    own_width = 1.96 * np.sqrt(_error(reference) ** 2 + _error(candidate) ** 2)
+    by_baseline = paired & (np.abs(change) > np.fmax(PROVISIONAL_SCATTER["ratios"], width))
+    by_baseline &= values_compare & (np.abs(log_ratio - change) > np.abs(log_ratio))
+    own_moved = np.abs(log_ratio) > np.fmax(PROVISIONAL_SCATTER["values"], own_width)
+    by_values = ~paired | (by_baseline & own_moved & (log_ratio * change > 0))
+    evidence[compared & by_values] = EVIDENCE_CODE_OF["values"]
+    change, width = np.where(by_values, log_ratio, change), np.where(by_values, own_width, width)
+    scatter = np.where(by_values, PROVISIONAL_SCATTER["values"], PROVISIONAL_SCATTER["ratios"])
     same_program = (reference.program != 0) & (reference.program == candidate.program)
     likely = (
         compared & (np.abs(change) > np.fmax(scatter, width)) & ~same_program & ~(reference.dirty | candidate.dirty)
     )
     likely &= ~equal_code
     likely &= values_compare | paired
+    likely &= ~by_baseline | own_moved
     slower = (change > 0) != bigger_is_better
     outcome[likely & slower] = CODE_OF["likely_slower"]
     outcome[likely & ~slower] = CODE_OF["likely_faster"]
