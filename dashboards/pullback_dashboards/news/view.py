@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Claim, Commit, History, Line, Reading, doubt_of_count, short_of
-from pullback_dashboards.measuring_again import compare_command
+from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
@@ -62,6 +62,11 @@ class News:
     alike: bool = True
     remedy: str = ""
     command: str = ""
+
+    @property
+    def who(self) -> str:
+        """Of which variant it is, with a colon; empty of what another tool measured, which has no variants."""
+        return "" if self.variant == EXTERNAL else f"{self.variant}: "
 
 
 @dataclass(frozen=True)

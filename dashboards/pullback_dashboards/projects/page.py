@@ -129,5 +129,5 @@ def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:
             "reports": row.reports,
             "commits": row.commits,
             "changes": len(row.changes) + row.more if row.is_told else None,
-            "newest_change": f"{newest.variant}: {newest.text} ({newest.sha[:9]})" if newest else None,
+            "newest_change": f"{newest.who}{newest.text} ({newest.sha[:9]})" if newest else None,
         }

@@ -54,7 +54,7 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
         return f"{ratio:.1f}×"
     if ratio >= 0.1:
         return f"{ratio:.2f}×"
-    return f"{ratio:.2g}×"
+    return f"{ratio:#.2g}×"
 
 
 def number(log_ratio: float | None) -> float | None:

@@ -425,7 +425,7 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
         return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
         return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
-    return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
+    return f"same as {BASELINE}" if reading.outcome == "equal" else "no ratio to a baseline"
 
 
 def _since(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:

@@ -296,7 +296,8 @@ def told_everywhere(client, project, place):
         for path in ("/overview.md", f"/projects/{project}/commits/{sha}.md")
     ]
     texts = [f"{item['mark']} {item['variant']}: {item['text']}" for item in overview if item["sha"] == sha]
-    assert texts == [f"{item['mark']} {item['variant']}: {item['text']}" for item in commit] == feed
+    assert texts == [f"{item['mark']} {item['variant']}: {item['text']}" for item in commit]
+    assert texts == [title.partition(f" in {CASE}")[0] for title in feed]
     assert [item["text"] for item in listed["changes"]] == [item["text"] for item in overview][:2]
     for page in markdown:
         plain = page.replace("*", "")
@@ -527,3 +528,53 @@ def test_a_case_that_failed_once_more_speaks_by_the_report_that_measured_it(clie
     view = client.get(f"/projects/again/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
     assert view["failure"] is None
     assert on_the_case(client, "again", 1) == {"fused": "worse"}
+
+
+def pytest_benchmark_file(sha, place, seconds):
+    """What pytest-benchmark writes of two tests, of which the second takes 50 µs."""
+    day = f"2026-11-{1 + place:02}T09:00:00+00:00"
+    times = {"test_gradient": seconds, "test_step": 50e-6}
+    return {
+        "machine_info": {"node": "ci", "cpu": {"brand_raw": "EPYC", "count": 4}, "python_version": "3.12.1"},
+        "commit_info": {"id": sha, "time": day, "author_time": day, "dirty": False, "branch": "main"},
+        "benchmarks": [
+            {
+                "group": None, "name": name, "fullname": f"test_bench.py::{name}", "params": None, "param": None,
+                "extra_info": {}, "options": {}, "stats": {"median": median, "rounds": 20, "data": [median] * 20},
+            }
+            for name, median in times.items()
+        ],
+        "datetime": day,
+        "version": "4.0.0",
+    }  # fmt: skip
+
+
+def test_a_test_that_became_slower_is_told_of_a_ci_that_uploads_times_alone(client):
+    """Eight commits that are alike within some percent, then one that takes 71 % more."""
+    chance = random.Random(8)
+    for place, sha in enumerate(SHAS[:9]):
+        seconds = 406e-6 * (1.71 if place == 8 else chance.uniform(0.97, 1.03))
+        asked = {"project": "solver", "commit": sha, "branch": "main", "machine": "ci"}
+        body = pytest_benchmark_file(sha, place, seconds)
+        client.post("/api/v1/reports", params=asked, json=body).raise_for_status()
+    overview = client.get("/overview.json", params={"project": "solver"}).json()
+    (item,) = overview["news"]
+    assert item["sha"] == SHAS[8]
+    assert re.fullmatch(r"likely 1\.[78]× slower: [34]\d\d\u202fµs → 694\u202fµs", item["text"])
+    assert item["command"] == ""
+    assert "run its benchmarks and those of" in item["remedy"]
+    asked = {"project": "solver", "base": SHAS[7], "head": SHAS[8]}
+    outcomes = {row["outcome"] for row in client.get("/api/v1/comparisons", params=asked).json()["items"]}
+    assert outcomes == {"likely_slower", "ambiguous"}
+    case = quote("test_bench.py::test_gradient", safe="")
+    pages = {
+        "overview": "/?project=solver", "commit": f"/projects/solver/commits/{SHAS[8]}", "projects": "/projects",
+        "case": f"/projects/solver/commits/{SHAS[8]}/cases/{case}", "workload": f"/projects/solver/workloads/{case}",
+        "feed": "/projects/solver/feed.atom", "compare": f"/projects/solver/compare?base={SHAS[7]}&head={SHAS[8]}",
+    }  # fmt: skip
+    for name, path in pages.items():
+        text = client.get(path, headers={"accept": "text/html"}).raise_for_status().text
+        assert (name, "likely" in text) == (name, True)
+        if name != "projects":  # which lists others that have a baseline
+            assert (name, "unfused" in text) == (name, False)
+    assert "pullback agent" not in client.get(pages["overview"], headers={"accept": "text/html"}).text

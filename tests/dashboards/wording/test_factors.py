@@ -3,7 +3,6 @@ import math
 import pytest
 
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.factors import Spread
 
 
 def said(ratio, *, metric="time", outcome="faster"):
