@@ -248,7 +248,7 @@ def _which_metric(state: State, found: Found) -> Question:
 
 
 def _which_order(state: State, found: Found) -> Question:
-    if found.paging.of < 2:
+    if found.paging.of < 2 or not any(mean.cases for mean in found.means):  # without ratios nothing is worse
         return question("order", ())
     return question("order", ((_SORTED[sort], state.address(sort=sort), sort == state.sort) for sort in SORTS))
 

@@ -262,7 +262,7 @@ def _unmeasured(variant: str, href: str) -> Cell:
 def _cell(
     variant: str, reading: Reading, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
 ) -> Cell:
-    ticks = _ticks(line) if line and variant != BASELINE else ()
+    ticks = _ticks(line) if line else ()
     if reading.failure:
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", reading.failure, reading.failure, href,
@@ -271,7 +271,10 @@ def _cell(
     if variant == BASELINE:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
-        return Cell(variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha)
+        return Cell(
+            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha, ticks=ticks,
+            against_baseline=False,
+        )  # fmt: skip
     return Cell(
         variant=variant,
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),

@@ -102,6 +102,7 @@ async def projects_page(request: Request, view: AskedView) -> Response:
         "projects.html",
         title="Projects",
         view=view,
+        against_baseline=None,
         twins=("json", "csv", "md"),
         first_steps=FIRST_STEPS.format(base=str(request.base_url).rstrip("/")),
         scripts=("copy.js",) if not view.rows else (),
