@@ -37,7 +37,10 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
     against = f"against {told.reference.sha[:10]}"
     said = [f"{count} {words}" for count, words in counts if count]
     if not said:
-        return f"{against}: nothing changed in {told.summary.series} series"
+        apart = told.summary.not_comparable
+        return (
+            f"{against}: no change found in {told.summary.series} series{f', {apart} do not compare' if apart else ''}"
+        )
     named = _in_words(told.items[0]) if told.items and told.items[0].outcome in _SAID else ""
     return f"{against}: {', '.join(said)} of {told.summary.series} series{named}"
 

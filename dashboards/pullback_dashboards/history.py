@@ -5,7 +5,7 @@ here, once: paired ratios as they were measured, and for exact metrics the ratio
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
 from pullback_service.claims import BASELINE, outcome_of_counts
-from pullback_service.comparisons.judging import Judgement
+from pullback_service.comparisons.judging import UNPAIRED, Judgement
 from pullback_service.measured.measured import NOT_TOLD, Measured
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
@@ -113,7 +113,7 @@ class Reading(NamedTuple):
         """The log ratio with its interval, where both were measured."""
         if self.log_ratio is None or self.low is None or self.high is None:
             return None
-        return Spread(self.log_ratio, self.low, self.high, self.program_hash, self.measured)
+        return Spread(self.log_ratio, self.low, self.high)
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
@@ -142,6 +142,7 @@ class Line:
     """One variant of one case in one metric, commit by commit; None where nobody measured.
 
     `follows` says by place which reading one is judged against, where the line holds what is news alone; -1, or no entry, for none.
+    `is_external`: another tool measured it.
     """
 
     workload: str
@@ -150,6 +151,7 @@ class Line:
     metric: Metric
     readings: tuple[Reading | None, ...]
     follows: Mapping[int, int] | None = None
+    is_external: bool = False
 
     @property
     def latest(self) -> tuple[int, Reading] | None:
@@ -203,7 +205,7 @@ class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
     `follows` says by place which other commit one was made from, where that is not the one before it: on another branch.
-    `verdicts` are what is stored of steps that are news; None where nobody asked.
+    `verdicts` are what is stored of steps that are news and that a commit can have made; None where nobody asked.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -261,12 +263,12 @@ class History:
             return None
         return self.verdicts.get(pair_of(line, before, now), _NOT_JUDGED)
 
-    def move(self, line: Line, before: Reading | None, now: Reading) -> str | None:
-        """The outcome of a ratio to the baseline that moved, `likely_faster` or `likely_slower`; else None."""
+    def move(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
+        """What is likely of a value that was measured at two times; None where nothing is, and of counts."""
         if self.verdicts is None or before is None or line.metric.exact:
             return None
         judged = self.verdicts.get(pair_of(line, before, now))
-        return judged.outcome if judged and judged.evidence == "ratios" and judged.outcome in factors.LIKELY else None
+        return judged if judged and judged.evidence in UNPAIRED and judged.outcome in factors.LIKELY else None
 
     @cached_property
     def speaking(self) -> Mapping[tuple[str, str], Metric]:
@@ -296,6 +298,11 @@ def case_order(label: str) -> list[tuple[int, float, str]]:
 def in_reading_order(variants: Iterable[str]) -> tuple[str, ...]:
     """The baseline and the other tiers as the map lists them, then everything else by name."""
     return tuple(sorted(variants, key=lambda v: (TIERS.index(v) if v in TIERS else len(TIERS), v)))
+
+
+def variant_of_failures(variants: Collection[str]) -> str:
+    """Under which of a project's variants a case is listed that failed before any of its own was known."""
+    return BASELINE if BASELINE in variants or not variants else in_reading_order(variants)[0]
 
 
 def in_metric_order(metrics: Iterable[Metric]) -> tuple[Metric, ...]:

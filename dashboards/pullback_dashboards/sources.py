@@ -14,10 +14,10 @@ from pullback_dashboards.history import (
     Metric,
     Pair,
     Reading,
+    variant_of_failures,
     with_exact_ratios,
 )
 from pullback_dashboards.measuring_again import EXTERNAL
-from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
@@ -76,12 +76,19 @@ def commit_of(facts: CommitFacts) -> Commit:
 
 
 def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
-    """The history with what is stored of its steps, and what uploads say of its commits."""
+    """The history with what is stored of its steps, and what uploads say of its commits.
+
+    What is timed of an engine's peers moves with the machine alone, and is left out.
+    """
     places = {commit.id: place for place, commit in enumerate(history.commits)}
     known = [one for one in steps if one.step.commit_id in places]
     return replace(
         history,
-        verdicts=dict(_verdict(one) for one in known if one.now is not None and one.before is not None),
+        verdicts=dict(
+            _verdict(one)
+            for one in known
+            if one.now is not None and one.before is not None and (one.series.exact or one.series.is_subject)
+        ),
         claims=tuple(claim_of(one, places[one.step.commit_id]) for one in reversed(known) if one.is_claim),
     )
 
@@ -101,8 +108,11 @@ def lines_of_news(
     """Lines that hold both ends of each step, and what else was measured of some series; each knows what is judged."""
     ends: dict[tuple[int, int], LineReading] = {}
     follows: dict[_Key, dict[int, int]] = {}
+    external: set[_Key] = set()
     for one in steps:
         key = one.series.case_id, one.series.variant, one.series.metric
+        if one.series.kind == EXTERNAL:
+            external.add(key)
         if one.step.via in {"parent", "history"} and one.step.reference_id in places:
             follows.setdefault(key, {})[places[one.step.commit_id]] = places[one.step.reference_id]
         for reading in (one.before, one.now):
@@ -111,7 +121,9 @@ def lines_of_news(
     ends |= {each.reading[:2]: each for each in measured}
     lines = _lines(list(ends.values()), failures, places, {})
     named = {(case_id, line.variant, line.metric.name): line for case_id, line in lines}
-    return tuple(replace(line, follows=follows.get(key, {})) for key, line in named.items())
+    return tuple(
+        replace(line, follows=follows.get(key, {}), is_external=key in external) for key, line in named.items()
+    )
 
 
 def _line_reading(series: StepSeries, reading: StoredReading) -> LineReading:
@@ -159,6 +171,7 @@ def _with_failures(
 ) -> list[tuple[int, Line]]:
     """The same with the ids."""
     struck = [(case_id, line, [*line.readings]) for case_id, line in lines]
+    unnamed = variant_of_failures({line.variant for _, line, _ in struck})
     for failure in failures:
         place = places.get(failure.commit.id)
         if place is None:
@@ -170,7 +183,7 @@ def _with_failures(
         ]
         if not rows:
             nothing = (None,) * len(places)
-            never = Line(failure.case.workload, failure.case.label, failure.variant or BASELINE, _TIME, nothing)
+            never = Line(failure.case.workload, failure.case.label, failure.variant or unnamed, _TIME, nothing)
             rows = [[*nothing]]
             struck.append((failure.case.id, never, rows[0]))
         for row in rows:

@@ -51,6 +51,10 @@ def judged(line):
             change, width = change_of_ratios(*((each.log_ratio, each.low, each.high) for each in (before, now)))
             found = likely(change, width, "ratios", bigger_is_better=line.metric.bigger_is_better)
             yield pair_of(line, before, now), Judgement((not same and found) or "ambiguous", "ratios", change)
+        elif min(before.value or 0, now.value or 0) > 0 and before.log_ratio is None and now.log_ratio is None:
+            change = math.log(now.value / before.value)
+            found = likely(change, None, "values", bigger_is_better=line.metric.bigger_is_better)
+            yield pair_of(line, before, now), Judgement(found or "ambiguous", "values", change)
 
 
 @pytest.fixture

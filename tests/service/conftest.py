@@ -1,6 +1,7 @@
 """A service on a database of its own, a client that speaks to it in process, and reports made to measure."""
 
 import copy
+import math
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -129,11 +130,12 @@ def make_variant(name, *, seconds=(1.0, 1.1, 0.9), array_bytes=4096.0):
 
 
 def make_case(workload="dense_bias_act", *, log_ratio=-0.5, **changes):
+    fused = tuple(seconds * math.exp(log_ratio + 0.5) for seconds in (0.6, 0.7, 0.5))
     case = {
         "case": {"workload": workload, "params": {"n": 100, "act": "tanh"}, "dtype": "f4", "device": "cpu"},
         "gradient": {"ok": True, "max_rel_error": 1e-7, "oracle": "closed form"},
         "error": None,
-        "variants": [make_variant("unfused"), make_variant("fused", seconds=(0.6, 0.7, 0.5), array_bytes=1024.0)],
+        "variants": [make_variant("unfused"), make_variant("fused", seconds=fused, array_bytes=1024.0)],
         "paired": [
             {
                 "variant": "fused",

@@ -20,6 +20,7 @@ from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.measured import EQUAL_CODE
 from pullback_service.readings.reading import Reading
@@ -313,27 +314,36 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
 
 
 def _since(judged: Compared | None) -> tuple[str, str]:
-    """The change of a variant's time ratio in words, and its tone, which is empty within the scatter of such ratios."""
-    older, newer = (judged.reference, judged.candidate) if judged else (None, None)
-    spread_before, spread = _ratio(older), _ratio(newer)
-    if judged is None or older is None or newer is None or spread is None or spread_before is None:
+    """The change of a variant's time in words, of its ratio where it has one; and its tone, empty within their scatter."""
+    if judged is None or judged.reference is None or judged.candidate is None:
         return "", ""
-    since = factors.shift(spread.middle - spread_before.middle)
-    if judged.is_equal_code or _is_other_level(judged):
-        return since, ""
     said = judged.judgement
-    if said.evidence != "ratios" or said.log_ratio is None or abs(said.log_ratio) <= (said.threshold or 0.0):
+    spread_before, spread = _ratio(judged.reference), _ratio(judged.candidate)
+    if said.evidence == "values" and said.log_ratio is not None and said.outcome in factors.LIKELY:
+        since = factors.shift(said.log_ratio)
+    elif spread is None or spread_before is None:
+        return "", ""
+    else:
+        since = factors.shift(spread.middle - spread_before.middle)
+    if judged.is_equal_code or _is_other_level(judged) or not judged.is_subject or said.evidence not in UNPAIRED:
         return since, ""
-    if judged.wrong_gradient is not None:
-        return since, "unsure"
+    if judged.wrong_gradient is not None and said.log_ratio is not None:
+        return since, "unsure" if abs(said.log_ratio) > (said.threshold or 0.0) else ""
     moved = said.outcome if said.outcome in factors.LIKELY else None
     return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
+
+
+def _in_words(judged: Compared | None, since: str, now: str) -> str:
+    """What moved, by how much, and where it is now."""
+    if judged is not None and judged.judgement.evidence == "values" and judged.candidate is not None:
+        return f"time {since}, now {units.quantity(judged.candidate.value, judged.unit or 's')}"
+    return f"time against {BASELINE} {since}{f', now {now}' if now else ''}"
 
 
 def _ratio(side: Reading | None) -> factors.Spread | None:
     if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
         return None
-    return factors.Spread(side.log_ratio, side.low, side.high, side.program_hash)
+    return factors.Spread(side.log_ratio, side.low, side.high)
 
 
 def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:
@@ -427,7 +437,8 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
             (amount.tone, f"{label} {amount.change}, now {amount.shown}") for label, amount in told if amount.change
         ]
         if block.since_tone:
-            parts.append((block.since_tone, f"time against {BASELINE} {block.since}, now {block.factor}"))
+            words = _in_words(judged.get((block.variant, "time")), block.since, block.factor)
+            parts.append((block.since_tone, words))
         if parts:
             worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
             yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
@@ -452,7 +463,7 @@ def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterato
                 )
     since, tone = _since(judged.get("time"))
     if tone:
-        parts.append((tone, f"time against {BASELINE} {since}"))
+        parts.append((tone, _in_words(judged.get("time"), since, "")))
     if parts:
         worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
         text = f"{'; '.join(text for _, text in parts)} (from another report of the commit)"

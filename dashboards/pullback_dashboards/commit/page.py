@@ -90,9 +90,8 @@ class CommitView:
 
     @property
     def compares(self) -> bool:
-        """True if anything in the fullest report has a ratio to the baseline."""
-        rows = (row for block in (self.fullest.cases if self.fullest else ()) for row in block.variants)
-        return any(row.numbers is not None and row.numbers.log_ratio is not None for row in rows)
+        """Whether anything in the fullest report has a ratio to the baseline."""
+        return self.fullest is not None and self.fullest.compares
 
 
 Machine = Annotated[
@@ -194,6 +193,7 @@ async def commit_page(request: Request, view: AskedView) -> Response:
         title=view.commit.title or f"Commit {view.commit.short}",
         project=view.project,
         view=view,
+        against_baseline=view.compares if view.fullest else None,
         first_measurement=first_measurement(
             view.project, view.commit.sha, str(request.base_url).rstrip("/"), is_ours=view.is_measured_here
         ),

@@ -31,13 +31,14 @@ def feed(
     for item in news:
         entry = SubElement(root, _tag("entry"))
         cases = ", ".join(case.case for case in item.cases) + (f" and {item.more} more" if item.more else "")
-        _text(entry, "title", f"{item.mark} {item.variant}: {item.text}")
+        _text(entry, "title", f"{item.mark} {item.who}{item.text} in {cases}")
         _text(entry, "id", f"urn:pullback:{_digest(project, item.sha, item.variant, item.text)}")
         _text(entry, "updated", _date(dates.get(item.sha)))
         SubElement(entry, _tag("link"), {"href": f"{base}{item.cases[0].href if item.cases else item.commit_href}"})
         title = f" {item.title}" if item.title else ""
         note = f" ({item.note})" if item.note else ""
-        _text(entry, "summary", f"In {cases}, at {item.sha[:9]}{title}.{note}")
+        remedy = " ".join(filter(None, ("", item.remedy, item.command)))
+        _text(entry, "summary", f"At {item.sha[:9]}{title}.{note}{remedy}")
     body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return body
 

@@ -1,8 +1,8 @@
 """Changes at the newest commits of a history, in words, the same change in many cases as one item.
 
 Exact metrics: any change since the commit that was followed, which is the commit's doing unless its judgement doubts it;
-all changes with one doubt are one item. Time: what a comparison of both commits says; else what is likely by the ratios to the
-baseline at both commits.
+all changes with one doubt are one item. What is measured: what a comparison of both commits says; else what is likely by the
+ratios to the baseline, or by the values, at both commits. An engine's peers, which no commit of it can move, are silent.
 """
 
 import math
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pullback_dashboards import links
-from pullback_dashboards.history import TIERS, Claim, History, Line, Reading, doubt_of_count
+from pullback_dashboards.history import Claim, Commit, History, Line, Reading, doubt_of_count, short_of
+from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
@@ -44,7 +45,8 @@ class Where:
 class News:
     """One change between a commit and the one measured before it, in all the cases that show it.
 
-    Where the cases are not `alike`, the text is that of the first, which changed most.
+    Where the cases are not `alike`, the text is that of the first, which changed most. What is only likely has a `remedy`: how
+    to know, in words, and the `command` that they end in if there is one.
     """
 
     tone: str
@@ -58,6 +60,13 @@ class News:
     title: str | None
     commit_href: str
     alike: bool = True
+    remedy: str = ""
+    command: str = ""
+
+    @property
+    def who(self) -> str:
+        """Of which variant it is, with a colon; empty of what another tool measured, which has no variants."""
+        return "" if self.variant == EXTERNAL else f"{self.variant}: "
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,23 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
         sha=commit.sha,
         title=commit.title,
         commit_href=links.commit(project, commit.sha, machine=machine),
+        remedy=_remedy(first, commit),
+        command=compare_command(short_of(first.open_against), commit.short)
+        if first.is_likely and not first.is_external
+        else "",
     )
+
+
+def _remedy(change: "_Change", commit: Commit) -> str:
+    """How to know what is only likely: what the tool of somebody else measured, only that can measure again."""
+    if not change.is_likely:
+        return ""
+    if change.is_external:
+        return (
+            f"To confirm what changed at {commit.short}, run its benchmarks and those of {short_of(change.open_against)} "
+            "again and upload the results: three or more runs of each give the change an interval."
+        )
+    return f"To confirm what changed at {commit.short}, measure both commits in turns:"
 
 
 def _gravity(change: "_Change") -> int:
@@ -178,6 +203,8 @@ class _Change:
     metric: str = "time"
     open_against: str = ""
     told_with: str = ""
+    is_likely: bool = False
+    is_external: bool = False
 
 
 _BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
@@ -214,9 +241,8 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
         if line.metric.exact:
             verdict = history.verdict(line, before, now)
             yield from _counted(place, before, now, line, history.commits[at].sha, verdict)
-        elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
-            moved = history.move(line, before, now)
-            yield from _moved_ratio(place, before, now, line, history.commits[at].sha, moved)
+        elif (judged := history.move(line, before, now)) is not None:
+            yield _moved(place, before, now, line, history.commits[at].sha, judged)
 
 
 def _tells_of_failures(line: Line, history: History) -> bool:
@@ -254,39 +280,28 @@ def _size(before: float, now: float) -> float:
     return abs(math.log(now) - math.log(before)) if before > 0 < now else _BEYOND + abs(now - before)
 
 
-def _moved_ratio(
-    place: int, before: Reading, now: Reading, line: Line, reference: str, moved: str | None
-) -> Iterator[_Change]:
-    bigger_is_better = line.metric.bigger_is_better
-    if moved is None or before.log_ratio is None or now.log_ratio is None:
-        return
-    factor_before, factor_now = factors.factor(before.log_ratio), factors.factor(now.log_ratio)
-    if factor_before == factor_now:  # as many digits as tell them apart
-        factor_before = factors.factor(before.log_ratio, before.low, before.high)
-        factor_now = factors.factor(now.log_ratio, now.low, now.high)
-    text = f"{moved.replace('_', ' ')}: time against {BASELINE} {factor_before} → {factor_now}"
-    note = "measured at different times, not confirmed in the same groups"
+def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str, judged: Judgement) -> _Change:
+    """A value, or its ratio to the baseline, that is likely another than before; with how that is known."""
+    metric, change = line.metric, judged.log_ratio or 0.0
+    said = factors.likely(judged.outcome, change, metric=metric.name, label=metric.label)
+    if judged.evidence == "ratios":
+        text = f"{said}: {metric.label} against {BASELINE} {_factors(before, now)}"
+        note = "ratios of two runs, not measured in turns"
+    else:
+        text = f"{said}: {' → '.join(units.quantities([before.value or 0.0, now.value or 0.0], metric.unit))}"
+        note = "values of two runs, not measured in turns"
     if before.contaminated or now.contaminated:
         note += ", on a busy machine"
-    note += _times_behind(before, now, line.metric.unit)
-    yield _Change(
-        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
-        factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open_against=reference,
-        told_with=f"{line.variant} moved {moved}",
+    return _Change(
+        place, abs(change), line.case, line.variant, factors.tone(judged.outcome, bigger_is_better=metric.bigger_is_better),
+        text, note, metric=metric.name, open_against=reference, told_with=f"{line.variant} {metric.name} {judged.outcome}",
+        is_likely=True, is_external=line.is_external,
     )  # fmt: skip
 
 
-def _times_behind(before: Reading, now: Reading, unit: str) -> str:
-    """The times behind two ratios where the baseline moved more than the variant: the ratio alone would hide whose time changed."""
-    if not before.value or not now.value or min(before.value, now.value) <= 0:
-        return ""
-    own = math.log(now.value / before.value)
-    if abs(own - ((now.log_ratio or 0.0) - (before.log_ratio or 0.0))) <= abs(own):
-        return ""
-    bases = (
-        each.value / math.exp(each.log_ratio) for each in (before, now) if each.value and each.log_ratio is not None
-    )
-    of_base, of_own = (
-        " → ".join(units.quantity(each, unit) for each in pair) for pair in (bases, (before.value, now.value))
-    )
-    return f"; {BASELINE} itself {of_base}, this variant {of_own}"
+def _factors(before: Reading, now: Reading) -> str:
+    """Two ratios, with as many digits as tell them apart."""
+    shown = [factors.factor(each.log_ratio or 0.0) for each in (before, now)]
+    if shown[0] == shown[1]:
+        shown = [factors.factor(each.log_ratio or 0.0, each.low, each.high) for each in (before, now)]
+    return " → ".join(shown)

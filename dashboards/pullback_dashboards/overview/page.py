@@ -77,6 +77,8 @@ class OverviewView:
     paging: Paging | None = None
     pages: tuple[tuple[int | None, str | None], ...] = ()
     open_all: str | None = None
+    is_measured_here: bool = True
+    """Whether Pullback can be asked to measure the project; else the tool is, whose files were uploaded."""
 
 
 Asked = Annotated[State, Depends(asked)]
@@ -140,6 +142,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         paging=found.paging,
         pages=_pages(state, found.paging),
         open_all=_open_all(state, found),
+        is_measured_here=await sources.is_measured_here(session, present.project_id),
     )
 
 
@@ -245,7 +248,7 @@ def _which_metric(state: State, found: Found) -> Question:
 
 
 def _which_order(state: State, found: Found) -> Question:
-    if found.paging.of < 2:
+    if found.paging.of < 2 or not any(mean.cases for mean in found.means):  # without ratios nothing is worse
         return question("order", ())
     return question("order", ((_SORTED[sort], state.address(sort=sort), sort == state.sort) for sort in SORTS))
 

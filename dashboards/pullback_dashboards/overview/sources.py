@@ -13,7 +13,15 @@ from typing import TypeAlias
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import sources
-from pullback_dashboards.history import History, Line, Metric, Reading, in_metric_order, with_exact_ratios
+from pullback_dashboards.history import (
+    History,
+    Line,
+    Metric,
+    Reading,
+    in_metric_order,
+    variant_of_failures,
+    with_exact_ratios,
+)
 from pullback_dashboards.news.sources import changes_among
 from pullback_dashboards.news.view import LATELY, changed_cases
 from pullback_dashboards.overview.keeping import Keeping
@@ -225,13 +233,14 @@ async def _standings(
         standing = Standing(label, variant, newest.commit_id, reading, newest.series_id)
         found[label, variant] = newest.place, standing
         variants.setdefault(label, []).append(variant)
+    unnamed = variant_of_failures({variant for _, variant in found})
     for failure in failures:  # oldest first
         struck = labels.get(failure.case.id)
         if struck is None:
             continue
         place = (failure.commit.ordered_at, failure.commit.id)
         named = [variant for variant in variants.get(struck, ()) if failure.variant in {None, variant}]
-        for variant in named or [failure.variant or BASELINE]:
+        for variant in named or [failure.variant or unnamed]:
             known = found.get((struck, variant))
             is_wrong = failure.kind == WRONG_GRADIENT  # whatever another report of the commit measured
             if known is None or known[0] < place or (is_wrong and known[0] == place):

@@ -8,6 +8,7 @@ from functools import cached_property
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.history import History, Line, Metric, Reading
+from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
@@ -93,6 +94,10 @@ class HeatMap:
         """True if there is a baseline to compare the variants with."""
         return BASELINE in self.variants or self.has_means
 
+    def named(self, variant: str) -> str:
+        """What a column is called: what another tool measured has no variants, so its only column is that of the metric."""
+        return self.metric.label if self.variants == (EXTERNAL,) else variant
+
     @property
     def has_means(self) -> bool:
         """True if any variant has a ratio to the baseline."""
@@ -174,7 +179,9 @@ class _Drawing:
         places = {variant: self._place(self.standings.get((case, variant))) for variant in self.variants}
         newest = max(places.values(), default=-1)
         cells = tuple(self._cell(case, variant, href, outdated=places[variant] < newest) for variant in self.variants)
-        return Row(bracket(case, workload), href, cells, case=case, stale=self._stale(newest))
+        return Row(
+            "" if case == workload else bracket(case, workload), href, cells, case=case, stale=self._stale(newest)
+        )
 
     def _summary(self, one: Ranked, href: str) -> Row:
         cells = []
@@ -255,7 +262,7 @@ def _unmeasured(variant: str, href: str) -> Cell:
 def _cell(
     variant: str, reading: Reading, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
 ) -> Cell:
-    ticks = _ticks(line) if line and variant != BASELINE else ()
+    ticks = _ticks(line) if line else ()
     if reading.failure:
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", reading.failure, reading.failure, href,
@@ -264,7 +271,10 @@ def _cell(
     if variant == BASELINE:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
-        return Cell(variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha)
+        return Cell(
+            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha, ticks=ticks,
+            against_baseline=False,
+        )  # fmt: skip
     return Cell(
         variant=variant,
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),

@@ -102,6 +102,7 @@ async def projects_page(request: Request, view: AskedView) -> Response:
         "projects.html",
         title="Projects",
         view=view,
+        against_baseline=None,
         twins=("json", "csv", "md"),
         first_steps=FIRST_STEPS.format(base=str(request.base_url).rstrip("/")),
         scripts=("copy.js",) if not view.rows else (),
@@ -129,5 +130,5 @@ def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:
             "reports": row.reports,
             "commits": row.commits,
             "changes": len(row.changes) + row.more if row.is_told else None,
-            "newest_change": f"{newest.variant}: {newest.text} ({newest.sha[:9]})" if newest else None,
+            "newest_change": f"{newest.who}{newest.text} ({newest.sha[:9]})" if newest else None,
         }

@@ -70,6 +70,7 @@ async def report_page(request: Request, view: AskedView) -> Response:
         project=view.project,
         machine=view.machine,
         view=view,
+        against_baseline=view.compares,
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
     )

@@ -89,6 +89,11 @@ class CaseBlock:
         """Metrics with what pages call them."""
         return [(metric, metric_label(metric)) for metric in self.metrics]
 
+    @property
+    def compares(self) -> bool:
+        """Whether any variant has a ratio to the baseline in its time."""
+        return any(row.factor for row in self.variants)
+
 
 @dataclass(frozen=True)
 class ComparisonRow:
@@ -141,6 +146,11 @@ class ReportView:
     format: str
     dropped: str | None = None
     """Said where the file is gone and only the rows made of it are left."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether anything in it has a ratio to the baseline."""
+        return any(block.compares for block in self.cases)
 
 
 def failures_of(blocks: Sequence[CaseBlock]) -> tuple[Failed, ...]:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.counting import counted
-from pullback_service.comparisons.judging import change_of_ratios, likely
-from pullback_service.measured.measured import NOT_TOLD, Measured, may_differ_by_the_commit
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -35,13 +33,11 @@ _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 @dataclass(frozen=True)
 class Spread:
-    """A log ratio with its interval, and of what it was measured: the hash of the program, and the rest."""
+    """A log ratio with its interval."""
 
     middle: float
     low: float
     high: float
-    program_hash: str | None = None
-    measured: Measured = NOT_TOLD
 
 
 def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
@@ -58,7 +54,7 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
         return f"{ratio:.1f}×"
     if ratio >= 0.1:
         return f"{ratio:.2f}×"
-    return f"{ratio:.2g}×"
+    return f"{ratio:#.2g}×"
 
 
 def number(log_ratio: float | None) -> float | None:
@@ -119,19 +115,19 @@ def apart(value: float, base: float, *, baseline: str) -> str:
     return f"{'less' if value < base else 'more'} than {baseline}"
 
 
-def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
-    """The outcome of two ratios measured at different times where they moved, `likely_faster` or `likely_slower`; else None.
+def likely(outcome: str, log_ratio: float, *, metric: str, label: str) -> str:
+    """A change that was measured at two times: "likely 38 % slower", "likely 2.3× faster", "likely 12 % more peak rss".
 
-    Of equal programs, or equal files, it is the machine that moved them; ratios of two levels do not compare.
+    `metric` is the name, `label` the same in words. A rate of three quarters is 25 % less, and so is a time.
     """
-    if before is None or now is None:
-        return None
-    if not may_differ_by_the_commit(before.measured, now.measured):
-        return None
-    if now.program_hash is not None and now.program_hash == before.program_hash:
-        return None
-    change, width = change_of_ratios((before.middle, before.low, before.high), (now.middle, now.low, now.high))
-    return likely(change, width, "ratios", bigger_is_better=bigger_is_better)
+    ratio = math.exp(abs(log_ratio))
+    percent = abs(math.expm1(log_ratio)) * 100
+    amount = f"{percent:.1f} %" if percent < _WHOLE else f"{percent:.0f} %"
+    if metric == "time":
+        return f"likely {_times(ratio) if ratio >= _LARGE else amount} {outcome.removeprefix('likely_')}"
+    if log_ratio > 0 and ratio >= _LARGE:
+        return f"likely {_times(ratio)} as much {label}"
+    return f"likely {amount} {'less' if log_ratio < 0 else 'more'} {label}"
 
 
 def shift(log_difference: float) -> str:

@@ -17,6 +17,7 @@ from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.events import Counted, Event, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.claims import BASELINE
+from pullback_service.comparisons.judging import Judgement
 from pullback_service.measured.measured import may_differ_by_the_commit
 
 Across = Literal["order", "date"]
@@ -69,7 +70,7 @@ class Mark(NamedTuple):
     reading: Reading
     before: Reading | None
     unsure: str = ""
-    moved: str | None = None
+    moved: Judgement | None = None
 
     @property
     def variant(self) -> str:
@@ -155,12 +156,12 @@ class Mark(NamedTuple):
     @property
     def since(self) -> str:
         """The change since the commit that it follows."""
-        return _since(self.reading, self.before, self.line.metric)
+        return _since(self.reading, self.before, self.line.metric, self.moved)
 
     @property
     def since_number(self) -> float | None:
         """The same as a number: the difference of counts, of all else the factor of the ratios; None where nothing changed."""
-        return _since_number(self.reading, self.before, self.line.metric)
+        return _since_number(self.reading, self.before, self.line.metric, self.moved)
 
     @property
     def since_tone(self) -> str:
@@ -424,12 +425,12 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
         return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
         return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
-    return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
+    return f"same as {BASELINE}" if reading.outcome == "equal" else "no ratio to a baseline"
 
 
-def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
-    """The change since the commit that was followed; of times only the ratio's, for absolute times accuse nobody."""
-    difference = _difference(now, before, metric)
+def _since(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:
+    """The change since the commit that was followed: of what is timed the ratio's, or the value's where that `moved`."""
+    difference = _difference(now, before, metric, moved)
     if difference is None:
         return ""
     if not metric.exact:
@@ -437,28 +438,30 @@ def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
     return units.change(difference, metric.unit) if difference else "unchanged"
 
 
-def _since_number(now: Reading, before: Reading | None, metric: Metric) -> float | None:
-    difference = _difference(now, before, metric)
+def _since_number(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> float | None:
+    difference = _difference(now, before, metric, moved)
     if not difference:
         return None
     return difference if metric.exact else factors.number(difference)
 
 
-def _difference(now: Reading, before: Reading | None, metric: Metric) -> float | None:
-    """Of counts that of the values, of all else that of the log ratios."""
+def _difference(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> float | None:
+    """Of counts that of the values, of all else that of the log ratios, or what is likely of the values."""
     if before is None or now.failure:
         return None
+    if moved is not None:
+        return moved.log_ratio
     older, newer = (before.value, now.value) if metric.exact else (before.log_ratio, now.log_ratio)
     return None if older is None or newer is None else newer - older
 
 
-def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: str | None) -> str:
-    """The tone of a change: better or worse, where a count is another or a ratio `moved`; else empty."""
+def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:
+    """The tone of a change: better or worse, where a count is another or a value `moved`; else empty."""
     if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
         return ""
     bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        return factors.tone(moved, bigger_is_better=bigger_is_better) if moved else ""
+        return factors.tone(moved.outcome, bigger_is_better=bigger_is_better) if moved else ""
     if now.value is None or before.value is None or now.value == before.value:
         return ""
     return factors.tone("less" if now.value < before.value else "more", bigger_is_better=bigger_is_better)

@@ -5,6 +5,7 @@ commits that jobs name, by their full hashes. No hook and no filter of a reposit
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pullback_runners.agent.errors import JobFailedError, PermanentError
 from pullback_runners.projects.repositories import git, is_clone, last_line, top_of
 
 _FETCH_TIMEOUT_S = 1800
+_SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")
 _CURRENT = "refs/heads/current"
 """Where a mirror keeps what HEAD of its repository was at the last fetch."""
 
@@ -40,12 +42,16 @@ class Repositories:
                     "name the project's repository (`pullback project set`), or give the agent a clone (--repository)"
                 )
             return self._with(self._own, "origin", shas)
-        if _key(address) not in self._allowed:
+        if not self.is_allowed(address):
             raise _elsewhere(f"start the agent with --allow {address}: it builds only repositories that it was told of")
         folder = Path(address)
         if folder.is_dir():
             return self._with(top_of(folder).resolve(), "origin", shas)
         return self._with(self._mirror(address), address, shas)
+
+    def is_allowed(self, address: str) -> bool:
+        """Whether the operator listed the repository, however its address is written."""
+        return _key(address) in self._allowed
 
     def _mirror(self, address: str) -> Path:
         mirror = self._mirrors / f"{hashlib.sha256(_key(address).encode()).hexdigest()[:16]}.git"
@@ -87,9 +93,13 @@ def _holds(repository: Path, sha: str) -> bool:
 
 
 def _key(address: str) -> str:
-    """A key that is the same for every way to write one repository's address."""
+    """A key that is the same for every way to write one repository's address: `git@host:path` is short for `ssh://git@host/path`."""
     folder = Path(address)
-    return str(folder.resolve()) if folder.is_dir() else address.rstrip("/").removesuffix(".git")
+    if folder.is_dir():
+        return str(folder.resolve())
+    if (short := _SHORT_SSH.fullmatch(address)) is not None:
+        address = f"ssh://{short['host']}/{short['path'].lstrip('/')}"
+    return address.rstrip("/").removesuffix(".git")
 
 
 def _without_places(text: str) -> str:

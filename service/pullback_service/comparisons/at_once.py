@@ -20,6 +20,7 @@ from pullback_service.comparisons.judging import (
     FARTHEST,
     FEWEST_FOR_DOUBT,
     NO_RATIO,
+    OF_BASELINE,
     PROVISIONAL_SCATTER,
     RANKS,
     SAME_PROGRAM,
@@ -46,7 +47,7 @@ EVIDENCE_CODE_OF: Final[Mapping[Evidence | None, int]] = {evidence: code for cod
 UNPAIRED_CODES: Final = [EVIDENCE_CODE_OF[evidence] for evidence in UNPAIRED]
 REASONS: Final[Sequence[str | None]] = (
     None, "Not measured at the reference.", "Not measured at the candidate.", EQUAL_CODE, COUNTED_APART, NO_RATIO, UNCOMMITTED,
-    SAME_PROGRAM, APART, WITHIN_SCATTER,
+    SAME_PROGRAM, APART, OF_BASELINE, WITHIN_SCATTER,
 )  # fmt: skip
 _REASON_CODE_OF: Final[Mapping[str | None, int]] = {reason: code for code, reason in enumerate(REASONS)}
 
@@ -171,13 +172,17 @@ def judge_usual(
     paired = compared & (reference.baseline != 0) & (reference.baseline == candidate.baseline)
     paired &= ~np.isnan(ends).any(axis=0)
     evidence[paired] = EVIDENCE_CODE_OF["ratios"]
-    change = np.where(paired, candidate.log_ratio - reference.log_ratio, log_ratio)
-    width = np.where(
-        paired,
-        _joined((reference.high - reference.low) / 2, (candidate.high - candidate.low) / 2),
-        1.96 * _joined(_error(reference, compared & ~paired), _error(candidate, compared & ~paired)),
-    )
-    scatter = np.where(paired, PROVISIONAL_SCATTER["ratios"], PROVISIONAL_SCATTER["values"])
+    change = candidate.log_ratio - reference.log_ratio
+    width = _joined((reference.high - reference.low) / 2, (candidate.high - candidate.low) / 2)
+    own_width = 1.96 * _joined(_error(reference, compared), _error(candidate, compared))
+    by_baseline = paired & (np.abs(change) > np.fmax(PROVISIONAL_SCATTER["ratios"], width))
+    by_baseline &= values_compare & (np.abs(log_ratio - change) > np.abs(log_ratio))
+    own_moved = np.abs(log_ratio) > np.fmax(PROVISIONAL_SCATTER["values"], own_width)
+    of_baseline = by_baseline & ~own_moved
+    by_values = ~paired | (by_baseline & own_moved & (log_ratio * change > 0))
+    evidence[compared & by_values] = EVIDENCE_CODE_OF["values"]
+    change, width = np.where(by_values, log_ratio, change), np.where(by_values, own_width, width)
+    scatter = np.where(by_values, PROVISIONAL_SCATTER["values"], PROVISIONAL_SCATTER["ratios"])
     said = compared & ~np.isnan(change)
     width[~said] = nan
     threshold = np.where(said, np.fmax(scatter, width), nan)
@@ -185,12 +190,13 @@ def judge_usual(
     same_program = (reference.program != 0) & (reference.program == candidate.program)
     likely = said & (np.abs(change) > threshold) & ~same_program & ~dirty
     likely &= values_compare | paired
+    likely &= ~of_baseline
     slower = (change > 0) != bigger_is_better
     outcome[likely & slower] = CODE_OF["likely_slower"]
     outcome[likely & ~slower] = CODE_OF["likely_faster"]
     reason[compared] = _reason(NO_RATIO)
     for which, why in (
-        (said, WITHIN_SCATTER), (likely, APART), (said & same_program, SAME_PROGRAM), (said & dirty, UNCOMMITTED),
+        (said, WITHIN_SCATTER), (said & of_baseline, OF_BASELINE), (likely, APART), (said & same_program, SAME_PROGRAM), (said & dirty, UNCOMMITTED),
     ):  # fmt: skip
         reason[which] = _reason(why)
     of_equal_code = both & equal_code & (outcome != CODE_OF["equal"])

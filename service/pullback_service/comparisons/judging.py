@@ -4,8 +4,9 @@ There are four kinds of evidence, strongest first: `exact`, counts, which compar
 same groups; `ratios`, each commit's ratio to the same baseline, measured at different times; and `values`, absolute values
 measured at different times. `faster`, `slower` and `same` are claims, and only pairs whose own numbers bear them out make
 them. Ratios and values make at most `likely_faster` and `likely_slower`: where the change is larger than its interval and
-than what such measurements scatter by without a commit to blame. A busy machine widens intervals and floors, and these
-decide; but a comparison on a busy machine whose floor nobody has measured is likely at most.
+than what such measurements scatter by without a commit to blame. A ratio that moved because its baseline did says nothing of
+the variant, whose own values then decide. A busy machine widens intervals and floors, and these decide; but a comparison on
+a busy machine whose floor nobody has measured is likely at most.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,6 +102,7 @@ class Judgement(NamedTuple):
 UNCOMMITTED: Final = "Measured with uncommitted changes."
 _BUSY: Final = "Measured in the same groups, but on a busy machine and without an A/A control."
 APART: Final = "Measured at different times, not in the same groups."
+OF_BASELINE: Final = "The baseline moved more than this variant, so the ratio does not say that this variant changed."
 WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
 SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
 NO_RATIO: Final = "A value is zero or less, so there is no ratio."
@@ -124,6 +126,7 @@ def judge(
     wrong_gradient: str | None = None,
     changed_software: str | None = None,
     other_level: str | None = None,
+    values_compare: bool = True,
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
@@ -131,7 +134,7 @@ def judge(
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
     says of either: whatever else was measured there, nothing is claimed of it. `changed_software` is what else differed
     where each was counted by itself: it may be what made the counts differ. `other_level` is why the two do not compare
-    where each was measured by itself.
+    where each was measured by itself. Values do not compare between two machines.
     """
     made = [each for each in stated if each.outcome != "failed"]
     failed = len(made) < len(stated)
@@ -155,7 +158,9 @@ def judge(
         elif counted_together is not None:
             judgement = Judgement("ambiguous", "values", log_ratio(reference, candidate), reason=COUNTED_APART)
         else:
-            judgement = _of_readings(reference, candidate, bigger_is_better=bigger_is_better)
+            judgement = _of_readings(
+                reference, candidate, bigger_is_better=bigger_is_better, values_compare=values_compare
+            )
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
             judgement = judgement._replace(outcome="ambiguous", reason=doubt_of_change(changed_software))
     if wrong_gradient is not None:
@@ -279,41 +284,65 @@ def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
     return Judgement(outcome, "exact", ratio)
 
 
-def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bool) -> Judgement:
+def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bool, values_compare: bool) -> Judgement:
     """The judgement by readings at different times: by their ratios to one baseline, else by their values.
 
     In each ratio the drift of the machine cancels. Equal programs differ by the machine alone, so nothing is likely of them.
     """
-    evidence, change, width = evidence_of(reference, candidate)
+    evidence, change, width, of_baseline = evidence_of(reference, candidate, values_compare=values_compare)
     scatter = PROVISIONAL_SCATTER[evidence]
     if change is None:
         return Judgement("ambiguous", evidence, reason=NO_RATIO)
     threshold = max(scatter, width or 0.0)
     low, high = (None, None) if width is None else (change - width, change + width)
     outcome: Outcome = "ambiguous"
+    found = None if of_baseline else likely(change, width, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
         reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
         reason = SAME_PROGRAM
-    elif (found := likely(change, width, evidence, bigger_is_better=bigger_is_better)) is not None:
+    elif found is not None:
         outcome, reason = found, APART
+    elif of_baseline:
+        reason = OF_BASELINE
     else:
         reason = WITHIN_SCATTER
     return Judgement(outcome, evidence, change, low, high, threshold=threshold, reason=reason, provisional=True)
 
 
-def evidence_of(
-    reference: Reading, candidate: Reading
-) -> tuple[Literal["ratios", "values"], float | None, float | None]:
-    """The stronger evidence there is of two readings: its kind, the change, and half the width of its 95 % interval.
+class Unpaired(NamedTuple):
+    """The evidence of two readings: its kind, the change, and half the width of its 95 % interval.
 
-    The change is None where a value is zero or less, the width where processes are too few. What scatters independently adds
-    up squared.
+    The change is None where a value is zero or less, the width where processes are too few. `of_baseline`: the ratio moved
+    because the baseline did, and the variant did not.
     """
+
+    evidence: Literal["ratios", "values"]
+    change: float | None
+    width: float | None
+    of_baseline: bool = False
+
+
+def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool = True) -> Unpaired:
+    """The stronger evidence there is of two readings: their ratios, unless these moved because the baseline did.
+
+    What is measured is two changes, the variant's and the baseline's, and a ratio tells their difference. Where the baseline
+    changed more than the variant, and both did not go the same way with the machine, the variant is not blamed for it: its
+    own values decide where they changed, and nothing is likely where they did not. What scatters independently adds up squared.
+    """
+    own, width = log_ratio(reference, candidate), half_width(reference.spread, candidate.spread)
     before, now = _ratio(reference), _ratio(candidate)
-    if before is not None and now is not None and reference.baseline == candidate.baseline:
-        return "ratios", *change_of_ratios(before, now)
-    return "values", log_ratio(reference, candidate), half_width(reference.spread, candidate.spread)
+    if before is None or now is None or reference.baseline != candidate.baseline:
+        return Unpaired("values", own, width)
+    change, width_of_ratios = change_of_ratios(before, now)
+    ratios = Unpaired("ratios", change, width_of_ratios)
+    if own is None or not values_compare or abs(change) <= max(PROVISIONAL_SCATTER["ratios"], width_of_ratios):
+        return ratios
+    if abs(own - change) <= abs(own):
+        return ratios
+    if abs(own) <= max(PROVISIONAL_SCATTER["values"], width or 0.0):
+        return ratios._replace(of_baseline=True)
+    return Unpaired("values", own, width) if own * change > 0 else ratios
 
 
 def _ratio(reading: Reading) -> tuple[float, float, float] | None:

@@ -90,6 +90,8 @@ class Compared:
     """What a report says of either commit, whatever else was measured there."""
     is_equal_code: bool = False
     """Whether both commits have the same files of what is measured."""
+    is_subject: bool = True
+    """Whether commits of the project can move it, as they cannot move an engine's peers; where somebody looked."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -290,6 +292,7 @@ def judged_series(
         wrong_gradient=wrong_gradient,
         changed_software=_changed_software(grounds, shape.variant, reference, candidate),
         other_level=other_level(*measured),
+        values_compare=across is None,
     )
     if equal_code and wrong_gradient is None:
         judgement = of_equal_code(judgement)

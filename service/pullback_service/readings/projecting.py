@@ -1,6 +1,7 @@
 """The projection of points to readings: kept with every upload, made again from the points where something else changed.
 
-Each reading is a function of the points of one series at one commit (`pooling.pool`), and whoever adds or changes points
+Each reading is a function of the points of one series at one commit (`pooling.pool`), in the order in which they were measured:
+a report that an agent kept while the service was away is no newer for arriving last. Whoever adds or changes points
 computes those that it touches again, in the same transaction. Commits that were stored before there were readings are not
 `projected`: a background task works them off, newest first, a few in a transaction, while uploads go on.
 """
@@ -51,7 +52,7 @@ SELECT {POINT_COLUMNS}
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
- ORDER BY point.series_id, point.commit_id, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """  # noqa: S608 - our own words
 _OF_COMMITS: LiteralString = f"""
 SELECT {POINT_COLUMNS}
@@ -59,7 +60,7 @@ SELECT {POINT_COLUMNS}
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.commit_id = ANY (%(commits)s::bigint[])
- ORDER BY point.series_id, point.commit_id, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """  # noqa: S608 - our own words
 _REMOVE_PAIRS: LiteralString = """
 DELETE FROM reading

@@ -38,22 +38,24 @@ _OF_ONE_LEVEL: LiteralString = """
 """
 """`measured.other_level` in SQL, of what a reading was measured of and what a point was."""
 _REPORTS: LiteralString = f"""
-SELECT series_id, commit_id, array_agg(point.report_id::text ORDER BY point.id)
+SELECT reading.series_id, reading.commit_id, array_agg(point.report_id::text ORDER BY report.started_at, point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN reading USING (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
+  JOIN report ON report.id = point.report_id
   LEFT JOIN measured here ON here.id = reading.measured_id
   LEFT JOIN measured there ON there.id = point.measured_id
  WHERE {_OF_ONE_LEVEL}
- GROUP BY series_id, commit_id
+ GROUP BY reading.series_id, reading.commit_id
 """  # noqa: S608 - our own words
 _PROCESSES: LiteralString = f"""
 SELECT process_values
   FROM point
+  JOIN report ON report.id = point.report_id
   LEFT JOIN measured here ON here.id = %(measured)s::int
   LEFT JOIN measured there ON there.id = point.measured_id
- WHERE series_id = %(series)s AND commit_id = %(commit)s AND {_OF_ONE_LEVEL}
- ORDER BY point.id
+ WHERE point.series_id = %(series)s AND point.commit_id = %(commit)s AND {_OF_ONE_LEVEL}
+ ORDER BY report.started_at, point.id
 """  # noqa: S608 - our own words
 
 

@@ -74,7 +74,7 @@ SELECT point.series_id, point.commit_id, point.report_id, point.value, point.pro
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
- ORDER BY point.series_id, point.commit_id, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """
 _ANY: LiteralString = """
 SELECT series.id FROM unnest(%(series)s::bigint[]) AS series(id) WHERE EXISTS (SELECT FROM reading"""

@@ -14,6 +14,7 @@ WORDS: Final = {
     "busy": "Measured in the same groups, but on a busy machine and without an A/A control.",
     "apart": "Measured at different times, not in the same groups.",
     "within_scatter": "Measured at different times; the difference is within their usual scatter.",
+    "of_baseline": "The baseline moved more than this variant, so the ratio does not say that this variant changed.",
     "same_program": "Both commits ran the same program at different times; the difference comes from the machine.",
     "no_ratio": "A value is zero or less, so there is no ratio.",
     "counted_apart": (

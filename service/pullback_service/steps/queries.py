@@ -22,7 +22,7 @@ MOST_NEWS: Final = 2_000
 
 
 class StepSeries(NamedTuple):
-    """The series of a step."""
+    """The series of a step. `is_subject`: commits of the project can move it, as they cannot move an engine's peers."""
 
     case_id: int
     workload: str
@@ -32,6 +32,8 @@ class StepSeries(NamedTuple):
     unit: str
     direction: str
     exact: bool
+    kind: str
+    is_subject: bool
 
 
 class StepCommit(NamedTuple):
@@ -73,10 +75,13 @@ class KnownStep(NamedTuple):
         return self.step.via == "compared" or self.judgement.evidence == "paired"
 
 
+IS_SUBJECT: Final[LiteralString] = "(series.variant_kind <> 'peer' OR coalesce(measured.subject, '') <> '')"
+"""True of a series that commits of its project can move: a peer of which a report names the files that were measured, and
+whatever is no peer. An engine's peers name none."""
 _KNOWN: Final[LiteralString] = f"""
   WITH step AS MATERIALIZED (SELECT * FROM step WHERE news AND NOT stale AND {{which}})
 SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
-       series.exact, older.id, older.sha, older.title, older.author, older.branch, older.authored_at, older.ordered_at,
+       series.exact, series.variant_kind, {IS_SUBJECT}, older.id, older.sha, older.title, older.author, older.branch, older.authored_at, older.ordered_at,
        newer.ordered_at, newer.id, {READING_COLUMNS.replace("reading.", "before.")}, {READING_COLUMNS.replace("reading.", "now.")}
   FROM step
   JOIN series ON series.id = step.series_id
@@ -85,6 +90,7 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
   JOIN commit newer ON newer.id = step.commit_id
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
+  LEFT JOIN measured ON measured.id = now.measured_id
  WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
    AND {{also}}
  ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
@@ -100,7 +106,8 @@ _OF_CASE: Final[LiteralString] = f"""
 SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
        series.direction, series.exact, {COLUMNS},
        CASE WHEN step.doubt = 'wrong_gradient' THEN step.detail END, {READING_COLUMNS.replace("reading.", "before.")},
-       {READING_COLUMNS.replace("reading.", "now.")}, coalesce(measured.subject = measured_before.subject AND measured.subject <> '', false)
+       {READING_COLUMNS.replace("reading.", "now.")}, coalesce(measured.subject = measured_before.subject AND measured.subject <> '', false),
+       {IS_SUBJECT}
   FROM series
   LEFT JOIN step ON step.series_id = series.id AND step.commit_id = %(commit)s AND step.reference_id = %(before)s
        AND NOT step.stale
@@ -161,7 +168,7 @@ async def news_at(
 ) -> Sequence[KnownStep]:
     """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
-    Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading.
+    Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading, pk_measured.
     """
     values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_NEWS}
     return await _known(session, _NEWS_AT, values)
@@ -170,7 +177,7 @@ async def news_at(
 async def news_of(
     session: AsyncSession, series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS
 ) -> Sequence[KnownStep]:
-    """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading."""
+    """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading, pk_measured."""
     values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
     return await _known(session, _NEWS_OF, values)
 
@@ -187,7 +194,7 @@ async def steps_of_case(
     for row in await statements.rows(session, _OF_CASE, values, binary=True):
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
         step = step_of(row[9:_STEP_END]) if row[9] is not None else None
-        wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-1])
+        wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-2])
         found.append(
             Compared(
                 (case, machine, variant, metric),
@@ -200,6 +207,7 @@ async def steps_of_case(
                 now,
                 _NOT_JUDGED if step is None or step.judgement is None else step.judgement,
                 wrong,
+                row[-2],
                 row[-1],
             )
         )

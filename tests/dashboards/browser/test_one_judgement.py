@@ -5,6 +5,7 @@ Mixed reports of two branches: counted alike or not, by other methods and softwa
 
 import csv
 import io
+import math
 import random
 import re
 import uuid
@@ -16,9 +17,11 @@ import pytest
 from rich.console import Console
 from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
 
+from pullback_cli.receipts import changes_in_words
 from pullback_runners.measurement.outcomes import exact_log_ratio, exact_outcome, margins, noisy_outcome
 from pullback_runners.measurement.statistics import RatioEstimate
 from pullback_runners.report.comparison_table import comparison_table
+from pullback_service.client import Client
 
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
 PARENTS = {0: None, 1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 5, 7: 4}
@@ -260,20 +263,139 @@ def test_whatever_the_reports_every_page_says_of_a_step_what_compare_says(client
     assert lane == told
 
 
+def timed(case, **seconds):
+    """Give the variants of a case such times, within a hundredth, and ratios to `unfused` where that is among them."""
+    case["paired"] = []
+    for variant in case["variants"]:
+        middle = seconds[variant["variant"]]
+        processes = [middle * (1 + 0.001 * place) for place in range(-5, 6)]
+        variant["metrics"]["time"] |= {"processes": processes, "slices": []}
+        if "unfused" in seconds and variant["variant"] != "unfused":
+            ratio = math.log(middle / seconds["unfused"])
+            case["paired"].append(
+                {
+                    "variant": variant["variant"], "baseline": "unfused", "metric": "time", "log_ratio": ratio,
+                    "low": ratio - 0.01, "high": ratio + 0.01, "n": 20, "outcome": "slower" if ratio > 0 else "faster",
+                }
+            )  # fmt: skip
+
+
+def told_everywhere(client, project, place):
+    """What changed at the newest commit, by variant and tone, as every reader has it: held to be the same."""
+    asked = {"project": project, "base": SHAS[place - 1], "head": SHAS[place], "metric": "time"}
+    marks = {"likely_slower": "△", "likely_faster": "▽"}
+    items = client.get("/api/v1/comparisons", params=asked).raise_for_status().json()["items"]
+    said = sorted((marks[row["outcome"]], row["variant"]) for row in items if row["outcome"] in marks)
+    sha = SHAS[place]
+    overview = client.get("/overview.json", params={"project": project}).json()["news"]
+    commit = client.get(f"/projects/{project}/commits/{sha}.json").json()["changes"]["told"]["news"]
+    (listed,) = (row for row in client.get("/projects.json").json()["rows"] if row["name"] == project)
+    feed = re.findall(r"<title>([△▽] .*?)</title>", client.get(f"/projects/{project}/feed.atom").text)
+    markdown = [
+        client.get(path, params={"project": project}).text
+        for path in ("/overview.md", f"/projects/{project}/commits/{sha}.md")
+    ]
+    texts = [f"{item['mark']} {item['variant']}: {item['text']}" for item in overview if item["sha"] == sha]
+    assert texts == [f"{item['mark']} {item['variant']}: {item['text']}" for item in commit]
+    assert texts == [title.partition(f" in {CASE}")[0] for title in feed]
+    assert [item["text"] for item in listed["changes"]] == [item["text"] for item in overview][:2]
+    for page in markdown:
+        plain = page.replace("*", "")
+        assert all(text.partition(": ")[2] in plain for text in texts)
+        assert page.count("likely") >= len(texts)
+        assert ("likely" in page) == bool(texts)
+    assert sorted((text[0], text[2:].partition(":")[0]) for text in texts) == said
+    case = client.get(f"/projects/{project}/commits/{sha}/cases/{quote(CASE)}.json").json()
+    tones = {"likely-worse": "△", "likely-better": "▽"}
+    assert sorted((tones[row["tone"]], row["variant"]) for row in case["sentences"]) == said
+    view = client.get(f"/projects/{project}/workloads/dense_bias_act.json").json()["view"]
+    seen = sorted(
+        (tones[mark["since_tone"]], track["variant"])
+        for plot in view["plots"]
+        for track in plot["tracks"]
+        for mark in track["marks"]
+        if mark["sha"] == sha and mark["since_tone"]
+    )
+    assert seen == said
+    with Client(str(client.base_url)) as reader:
+        receipt = changes_in_words(reader, project, sha)
+    worse = sum(mark == "△" for mark, _ in said)
+    assert (f"{worse} likely worse" in receipt) == bool(worse)
+    assert ("likely better" in receipt) == any(mark == "▽" for mark, _ in said)
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ((100, 25), (138, 25), ["△ unfused: likely 38 % slower: 100\u202fµs → 138\u202fµs"]),
+        ((138, 25), (100, 25), ["▽ unfused: likely 28 % faster: 138\u202fµs → 100\u202fµs"]),
+        ((100, 25), (100, 34), ["△ fused: likely 36 % slower: time against unfused 0.25× → 0.34×"]),
+        ((100, 25), (138, 34.5), ["△ unfused: likely 38 % slower: 100\u202fµs → 138\u202fµs"]),
+        (
+            (100, 25),
+            (138, 20),
+            [
+                "△ unfused: likely 38 % slower: 100\u202fµs → 138\u202fµs",
+                "▽ fused: likely 20 % faster: 25\u202fµs → 20\u202fµs",
+            ],
+        ),
+        ((100, 25), (104, 25), []),
+    ],
+)
+def test_a_baseline_that_moved_is_told_once_and_of_no_other_variant(client, before, now, told):
+    project = f"base-{'-'.join(map(str, (*before, *now)))}"
+    for place, (base, fused) in enumerate((before, now)):
+        report = report_at(place, project)
+        timed(report["cases"][0], unfused=base * 1e-6, fused=fused * 1e-6)
+        for variant in report["cases"][0]["variants"]:
+            variant["program_hash"] = None
+        send(client, report)
+    assert told_everywhere(client, project, 1) == told
+
+
+@pytest.mark.parametrize("is_subject", [True, False])
+def test_variants_of_any_engine_are_told_of_unless_they_are_peers_of_the_projects_own(client, is_subject):
+    """The digest of the files that were measured tells them apart: an engine's peers run none of them."""
+    project = f"subject-{is_subject}"
+    for place, seconds in enumerate((100e-6, 142e-6)):
+        report = report_at(place, project)
+        (case,) = report["cases"]
+        case["variants"].pop()
+        (variant,) = case["variants"]
+        subject = f"{place:064x}" if is_subject else None
+        variant |= {
+            "variant": "jax", "kind": "peer", "program_hash": None, "plan": None,
+            "digests": {"workload": "a" * 64, "subject": subject, "code": None},
+        }  # fmt: skip
+        timed(case, jax=seconds)
+        send(client, report)
+    if is_subject:
+        assert told_everywhere(client, project, 1) == ["△ jax: likely 42 % slower: 100\u202fµs → 142\u202fµs"]
+    else:
+        assert client.get("/overview.json", params={"project": project}).json()["news"] == []
+        case = client.get(f"/projects/{project}/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
+        assert case["sentences"] == []
+    page = client.get("/", params={"project": project}, headers={"accept": "text/html"}).text
+    assert "unfused" not in page
+
+
 @pytest.mark.parametrize("programs", [("p", "p"), ("p", "q"), (None, None)], ids=["same", "other", "unknown"])
 def test_a_ratio_that_moved_is_news_where_compare_calls_it_likely(client, programs):
     project = f"moved-{programs[1]}"
     for place, (program, ratio) in enumerate(zip(programs, (0.3, 0.5), strict=True)):
         report = report_at(place, project)
         (case,) = report["cases"]
+        timed(case, unfused=100e-6, fused=100e-6 * math.exp(ratio))
         case["variants"][1]["program_hash"] = program
-        case["paired"][0] |= {"log_ratio": ratio, "low": ratio - 0.01, "high": ratio + 0.01, "outcome": "slower"}
         send(client, report)
     asked = {"project": project, "base": SHAS[0], "head": SHAS[1], "metric": "time", "variant": "fused"}
     (row,) = client.get("/api/v1/comparisons", params=asked).json()["items"]
     assert row["outcome"] == ("ambiguous" if programs == ("p", "p") else "likely_slower")
     news = client.get("/overview.json", params={"project": project}).json()["news"]
-    assert ["likely slower" in item["text"] for item in news] == [True] * (row["outcome"] == "likely_slower")
+    assert [item["text"] for item in news] == (
+        ["likely 22 % slower: time against unfused 1.35× → 1.65×"] if row["outcome"] == "likely_slower" else []
+    )
     view = client.get(f"/projects/{project}/workloads/dense_bias_act.json").raise_for_status().json()["view"]
     tones = {mark["since_tone"] for plot in view["plots"] for track in plot["tracks"] for mark in track["marks"]}
     assert tones - {""} == ({"likely-worse"} if news else set())
@@ -406,3 +528,53 @@ def test_a_case_that_failed_once_more_speaks_by_the_report_that_measured_it(clie
     view = client.get(f"/projects/again/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
     assert view["failure"] is None
     assert on_the_case(client, "again", 1) == {"fused": "worse"}
+
+
+def pytest_benchmark_file(sha, place, seconds):
+    """What pytest-benchmark writes of two tests, of which the second takes 50 µs."""
+    day = f"2026-11-{1 + place:02}T09:00:00+00:00"
+    times = {"test_gradient": seconds, "test_step": 50e-6}
+    return {
+        "machine_info": {"node": "ci", "cpu": {"brand_raw": "EPYC", "count": 4}, "python_version": "3.12.1"},
+        "commit_info": {"id": sha, "time": day, "author_time": day, "dirty": False, "branch": "main"},
+        "benchmarks": [
+            {
+                "group": None, "name": name, "fullname": f"test_bench.py::{name}", "params": None, "param": None,
+                "extra_info": {}, "options": {}, "stats": {"median": median, "rounds": 20, "data": [median] * 20},
+            }
+            for name, median in times.items()
+        ],
+        "datetime": day,
+        "version": "4.0.0",
+    }  # fmt: skip
+
+
+def test_a_test_that_became_slower_is_told_of_a_ci_that_uploads_times_alone(client):
+    """Eight commits that are alike within some percent, then one that takes 71 % more."""
+    chance = random.Random(8)
+    for place, sha in enumerate(SHAS[:9]):
+        seconds = 406e-6 * (1.71 if place == 8 else chance.uniform(0.97, 1.03))
+        asked = {"project": "solver", "commit": sha, "branch": "main", "machine": "ci"}
+        body = pytest_benchmark_file(sha, place, seconds)
+        client.post("/api/v1/reports", params=asked, json=body).raise_for_status()
+    overview = client.get("/overview.json", params={"project": "solver"}).json()
+    (item,) = overview["news"]
+    assert item["sha"] == SHAS[8]
+    assert re.fullmatch(r"likely 1\.[78]× slower: [34]\d\d\u202fµs → 694\u202fµs", item["text"])
+    assert item["command"] == ""
+    assert "run its benchmarks and those of" in item["remedy"]
+    asked = {"project": "solver", "base": SHAS[7], "head": SHAS[8]}
+    outcomes = {row["outcome"] for row in client.get("/api/v1/comparisons", params=asked).json()["items"]}
+    assert outcomes == {"likely_slower", "ambiguous"}
+    case = quote("test_bench.py::test_gradient", safe="")
+    pages = {
+        "overview": "/?project=solver", "commit": f"/projects/solver/commits/{SHAS[8]}", "projects": "/projects",
+        "case": f"/projects/solver/commits/{SHAS[8]}/cases/{case}", "workload": f"/projects/solver/workloads/{case}",
+        "feed": "/projects/solver/feed.atom", "compare": f"/projects/solver/compare?base={SHAS[7]}&head={SHAS[8]}",
+    }  # fmt: skip
+    for name, path in pages.items():
+        text = client.get(path, headers={"accept": "text/html"}).raise_for_status().text
+        assert (name, "likely" in text) == (name, True)
+        if name != "projects":  # which lists others that have a baseline
+            assert (name, "unfused" in text) == (name, False)
+    assert "pullback agent" not in client.get(pages["overview"], headers={"accept": "text/html"}).text

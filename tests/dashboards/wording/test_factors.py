@@ -3,8 +3,6 @@ import math
 import pytest
 
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.factors import Spread
-from pullback_service.measured.measured import Measured
 
 
 def said(ratio, *, metric="time", outcome="faster"):
@@ -144,35 +142,3 @@ def test_more_is_better_only_where_the_series_says_so():
 @pytest.mark.parametrize(("ratio", "steps"), [(1.0, 0), (0.9, 1), (1.25, 2), (0.6, 3), (0.4, 4), (0.2, 5), (8, 5)])
 def test_depth_grows_with_the_distance_from_the_baseline_either_way(ratio, steps):
     assert factors.depth(math.log(ratio)) == steps
-
-
-def test_a_ratio_moved_only_when_its_change_passes_its_interval_and_the_floor():
-    before = Spread(-0.70, -0.71, -0.69)
-
-    def moved(now, *, since=before):
-        return factors.move(since, now, bigger_is_better=False)
-
-    assert moved(Spread(-0.60, -0.61, -0.59)) == "likely_slower"
-    assert moved(Spread(-0.80, -0.81, -0.79)) == "likely_faster"
-    assert moved(Spread(-0.60, -0.72, -0.48)) is None
-    assert moved(Spread(-0.69, -0.691, -0.689), since=Spread(-0.70, -0.701, -0.699)) is None
-    assert moved(before, since=None) is None
-
-
-def test_a_ratio_of_equal_files_or_of_another_level_did_not_move():
-    before = Spread(-0.70, -0.71, -0.69, measured=Measured("text", "files", "1"))
-    for measured, outcome in (
-        (Measured("text", "other files", "1"), "likely_slower"),
-        (Measured(), "likely_slower"),
-        (Measured("text", "files", "1"), None),
-        (Measured("other text", "other files", "1"), None),
-        (Measured("text", "other files", "2"), None),
-    ):
-        now = Spread(-0.60, -0.61, -0.59, measured=measured)
-        assert factors.move(before, now, bigger_is_better=False) == outcome
-
-
-def test_a_rate_that_rose_is_faster():
-    before = Spread(-0.70, -0.71, -0.69)
-    assert factors.move(before, Spread(-0.60, -0.61, -0.59), bigger_is_better=True) == "likely_faster"
-    assert factors.move(before, Spread(-0.80, -0.81, -0.79), bigger_is_better=True) == "likely_slower"

@@ -66,6 +66,17 @@ def test_a_repository_that_the_operator_did_not_list_is_not_touched(repository, 
     assert not mirrors.exists()
 
 
+@pytest.mark.parametrize(
+    "listed", ["git@git.example:group/demo", "git@git.example:/group/demo.git", "ssh://git@git.example/group/demo.git/"]
+)
+def test_both_ways_to_write_an_ssh_address_name_one_repository(mirrors, listed):
+    """The service tells `ssh://` of what was given as `git@host:path`."""
+    for address in ("ssh://git@git.example/group/demo", "git@git.example:group/demo.git"):
+        assert Repositories(mirrors, None, [listed]).is_allowed(address)
+    assert not Repositories(mirrors, None, [listed]).is_allowed("ssh://git@git.example/group/other")
+    assert not Repositories(mirrors, None, [listed]).is_allowed("ssh://git@other.example/group/demo")
+
+
 def test_an_agent_without_a_clone_builds_nothing_of_an_unnamed_repository(mirrors):
     with pytest.raises(JobFailedError, match="--repository"):
         Repositories(mirrors, None).with_commits(None, ["f" * 40])

@@ -367,6 +367,53 @@ def test_ratios_to_the_baseline_speak_before_values_do():
     assert unpaired(older, slower._replace(baseline="other"))[1] == "values"
 
 
+def beside(value, base, processes=QUIET):
+    """A reading of a variant that took `value` where the baseline took `base`."""
+    ratio = log(value / base)
+    values = [value * each for each in processes]
+    return reading(value, values, baseline="unfused", log_ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
+
+
+@pytest.mark.parametrize("bigger", [False, True])
+@pytest.mark.parametrize(
+    ("before", "now", "outcome", "evidence"),
+    [
+        ((25, 100), (25, 138), None, "ratios"),  # the baseline became slower
+        ((25, 100), (26, 138), None, "ratios"),
+        ((25, 100), (25, 72), None, "ratios"),  # and faster: no variant is blamed for it
+        ((25, 100), (20, 138), "likely_faster", "values"),  # both moved, each its own way
+        ((25, 100), (34, 72), "likely_slower", "values"),
+        ((25, 100), (34, 98), "likely_slower", "ratios"),
+        ((25, 100), (50, 220), "likely_faster", "ratios"),  # a machine half as fast, where the variant takes less
+        ((25, 100), (14, 50), "likely_slower", "ratios"),
+        ((25, 100), (27.5, 100), "likely_slower", "ratios"),
+        ((25, 100), (25.1, 101), None, "ratios"),
+    ],
+)
+def test_a_ratio_that_its_baseline_moved_says_nothing_of_the_variant(before, now, outcome, evidence, bigger):
+    found = judge(beside(*before), beside(*now), [], exact=False, bigger_is_better=bigger)
+    turned = {"likely_faster": "likely_slower", "likely_slower": "likely_faster"}
+    expected = turned.get(outcome, outcome) if bigger else outcome
+    assert (found.outcome, found.evidence) == (expected or "ambiguous", evidence)
+    if outcome is None and before[1] * now[0] != before[0] * now[1]:
+        usual = found.threshold > abs(found.log_ratio)
+        assert ("baseline moved" in found.reason) != usual
+
+
+def test_between_two_machines_every_baseline_moves_and_ratios_are_all_there_is():
+    found = judge(beside(25, 100), beside(25, 138), [], exact=False, values_compare=False)
+    assert (found.outcome, found.evidence) == ("likely_faster", "ratios")
+
+
+@given(st.floats(0.5, 2), st.floats(0.5, 2), st.lists(st.floats(0.98, 1.02), min_size=3, max_size=5))
+def test_no_variant_is_likely_another_that_took_as_long_as_before(base, drift, processes):
+    """Within what values scatter, whatever the baseline did."""
+    now = 25 * drift**0.1
+    found = judge(beside(25, 100, processes), beside(now, 100 * base, processes), [], exact=False)
+    if abs(log(base)) > abs(log(now / 25)):
+        assert found.outcome == "ambiguous"
+
+
 def test_nothing_is_likely_of_the_same_program():
     older, newer = reading(1.0, QUIET, program_hash="a"), reading(1.5, QUIET, program_hash="a")
     assert unpaired(older, newer) == ("ambiguous", "values")

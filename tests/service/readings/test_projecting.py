@@ -52,6 +52,28 @@ async def test_a_second_report_of_a_commit_is_pooled_with_the_first(client, repo
     assert not await wrong(database)
 
 
+@pytest.mark.parametrize("arrives_last", ["older", "newer"])
+async def test_the_newest_report_is_the_one_that_was_measured_last(client, reports, database, looking, arrives_last):
+    """An agent keeps a report while it cannot send it: the release of its harness is no newer for arriving last."""
+
+    def measured(version, hour, count):
+        variants = [reports.variant("unfused", seconds=(1.0, 1.1, 0.9), array_bytes=count)]
+        for variant in variants:
+            variant["digests"] = {"workload": "a" * 64, "subject": "b" * 64, "code": None}
+        report = reports.report(1, cases=[reports.case(variants=variants, paired=[])])
+        report["harness"]["version"] = version
+        return report | {"started_at": f"2026-02-01T{hour:02}:00:00Z"}
+
+    older, newer = measured("0.1.0", 9, 4096.0), measured("0.2.0", 10, 2048.0)
+    for report in (older, newer) if arrives_last == "newer" else (newer, older):
+        await upload(client, report)
+    found = await looking.execute(
+        select(StoredReading.value, StoredReading.report_id).where(StoredReading.process_count.is_(None))
+    )
+    assert [(row.value, str(row.report_id)) for row in found] == [(2048.0, newer["id"])]
+    assert not await wrong(database)
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "contaminated"]), st.integers(0, 3)),
