@@ -18,6 +18,9 @@ from pullback_service.ids import ProjectId
 QUEUE = "chores"
 NAMESPACE = "pullback"
 FOLLOW_UP_REPORT = f"{NAMESPACE}:follow_up_report"
+DETECT_SERIES = f"{NAMESPACE}:detect_series"
+AFTER_ALL_OTHERS = -10
+"""The priority of what others need not wait for."""
 MOST_WAITING = 10_000
 
 _DEFER = text(
@@ -34,13 +37,13 @@ async def defer(session: AsyncSession, task: str, args: Mapping[str, Any], *, lo
     )
 
 
-_DEFER_FOLLOW_UP = """
+_DEFER_UNLESS_WAITING = """
   WITH waiting AS MATERIALIZED (
        SELECT id FROM procrastinate.procrastinate_jobs
         WHERE status = 'todo' AND task_name = %(task)s AND lock = %(lock)s
         LIMIT 1 FOR KEY SHARE SKIP LOCKED)
 SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[
-       ROW(%(queue)s, %(task)s, 0, %(lock)s, NULL, %(args)s::jsonb, NULL)::procrastinate.procrastinate_job_to_defer_v1])
+       ROW(%(queue)s, %(task)s, %(priority)s, %(lock)s, NULL, %(args)s::jsonb, NULL)::procrastinate.procrastinate_job_to_defer_v1])
  WHERE NOT EXISTS (SELECT FROM waiting)
 """
 
@@ -52,6 +55,26 @@ async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_i
     begins. It cannot begin before this transaction ends: workers pass over what is locked, be it shared.
     Index: procrastinate_jobs_priority_idx_v1, of chores that wait.
     """
-    args = orjson.dumps({"report_id": str(report_id)}).decode()
-    values = {"queue": QUEUE, "task": FOLLOW_UP_REPORT, "lock": f"project {project_id}", "args": args}
-    return await statements.row(session, _DEFER_FOLLOW_UP, values) is not None
+    return await _defer_unless_waiting(
+        session, FOLLOW_UP_REPORT, f"project {project_id}", {"report_id": str(report_id)}
+    )
+
+
+async def defer_detection(session: AsyncSession, project_id: ProjectId) -> bool:
+    """Have changes looked for in a project once this transaction is stored, by the chore that waits or (true) a new one.
+
+    As `defer_follow_up`; it lets every other chore go first.
+    """
+    values = {"project_id": int(project_id)}
+    return await _defer_unless_waiting(
+        session, DETECT_SERIES, f"detect {project_id}", values, priority=AFTER_ALL_OTHERS
+    )
+
+
+async def _defer_unless_waiting(
+    session: AsyncSession, task: str, lock: str, args: Mapping[str, Any], *, priority: int = 0
+) -> bool:
+    values = {
+        "queue": QUEUE, "task": task, "lock": lock, "priority": priority, "args": orjson.dumps(dict(args)).decode(),
+    }  # fmt: skip
+    return await statements.row(session, _DEFER_UNLESS_WAITING, values) is not None

@@ -1,15 +1,11 @@
-"""What follows an upload, and what makes sure that it does.
-
-Whatever looks at new points is called from `follow_up`, once per report at least: see `detecting.py`.
-"""
+"""What follows an upload, and what makes sure that it does."""
 
 from uuid import UUID
 
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.chores.detecting import detect_after
-from pullback_service.deferring import defer_follow_up
+from pullback_service.deferring import defer_detection, defer_follow_up
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import count_reports
@@ -45,8 +41,7 @@ async def follow_up(session: AsyncSession, report_id: UUID) -> None:
             points=sum(row.points for row in waiting),
             newest=max(row.received_at for row in waiting),
         )
-    for row in waiting:
-        await detect_after(session, row.id)
+        await defer_detection(session, ProjectId(project_id))
 
 
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
