@@ -24,7 +24,8 @@ ORIGINS = "origin IN ('asked', 'backfill', 'idle', 'confirm')"
 
 def upgrade() -> None:
     """Add the columns, then make the tables, empty."""
-    op.add_column("project", sa.Column("trunk", sa.Text(), nullable=True))
+    for column in ("trunk", "watched"):
+        op.add_column("project", sa.Column(column, sa.Text(), nullable=True))
     now = sa.func.now()
     op.add_column("project", sa.Column("detected_from", sa.DateTime(timezone=True), server_default=now, nullable=False))
     op.add_column("report", sa.Column("detected_at", sa.DateTime(timezone=True), nullable=True))
@@ -189,5 +190,5 @@ def downgrade() -> None:
     op.drop_column("job", "cases")
     op.drop_index("ix_report_undetected", "report")
     op.drop_column("report", "detected_at")
-    op.drop_column("project", "detected_from")
-    op.drop_column("project", "trunk")
+    for column in ("detected_from", "watched", "trunk"):
+        op.drop_column("project", column)

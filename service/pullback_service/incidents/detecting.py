@@ -7,7 +7,6 @@ a function of all changes; so the order of uploads decides nothing but the ids. 
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
 from typing import Final, LiteralString, NamedTuple
 
 from sqlalchemy import delete, insert, select, update
@@ -27,6 +26,7 @@ from pullback_service.incidents.watching import (
     History,
     Pair,
     Trunk,
+    every_pair,
     is_judged,
     mark_detected,
     read_failures,
@@ -43,7 +43,7 @@ PAIRS_AT_ONCE: Final = 50
 MISSED_AFTER_S: Final = 120
 MOST_SWEPT_AT_ONCE: Final = 500
 
-_COLUMNS: Final[LiteralString] = ", ".join(f"change.{field}" for field in Change._fields)  # type: ignore[assignment] # our own words
+_COLUMNS: Final[LiteralString] = ", ".join(f"change.{field}" for field in Change._fields)
 _CHANGES: Final[LiteralString] = f"""
 SELECT change.id, change.incident_id, "case".workload, {_COLUMNS}
   FROM change
@@ -58,6 +58,13 @@ SELECT change.series_id, max(abs(change.log_ratio))
    AND (SELECT verdict FROM verdict
          WHERE verdict.incident_id = change.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
  GROUP BY change.series_id
+"""
+_IS_OLD: Final[LiteralString] = """
+SELECT report.id
+  FROM report
+  JOIN project ON project.id = report.project_id
+ WHERE report.commit_id = %(commit)s AND report.received_at < project.detected_from
+ LIMIT 1
 """
 _MISSED: Final[LiteralString] = """
 SELECT DISTINCT project_id
@@ -83,43 +90,36 @@ class _Stored(NamedTuple):
 async def detect(session: AsyncSession, project_id: ProjectId) -> int:
     """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
 
-    Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `read_histories`.
+    Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `read_histories`.
     """
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
         return 0
-    waiting = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
-    seen = bool(waiting) and waiting[0][1] < trunk.detected_from
-    if seen:  # what is older than detection is told to nobody, and is not mixed with what is not
-        waiting = [*takewhile(lambda report: report[1] < trunk.detected_from, waiting)]
-    reports = [report for report, _ in waiting]
+    every = await every_pair(session, project_id, trunk)
+    if every:
+        await keep_incidents(session, project_id, trunk, every, seen=True)
+    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    await keep_incidents(session, project_id, trunk, pairs, seen=seen)
+    await keep_incidents(session, project_id, trunk, pairs)
     await mark_detected(session, reports)
     return len(reports)
 
 
-async def detect_everything(session: AsyncSession, project_id: ProjectId) -> None:
-    """Look for the changes of every case of a project again, as after another trunk was chosen."""
-    trunk = await read_trunk(session, project_id)
-    if trunk is not None:
-        pairs = await statements.rows(
-            session,
-            "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s",
-            {"project": project_id},
-        )
-        await keep_incidents(session, project_id, trunk, pairs, seen=True)  # type: ignore[arg-type] # of two columns
-
-
 async def keep_incidents(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Sequence[Pair], *, seen: bool
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Sequence[Pair], *, seen: bool = False
 ) -> None:
-    """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date."""
+    """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
+
+    New incidents are `seen` where that is said, or where their commit was measured before there was detection.
+    """
+    if trunk.branch_id is None:
+        return
     stored = await _stored(session, project_id)
     least = dict(await statements.rows(session, _NOISE, {"project": project_id}))
     found = await _find(session, pairs, trunk, {series: 2 * size for series, size in least.items() if size is not None})
     looked_at = set(pairs)
-    kept, gone = [], []
+    kept: list[_Stored] = []
+    gone: list[_Stored] = []
     for each in stored:
         change = each.located.change
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
@@ -135,8 +135,6 @@ async def keep_incidents(
 async def _find(session: AsyncSession, pairs: Sequence[Pair], trunk: Trunk, least: Mapping[int, float]) -> list[Change]:
     """The changes of some cases on some machines; a series that raises is set aside and holds up no other."""
     found: list[Change] = []
-    if trunk.branch_id is None:
-        return found
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
         set_aside: dict[int, str] = {}
@@ -222,8 +220,9 @@ async def _regroup(
     held = {place: each.incident_id for place, each in enumerate(everything) if each.incident_id is not None}
     touched: set[int] = set()
     rows: list[dict[str, object]] = []
-    for members, (incident, merged) in zip(groups, heirs(groups, held), strict=True):
+    for members, (heir, merged) in zip(groups, heirs(groups, held), strict=True):
         changes = [everything[place] for place in members]
+        incident = heir
         if incident is None:
             if all(each.located.change.standing == "refuted" for each in changes):
                 continue  # what was never suspected needs no refuting
@@ -235,12 +234,11 @@ async def _regroup(
                 seen=seen,
                 places=places,
             )
-        touched |= {incident, *merged}
+        touched |= {incident, *merged, *(held[place] for place in members if place in held)}
         for other in merged:
             await _merge(session, other, incident)
         moved = [each.id for each in changes if each.id is not None and each.incident_id != incident]
         if moved:
-            touched |= {each.incident_id for each in changes if each.incident_id is not None}
             await session.execute(update(StoredChange).where(StoredChange.id.in_(moved)).values(incident_id=incident))
         rows += [
             {"project_id": project_id, "incident_id": incident, **each.located.change._asdict()}
@@ -264,13 +262,15 @@ async def _open(
 ) -> int:
     """A new incident; one that was a part of another is not told again."""
     first = changes[0].located.change
+    commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
+    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id})
     made = Incident(
         project_id=project_id,
         kind=first.incident_kind,
         state="suspected",
-        seen=seen,
+        seen=seen or is_old is not None,
         reference_id=max((each.located.change.reference_id for each in changes), key=places.__getitem__),
-        commit_id=min((each.located.change.commit_id for each in changes), key=places.__getitem__),
+        commit_id=commit_id,
     )
     session.add(made)
     await session.flush()
@@ -294,6 +294,6 @@ async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S
     return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])
 
 
-async def undetected(session: AsyncSession) -> int:
-    """How many series are set aside. Index: pk_set_aside."""
-    return len((await session.scalars(select(SetAside.series_id))).all())
+async def set_aside(session: AsyncSession) -> Sequence[str]:
+    """Why each of the series that are set aside is, the newest first. Index: pk_set_aside."""
+    return (await session.scalars(select(SetAside.reason).order_by(SetAside.at.desc()))).all()

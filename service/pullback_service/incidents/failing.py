@@ -44,9 +44,9 @@ def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places
     failed: dict[tuple[int, int, str | None, ChangeKind], dict[int, list[Failing]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for each in failing:
-        kind: ChangeKind = "wrong_gradient" if each.kind == WRONG_GRADIENT else "failed"
-        failed[each.case_id, each.machine_id, each.variant, kind][each.commit_id].append(each)
+    for said in failing:
+        kind: ChangeKind = "wrong_gradient" if said.kind == WRONG_GRADIENT else "failed"
+        failed[said.case_id, said.machine_id, said.variant, kind][said.commit_id].append(said)
     return [
         change
         for (case_id, machine_id, variant, kind), at in failed.items()

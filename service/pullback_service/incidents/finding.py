@@ -73,7 +73,7 @@ def changes_of(
     values = {reading.commit_id: reading.value for reading in readings}
     claimed = _claimed(series, claims, values, places)
     if series.exact:
-        return _steadied(series, claimed, readings, places)
+        return _steadied(claimed, readings, places)
     suspected = [
         _weighed(change, claims, places)
         for change in (_suspected(series, readings, least=least) if series.is_watched else ())
@@ -85,7 +85,7 @@ def changes_of(
 def _claimed(series: Watched, claims: Iterable[Claim], values: dict[int, float], places: Places) -> list[Change]:
     found = []
     for claim in claims:
-        towards = trend(claim.outcome, bigger_is_better=series.bigger_is_better)  # type: ignore[arg-type] # of a step
+        towards = trend(claim.outcome, bigger_is_better=series.bigger_is_better)
         if towards in {"worse", "better"} and claim.outcome != "failed":
             found.append(
                 Change(
@@ -110,7 +110,7 @@ def _claimed(series: Watched, claims: Iterable[Claim], values: dict[int, float],
     return sorted(found, key=lambda change: (places[change.commit_id], places[change.reference_id]))
 
 
-def _steadied(series: Watched, claimed: Sequence[Change], readings: Sequence[Observed], places: Places) -> list[Change]:
+def _steadied(claimed: Sequence[Change], readings: Sequence[Observed], places: Places) -> list[Change]:
     """Changes of a count; of one that goes back and forth a single one, from its first change on."""
     unsteady = [
         shift
@@ -173,14 +173,14 @@ def _suspected(series: Watched, readings: Sequence[Observed], *, least: float) -
         watcher = Watcher()
         for value, below, above in factors:
             watcher.observe(value, low=below, high=above)
-        for shift in watcher.changes:
-            if (
-                shift.kind in LEVELS
-                and shift.first > 0
-                and abs(shift.size) > least
-                and any(_agree(shift, other) for other in in_hindsight)
-            ):
-                found.append(_change_of(series, shift, at_level, values))
+        found += [
+            _change_of(series, shift, at_level, values)
+            for shift in watcher.changes
+            if shift.kind in LEVELS
+            and shift.first > 0
+            and abs(shift.size) > least
+            and any(_agree(shift, other) for other in in_hindsight)
+        ]
     return found
 
 

@@ -53,8 +53,8 @@ def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located
             place = part_of[place]
         return place
 
-    for shared in (lambda each: ("workload", each.workload), _variant_of):
-        for members in _by(range(len(found)), lambda place, of=shared: of(found[place])).values():
+    for shared in (_workload_of, _variant_of):
+        for members in _by(range(len(found)), [shared(each) for each in found].__getitem__).values():
             ordered = sorted(members, key=lambda place: places[found[place].change.reference_id])
             farthest = ordered[0]
             for place in ordered[
@@ -65,6 +65,10 @@ def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located
                 if places[found[place].change.commit_id] > places[found[farthest].change.commit_id]:
                     farthest = place
     return [[found[place] for place in part] for part in _by(range(len(found)), root).values()]
+
+
+def _workload_of(each: Located) -> tuple[str, ...]:
+    return "workload", each.workload
 
 
 def _variant_of(each: Located) -> tuple[str, ...]:

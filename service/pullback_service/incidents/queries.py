@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -115,20 +115,26 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
     )
     names = {row[0]: row[1] for row in projects}
     every = [change for of_one in changes.values() for change in of_one]
-    ends = [(each.reference_id, each.commit_id, each.ended_id) for each in (*every, *incidents)]
+    ends = [(change.reference_id, change.commit_id, change.ended_id) for change in every]
+    ends += [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
     commits = {
         row[0]: NamedCommit._make(row) for row in await _rows(session, _COMMITS, {id_ for each in ends for id_ in each})
     }
     cases = {row[0]: row[1:] for row in await _rows(session, _CASES, {change.case_id for change in every})}
-    machines = dict(await _rows(session, _MACHINES, {change.machine_id for change in every}))
+    machines = {row[0]: row[1] for row in await _rows(session, _MACHINES, {change.machine_id for change in every})}
     series = {row[0]: row[1:] for row in await _rows(session, _SERIES, {change.series_id for change in every})}
 
     def named(change: Change) -> NamedChange:
+        workload, label = cases[change.case_id]
+        metric, unit, direction = (None, None, None) if change.series_id is None else series[change.series_id]
         return NamedChange(
             change,
-            *cases[change.case_id],
+            workload,
+            label,
             machines[change.machine_id],
-            *(series[change.series_id] if change.series_id is not None else (None, None, None)),
+            metric,
+            unit,
+            direction,
             commits[change.reference_id],
             commits[change.commit_id],
             None if change.ended_id is None else commits[change.ended_id],
@@ -178,8 +184,6 @@ async def verdicts_of(session: AsyncSession, ids: Collection[int]) -> Mapping[in
     return {verdict.incident_id: verdict for verdict in await session.scalars(given)}
 
 
-async def _rows(
-    session: AsyncSession, statement: LiteralString, ids: Collection[int | None]
-) -> list[tuple[object, ...]]:
+async def _rows(session: AsyncSession, statement: LiteralString, ids: Collection[int | None]) -> list[tuple[Any, ...]]:
     wanted = {id_ for id_ in ids if id_ is not None}
     return await statements.rows(session, statement, {"ids": statements.array_of(wanted)}) if wanted else []

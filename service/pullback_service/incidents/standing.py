@@ -1,6 +1,6 @@
 """The state of an incident: what its changes, its job and a person say together. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from pullback_service.incidents.changes import Change
@@ -10,6 +10,7 @@ State: TypeAlias = Literal[
 ]
 VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
+_DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
 MOST_ASKED = 2
 """Times that a suspicion is measured again."""
 TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
@@ -28,12 +29,9 @@ def state_of(
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be.
     """
-    if verdict in {"expected", "fixed"}:
-        return "resolved"
-    claimed = [change for change in changes if change.standing == "claimed"]
-    if verdict == "noise":
-        return "refuted"
-    if claimed:
+    if verdict is not None and verdict in _DECIDES:
+        return _DECIDES[verdict]
+    if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
     standing = [change for change in changes if change.standing != "refuted"]
     if not standing:
@@ -42,8 +40,11 @@ def state_of(
         return "resolved" if was in {"likely", "resolved"} else "unconfirmed"
     if is_measured_again:
         return "confirming"
-    if may_be_measured:
-        return "suspected"
+    return "suspected" if may_be_measured else _unmeasured(standing)
+
+
+def _unmeasured(standing: Sequence[Change]) -> State:
+    """The state of suspicions that nobody will measure, or measure any more."""
     if any(change.standing == "ambiguous" for change in standing):
         return "unconfirmed"
     return "likely" if any(change.standing == "borne_out" for change in standing) else "suspected"

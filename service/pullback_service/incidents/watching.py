@@ -27,7 +27,7 @@ Pair: TypeAlias = tuple[int, int]
 USUAL_TRUNK: Final = "main"
 
 _TRUNK: Final[LiteralString] = """
-SELECT project.name, project.detected_from, coalesce(project.trunk, project.backfill ->> 'branch', %(usual)s), branch.id
+SELECT project.name, project.detected_from, project.watched, coalesce(project.trunk, project.backfill ->> 'branch', %(usual)s), branch.id
   FROM project
   LEFT JOIN branch ON branch.project_id = project.id
        AND branch.name = coalesce(project.trunk, project.backfill ->> 'branch', %(usual)s)
@@ -40,7 +40,7 @@ SELECT NOT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND NOT pro
    AND NOT EXISTS (SELECT FROM step JOIN series ON series.id = step.series_id WHERE step.stale AND series.project_id = %(project)s)
 """
 _WAITING: Final[LiteralString] = """
-SELECT id, received_at FROM report
+SELECT id FROM report
  WHERE project_id = %(project)s AND detected_at IS NULL
  ORDER BY received_at LIMIT %(most)s FOR NO KEY UPDATE
 """
@@ -54,6 +54,8 @@ SELECT case_id, machine_id FROM failure WHERE report_id = ANY (%(reports)s::uuid
  UNION
 SELECT case_id, machine_id FROM comparison WHERE report_id = ANY (%(reports)s::uuid[])
 """
+_WATCHED: Final[LiteralString] = "UPDATE project SET watched = %(trunk)s WHERE id = %(project)s"
+_EVERY_PAIR: Final[LiteralString] = "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s"
 _SERIES: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact, series.direction = 'bigger'
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
@@ -103,6 +105,8 @@ class Trunk(NamedTuple):
 
     project: str
     detected_from: datetime
+    watched: str | None
+    """The trunk along which changes were last looked for."""
     name: str
     branch_id: int | None
     places: Places
@@ -121,9 +125,9 @@ async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | No
     found = await statements.row(session, _TRUNK, {"project": project_id, "usual": USUAL_TRUNK})
     if found is None:
         return None
-    *named, branch_id = found
+    project, detected_from, watched, name, branch_id = found
     rows = await statements.rows(session, _PLACES, {"branch": branch_id}) if branch_id is not None else []
-    return Trunk(*named, branch_id, dict(rows))
+    return Trunk(project, detected_from, watched, name, branch_id, {row[0]: row[1] for row in rows})
 
 
 async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
@@ -132,11 +136,9 @@ async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
     return bool(found and found[0])
 
 
-async def waiting_reports(
-    session: AsyncSession, project_id: ProjectId, *, most: int
-) -> Sequence[tuple[UUID, datetime]]:
+async def waiting_reports(session: AsyncSession, project_id: ProjectId, *, most: int) -> Sequence[UUID]:
     """Reports in which no changes were looked for yet, oldest first. Index: ix_report_undetected."""
-    return await statements.rows(session, _WAITING, {"project": project_id, "most": most})  # type: ignore[return-value] # of two columns
+    return [row[0] for row in await statements.rows(session, _WAITING, {"project": project_id, "most": most})]
 
 
 async def mark_detected(session: AsyncSession, reports: Collection[UUID]) -> None:
@@ -146,7 +148,19 @@ async def mark_detected(session: AsyncSession, reports: Collection[UUID]) -> Non
 
 async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> list[Pair]:
     """The cases and machines that reports speak of. Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id."""
-    return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))  # type: ignore[arg-type] # of two columns
+    return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
+
+
+async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> list[Pair]:
+    """All cases and machines of a project, where changes were last looked for along another trunk; none else.
+
+    Index: ix_series_project_id.
+    """
+    if trunk.watched == trunk.name:
+        return []
+    await statements.run(session, _WATCHED, {"project": project_id, "trunk": trunk.name})
+    rows = await statements.rows(session, _EVERY_PAIR, {"project": project_id}) if trunk.watched is not None else []
+    return sorted(rows)
 
 
 async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: Trunk) -> Sequence[History]:
@@ -178,8 +192,9 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
                 continue  # nothing says by how much others moved it
             measured = measured_of.get(measured_id, ("", ""))
             level = (baseline if has_ratio else None, method, *measured, facts[machine_id].at(received_at))
-            ends = (ratio, low, high) if has_ratio else (None, None, None)
-            observed[series_id].append(Observed(commit_id, value, *ends, level))
+            observed[series_id].append(
+                Observed(commit_id, value, *((ratio, low, high) if has_ratio else (None, None, None)), level)
+            )
     claims = await _claims(session, ids, trunk.places)
     return [
         History(

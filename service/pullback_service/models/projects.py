@@ -44,5 +44,7 @@ class Project(Base):
     """Since when the worker fails to read the mirror."""
     trunk: Mapped[str | None]
     """The branch whose history is watched for changes; null: that of the backfill, or else `main`."""
+    watched: Mapped[str | None]
+    """The trunk along which changes were last looked for."""
     detected_from: Mapped[StampedNow]
     """Changes in results that came before this are found, and told to nobody."""
