@@ -16,7 +16,7 @@ from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
 
 BACK: Final = 0.25
-"""Share of a change that may be left when its level is called back."""
+"""Share of a change that may be left when its level is called back; of counts none."""
 LATER: Final = 3
 """Commits behind a change that bear it out, or speak against it, where nobody can measure it again."""
 MOST_READINGS: Final = 300
@@ -141,12 +141,13 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
             found.append(change)
             continue
         left, last = _size(change), 0.0
-        while open_ and left >= (1 - BACK) * _size(found[open_[-1]]):
+        slack = 0.0 if change.evidence == "exact" else BACK  # a count is back, or it is not
+        while open_ and left >= (1 - slack) * _size(found[open_[-1]]):
             place = open_.pop()
             last = _size(found[place])
             found[place] = found[place]._replace(ended_id=change.commit_id)
             left -= last
-        if last == 0 or left > BACK * last:
+        if last == 0 or left > slack * last:
             found.append(change)
     return found
 
