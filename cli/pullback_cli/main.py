@@ -13,6 +13,7 @@ from pullback_cli import (
     export,
     gradbench,
     import_history,
+    incident,
     init,
     job,
     log,
@@ -56,6 +57,7 @@ app.command("log")(log.log)
 app.command("migrate")(migrate.migrate)
 app.command("agent")(agent.agent)
 app.add_typer(job.app, name="job")
+app.add_typer(incident.app, name="incident")
 app.add_typer(token.app, name="token")
 app.add_typer(project.app, name="project")
 app.add_typer(db.app, name="db")

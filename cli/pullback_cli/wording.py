@@ -2,9 +2,10 @@
 
 import re
 
-_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction)"
+_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction|since)"
 _FLAG = r"(allow_dirty|dry_run|force)"
 _LISTS = {
+    "incidents": "pullback incident list",
     "jobs": "pullback job list",
     "projects": "pullback project list",
     "series": "pullback export series",

@@ -46,9 +46,7 @@ async def test_the_job_compares_the_ends_of_the_range_in_the_cases_that_show_it(
     assert listed["machine_id"] == suspected.machine_id
 
 
-@pytest.mark.parametrize(
-    ("outcome", "log_ratio", "ends"), [("slower", 0.1, "confirmed"), ("same", 0.0, "refuted")]
-)
+@pytest.mark.parametrize(("outcome", "log_ratio", "ends"), [("slower", 0.1, "confirmed"), ("same", 0.0, "refuted")])
 async def test_its_result_decides(history, suspected, reports, outcome, log_ratio, ends):
     lease = await suspected.take(kinds=KINDS)
     answer = await lease.report(compared(history, reports, outcome, log_ratio))

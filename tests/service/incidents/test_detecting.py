@@ -141,17 +141,13 @@ async def test_a_level_that_is_back_ends_its_incident_and_an_improvement_is_told
 
 async def test_whoever_was_told_is_told_that_the_level_is_back(history):
     sizes = [1024.0, 2048.0, 1024.0]
-    await history.upload(
-        *(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True
-    )
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
 
 
 async def test_a_count_that_goes_back_and_forth_is_one_incident(history):
     sizes = [1024.0, 1024.0, 2048.0, 1024.0, 2048.0, 1024.0]
-    await history.upload(
-        *(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True
-    )
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
     (only,) = await history.incidents()
     assert (only.incident.kind, only.incident.state) == ("unsteady", "confirmed")
 

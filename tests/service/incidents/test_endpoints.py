@@ -32,7 +32,9 @@ async def test_an_incident_says_what_changed_since_when_and_by_what_evidence(his
     (change,) = whole["evidence"]
     assert (change["evidence"], change["standing"], change["commit"]) == ("paired", "claimed", reports.sha(2))
     assert [(event["event"], event["told"]) for event in whole["events"]] == [("found", False), ("confirmed", True)]
-    assert whole["events"][1]["details"]["markdown"].endswith("`Unfuse \"the\" gate @everyone 'rm'`, in `lstm[n=100,act=tanh,f4,cpu]`.")
+    assert whole["events"][1]["details"]["markdown"].endswith(
+        "`Unfuse \"the\" gate @everyone 'rm'`, in `lstm[n=100,act=tanh,f4,cpu]`."
+    )
 
 
 async def test_lists_are_filtered_and_paged(history, confirmed):
@@ -72,7 +74,12 @@ async def test_a_verdict_decides_until_it_is_revoked(history, confirmed):
     await history.look()
     whole = (await history.client.get(confirmed["url"])).json()
     assert whole["state"] == "confirmed"
-    assert [event["event"] for event in whole["events"] if event["told"]] == ["confirmed", "resolved", "withdrawn", "confirmed"]
+    assert [event["event"] for event in whole["events"] if event["told"]] == [
+        "confirmed",
+        "resolved",
+        "withdrawn",
+        "confirmed",
+    ]
     audit = (await history.client.get(f"{API}/audit", params={"project": "demo"})).json()["items"]
     assert [line["action"] for line in audit[:3]] == ["revoke_verdict", "give_verdict", "give_verdict"]
 
