@@ -56,7 +56,7 @@ class Claim(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A reading at a commit of the trunk. `level`: what readings must share to compare."""
+    """A reading at a commit of the trunk. `level`: what readings must share to compare; `subject`: a digest of the measured files."""
 
     commit_id: int
     value: float
@@ -64,6 +64,7 @@ class Observed(NamedTuple):
     low: float | None
     high: float | None
     level: tuple[object, ...]
+    subject: str = ""
 
 
 def changes_of(
@@ -180,9 +181,15 @@ def _suspected(series: Watched, readings: Sequence[Observed], *, least: float) -
             if shift.kind in LEVELS
             and shift.first > 0
             and abs(shift.size) > least
+            and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
             and any(_agree(shift, other) for other in in_hindsight)
         ]
     return found
+
+
+def _is_equal_code(before: Observed, after: Observed) -> bool:
+    """Whether nothing that is measured was changed from one to the other, so that the machine is to blame."""
+    return before.subject == after.subject != ""
 
 
 def _factor(reading: Observed) -> tuple[float, float | None, float | None]:

@@ -93,7 +93,7 @@ SELECT DISTINCT series.case_id, series.machine_id, series.variant, reading.commi
   JOIN reading ON reading.series_id = series.id
   JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
 """
-_LEVELS: Final[LiteralString] = "SELECT id, workload, harness FROM measured WHERE id = ANY (%(ids)s::int[])"
+_LEVELS: Final[LiteralString] = "SELECT id, workload, harness, subject FROM measured WHERE id = ANY (%(ids)s::int[])"
 _FACTS: Final[LiteralString] = "SELECT id, facts FROM machine WHERE id = ANY (%(machines)s::bigint[])"
 _FACTS_CHANGES: Final[LiteralString] = """
 SELECT machine_id, at, before, after FROM facts_change WHERE machine_id = ANY (%(machines)s::bigint[]) ORDER BY at, id
@@ -190,11 +190,10 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
                 baselines.add((case_id, machine_id, baseline, metric))
             elif quality == BUSY and not of_series[series_id][5]:
                 continue  # nothing says by how much others moved it
-            measured = measured_of.get(measured_id, ("", ""))
-            level = (baseline if has_ratio else None, method, *measured, facts[machine_id].at(received_at))
-            observed[series_id].append(
-                Observed(commit_id, value, *((ratio, low, high) if has_ratio else (None, None, None)), level)
-            )
+            workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
+            level = (baseline if has_ratio else None, method, workload, harness, facts[machine_id].at(received_at))
+            paired = (ratio, low, high) if has_ratio else (None, None, None)
+            observed[series_id].append(Observed(commit_id, value, *paired, level=level, subject=subject))
     claims = await _claims(session, ids, trunk.places)
     return [
         History(
