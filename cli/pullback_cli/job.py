@@ -64,7 +64,8 @@ def list_(
     suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=suites)] = None,
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
-        Literal["asked", "backfill", "idle"] | None, typer.Option(help="Only those somebody, or something, wanted.")
+        Literal["asked", "backfill", "idle", "confirm"] | None,
+        typer.Option(help="Only those somebody, or something, wanted."),
     ] = None,
     machine: Annotated[int | None, typer.Option(min=1, help="Only those this machine tried, by its id.")] = None,
     awaiting_approval: Annotated[
@@ -153,6 +154,10 @@ def create(
     project: Annotated[str, typer.Option(help="Project to measure.")],
     suite: Suite = "standard",
     commit: Annotated[str, typer.Option(help="Hash, tag or branch.")] = "HEAD",
+    case: Annotated[
+        list[str] | None, typer.Option(help="Name of a case, or a glob over names: lstm*; repeatable.")
+    ] = None,
+    variant: Annotated[list[str] | None, typer.Option(help="Variant to measure; repeatable.")] = None,
     against: Annotated[
         str | None, typer.Option(help="Compare with this commit; the same one (A/A) shows the noise.")
     ] = None,
@@ -187,6 +192,8 @@ def create(
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
         "suite": suite,
+        "cases": case or [],
+        "variants": variant or [],
         "kind": "run" if against is None else "compare",
         "priority": priority,
         "requires": dict(_pair(text) for text in requires or ()),

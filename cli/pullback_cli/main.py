@@ -14,6 +14,7 @@ from pullback_cli import (
     export,
     gradbench,
     import_history,
+    incident,
     init,
     job,
     log,
@@ -57,6 +58,7 @@ app.command("import", rich_help_panel=_RESULTS)(import_history.import_history)
 app.command("export", rich_help_panel=_RESULTS)(export.export)
 app.command("log", rich_help_panel=_RESULTS)(log.log)
 app.add_typer(job.app, name="job", rich_help_panel=_RESULTS)
+app.add_typer(incident.app, name="incident", rich_help_panel=_RESULTS)
 app.add_typer(project.app, name="project", rich_help_panel=_OPERATE)
 app.add_typer(channel.app, name="channel", rich_help_panel=_OPERATE)
 app.add_typer(token.app, name="token", rich_help_panel=_OPERATE)

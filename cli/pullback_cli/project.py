@@ -115,6 +115,10 @@ def set_(
         str | None,
         typer.Option(help="https or ssh address that agents fetch commits from; '': each agent's own clone."),
     ] = None,
+    trunk: Annotated[
+        str | None,
+        typer.Option(help="Branch that is watched for changes; '': that of the backfill, or else main."),
+    ] = None,
     raw_days: Annotated[
         int | None,
         typer.Option(min=0, max=36_500, help="Days for which process values are kept, then their spread; 0: for ever."),
@@ -144,6 +148,8 @@ def set_(
 
     pullback project set demo --repository https://git.example/group/demo
 
+    pullback project set demo --trunk master
+
     pullback project set demo --private --mirror /srv/demo.git --json
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
@@ -151,10 +157,12 @@ def set_(
     url = database_url(data)
 
     from pullback_service.audit.keeping import note
+    from pullback_service.deferring import defer_detection
+    from pullback_service.ids import ProjectId
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import BackfillPolicy, ProjectSummary
 
-    changes = _places(mirror, repository)
+    changes = _places(mirror, repository, trunk)
     if public is not None:
         changes["public_read"] = public
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
@@ -167,7 +175,7 @@ def set_(
         changes["backfill"] = policy.model_dump() if policy else None
     if not changes:
         raise RefusalError(
-            "nothing to change: say --public or --private, or name a --repository, --mirror, --raw-days, --body-days or a --backfill"
+            "nothing to change: say --public or --private, or name a --repository, --mirror, --trunk, --raw-days, --body-days or a --backfill"
         )
 
     async def change(session: "AsyncSession") -> ProjectSummary:
@@ -175,14 +183,16 @@ def set_(
         for setting, value in changes.items():
             setattr(found, setting, value)
         await session.flush()
+        if changes.keys() & {"trunk", "backfill"}:
+            await defer_detection(session, ProjectId(found.id))
         note(session, subject=f"project {name}", project=name, **changes)
         return ProjectSummary.model_validate(found)
 
     _tell(in_database(url, "project set", change), as_json=as_json)
 
 
-def _places(mirror: str | None, repository: str | None) -> dict[str, Any]:
-    """The addresses of a repository as they are stored: for the workers, and for agents."""
+def _places(mirror: str | None, repository: str | None, trunk: str | None) -> dict[str, Any]:
+    """The addresses of a repository as they are stored, for the workers and for agents, and the branch that is watched."""
     from pydantic import ValidationError
 
     from pullback_service.projects.schemas import ProjectChange
@@ -191,11 +201,12 @@ def _places(mirror: str | None, repository: str | None) -> dict[str, Any]:
     places: dict[str, Any] = {}
     if mirror is not None:
         places["mirror"] = str(Path(mirror).absolute()) if mirror else None
-    if repository is not None:
-        try:
-            places["repository"] = ProjectChange(repository=repository or None).repository
-        except ValidationError as error:
-            raise RefusalError(f"--repository {repository!r}: {message_of(error.errors()[0])}") from error
+    for setting, value in (("repository", repository), ("trunk", trunk)):
+        if value is not None:
+            try:
+                places[setting] = getattr(ProjectChange.model_validate({setting: value or None}), setting)
+            except ValidationError as error:
+                raise RefusalError(f"--{setting} {value!r}: {message_of(error.errors()[0])}") from error
     return places
 
 

@@ -2,10 +2,11 @@
 
 import re
 
-_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction)"
+_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction|since)"
 _FLAG = r"(allow_dirty|dry_run|force)"
 _LISTS = {
     "channels": "pullback channel list",
+    "incidents": "pullback incident list",
     "jobs": "pullback job list",
     "projects": "pullback project list",
     "series": "pullback export series",

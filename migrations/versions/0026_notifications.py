@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from pullback_service.row_security import OWN, guard, through
 
 revision = "0026"
-down_revision = "0024"
+down_revision = "0025"
 branch_labels = None
 depends_on = None
 

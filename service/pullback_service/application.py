@@ -21,6 +21,7 @@ from pullback_service.endpoints.boards import router as boards
 from pullback_service.endpoints.channels import router as channels
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
+from pullback_service.endpoints.incidents import router as incidents
 from pullback_service.endpoints.jobs import router as jobs
 from pullback_service.endpoints.machines import router as machines
 from pullback_service.endpoints.matrix import router as matrix
@@ -109,6 +110,7 @@ for _router in (
     series,
     comparisons,
     matrix,
+    incidents,
     boards,
     jobs,
     backfills,

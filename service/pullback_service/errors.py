@@ -39,6 +39,7 @@ Thing: TypeAlias = Literal[
     "board",
     "job",
     "attempt",
+    "incident",
     "page",
 ]
 

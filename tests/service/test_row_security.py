@@ -5,11 +5,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import text
 from tests.service.conftest import serving
 
 from pullback_service import backups, checking, migrating
 from pullback_service.database import Database, seeing_all_projects
 from pullback_service.errors import MigrationError
+from pullback_service.incidents.detecting import detect
 from pullback_service.models import Base
 from pullback_service.postgres import SUPERUSER
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
@@ -22,7 +24,7 @@ GUARDED = sorted(set(Base.metadata.tables) - WITHOUT_PROJECT)
 
 
 @pytest.fixture
-async def filled(admin, guarded, make_token, reports):
+async def filled(admin, guarded, make_token, reports, database):
     """Projects `mine` and `yours` with a row in every guarded table."""
     for name in ("mine", "yours"):
         first, second = reports.report(1, project=name), reports.report(2, project=name)
@@ -71,6 +73,16 @@ async def filled(admin, guarded, make_token, reports):
         made = (await admin.post("/api/v1/channels", json=channel)).json()
         tested = await admin.post(f"/api/v1/channels/{made['id']}/test")
         assert tested.is_success, tested.text
+        async with database.writing.begin() as session:
+            project_id = (
+                await session.execute(text("SELECT id FROM project WHERE name = :name"), {"name": name})
+            ).scalar()
+            await detect(session, project_id)
+            series = text("INSERT INTO set_aside SELECT min(id), now(), 'no' FROM series WHERE project_id = :id")
+            await session.execute(series, {"id": project_id})
+        (incident,) = (await admin.get(f"/api/v1/incidents?project={name}")).json()["items"]
+        judged = await admin.post(f"{incident['url']}/verdict", json={"verdict": "real"})
+        assert judged.is_success, judged.text
 
 
 @pytest.fixture

@@ -19,7 +19,10 @@ import structlog
 
 from pullback_service import migrating
 from pullback_service.application import create_service
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.detecting import detect
 from pullback_service.postgres import EmbeddedPostgres
+from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
 
 BOOTSTRAP = "the-bootstrap-token"
@@ -86,6 +89,20 @@ REPORT = {
                     "outcome": "faster",
                 }
             ],
+        }
+    ],
+    "comparisons": [
+        {
+            "case": {"workload": "dense_bias_act", "params": {"n": 100}, "dtype": "f4", "device": "cpu"},
+            "variant": "native",
+            "metric": "time",
+            "reference": PARENT,
+            "candidate": SHA,
+            "log_ratio": 0.26,
+            "low": 0.25,
+            "high": 0.27,
+            "n": 20,
+            "outcome": "slower",
         }
     ],
 }
@@ -204,6 +221,14 @@ STORY = (
         body=REPORT,
     ),
     Step("read_job", path={"job_id": "{job}"}),
+    Step("list_incidents", query={"project": "demo", "limit": 10}, learn={"incident": "items.0.id"}),
+    Step("read_incident", path={"incident_id": "{incident}"}),
+    Step(
+        "give_verdict",
+        path={"incident_id": "{incident}"},
+        body={"verdict": "expected", "note": "Exact sums take longer."},
+    ),
+    Step("revoke_verdict", path={"incident_id": "{incident}"}),
     Step(
         "fail_attempt",
         path={"job_id": "{job}", "number": 1},
@@ -273,6 +298,9 @@ async def _play(settings: Settings) -> dict[str, Any]:
             )
             sent = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
             secret = known[step.token] if step.token else BOOTSTRAP
+            if step.operation == "list_incidents":  # as a worker does
+                async with app.state.runtime.database.seeing(ALL_PROJECTS).writing.begin() as session:
+                    await detect(session, ProjectId(1))
             content = {"Content-Type": step.media_type} if sent is not None else {}
             answer = await http.request(
                 method,

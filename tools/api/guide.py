@@ -20,6 +20,7 @@ TITLES = {
     "machines": "Machines",
     "series": "Series and points",
     "comparisons": "Comparisons",
+    "incidents": "Incidents",
     "boards": "Boards",
     "jobs": "Jobs",
     "agents": "What agents say",

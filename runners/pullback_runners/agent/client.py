@@ -71,6 +71,8 @@ class Job:
     """Where to measure; None where the service does not say: where the agent does."""
     repository: str | None = None
     """Where the commit is fetched from; None where the service does not say: the agent's own clone."""
+    variants: tuple[str, ...] = ()
+    """Variants to measure; none means those of the project."""
 
     @property
     def suite_as_asked(self) -> str:
@@ -152,7 +154,8 @@ class ServiceClient:
                 project=job.project,
                 commit=_of_report(job.commit),
                 suite=suite,
-                cases=tuple(globs),
+                cases=(*globs, *(job.cases or ())),
+                variants=tuple(job.variants or ()),
                 timeout_s=job.timeout_s,
                 reference=_of_report(job.reference) if job.reference is not None else None,
                 device=job.requires.get("device"),

@@ -60,6 +60,7 @@ def measure(
     order = {
         "suite": job.suite,
         "cases": list(job.cases),
+        "variants": list(job.variants),
         "device": device,
         "repository": str(repository),
         "commit": {**job.commit, "dirty": False},

@@ -63,6 +63,10 @@ class ClaimedJob(BaseModel):
     )
     commit: CommitSummary
     suite: str
+    cases: list[str] = Field(
+        default=[], description="Names of cases, or globs over them, that narrow the suite further."
+    )
+    variants: list[str] = Field(default=[], description="Variants to measure; none: those that the project measures.")
     kind: str
     requires: dict[str, Any] = Field(
         default={}, description="What was asked of the agent's labels. `device` is where to measure; it is always said."

@@ -1,16 +1,11 @@
-"""Work that follows an upload, and the sweep that makes up for missed work.
-
-Whatever looks at new points is called from `follow_up`, once per report at least: see `detecting.py`.
-"""
+"""Work that follows an upload, and the sweep that makes up for missed work."""
 
 from uuid import UUID
 
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.chores.detecting import detect_after
-from pullback_service.chores.telling import tell_of_worse
-from pullback_service.deferring import defer_follow_up
+from pullback_service.deferring import defer_detection, defer_follow_up
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import count_reports
@@ -46,9 +41,7 @@ async def follow_up(session: AsyncSession, report_id: UUID) -> None:
             points=sum(row.points for row in waiting),
             newest=max(row.received_at for row in waiting),
         )
-        await tell_of_worse(session, ProjectId(project_id), [row.commit_id for row in waiting])
-    for row in waiting:
-        await detect_after(session, row.id)
+        await defer_detection(session, ProjectId(project_id))
 
 
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:

@@ -9,9 +9,10 @@ from pullback_service.backfills import queries as backfills
 from pullback_service.chores import following_up
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
-from pullback_service.deferring import FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
+from pullback_service.deferring import DETECT_SERIES, FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.incidents import detecting
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.notifications import delivering, outbox
@@ -35,6 +36,7 @@ def register(app: App) -> None:
     """Make the chores known to an application, which changes the task objects it is given: each gets its own."""
     app.task(queue=QUEUE, name=FOLLOW_UP_REPORT, pass_context=True, retry=RETRY)(follow_up_report)
     app.task(queue=QUEUE, name=SEND_MESSAGES, pass_context=True, retry=RETRY)(send_messages)
+    app.task(queue=QUEUE, name=DETECT_SERIES, pass_context=True, retry=RETRY)(detect_series)
     for chore, cron in (
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
@@ -71,6 +73,14 @@ async def sweep_messages(context: JobContext, timestamp: int) -> None:  # noqa: 
         await outbox.sweep(session)
 
 
+async def detect_series(context: JobContext, project_id: int) -> None:
+    """Look for changes in what waits of a project; each batch of reports is a transaction."""
+    done = 1
+    while done:
+        async with _database(context).writing.begin() as session:
+            done = await detecting.detect(session, ProjectId(project_id))
+
+
 async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Take away the leases of agents that fell silent."""
     async with _database(context).writing.begin() as session:
@@ -80,9 +90,10 @@ async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: A
 
 
 async def sweep_reports(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
-    """Find uploads that nothing followed."""
+    """Find uploads that nothing followed, and those in which nobody looked for changes."""
     async with _database(context).writing.begin() as session:
         missed = await following_up.sweep(session)
+        await detecting.sweep(session)
     if missed:
         logger.warning("follow_ups_missed", projects=missed)
 

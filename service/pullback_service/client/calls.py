@@ -479,6 +479,54 @@ class Client(Sender):
             ),
         )
 
+    def list_incidents(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        project: str | None = None,
+        state: list[
+            Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
+        ]
+        | None = None,
+        kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"] | None = None,
+        since: datetime | None = None,
+    ) -> models.PageOfIncidentSummary:
+        """What changed since which commit, newest first. Improvements are of the kind `better`."""
+        return self._ask(
+            models.PageOfIncidentSummary,
+            Call(
+                "GET",
+                "/api/v1/incidents",
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "project": project,
+                    "state": state,
+                    "kind": kind,
+                    "since": since,
+                },
+                repeatable=True,
+            ),
+        )
+
+    def read_incident(self, incident_id: int) -> models.IncidentDetail:
+        """An incident with all its changes, what happened to it, and what people said."""
+        return self._ask(models.IncidentDetail, Call("GET", f"/api/v1/incidents/{incident_id}", repeatable=True))
+
+    def give_verdict(self, incident_id: int, statement: models.VerdictRequest) -> models.IncidentDetail:
+        """Say what to think of an incident. One that became a part of another is a conflict that names the other."""
+        return self._ask(
+            models.IncidentDetail,
+            Call("POST", f"/api/v1/incidents/{incident_id}/verdict", body=statement, repeatable=True),
+        )
+
+    def revoke_verdict(self, incident_id: int) -> models.IncidentDetail:
+        """Take back what was said of an incident; its state is again what the evidence says."""
+        return self._ask(
+            models.IncidentDetail, Call("DELETE", f"/api/v1/incidents/{incident_id}/verdict", repeatable=True)
+        )
+
     def list_boards(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfBoardSummary:
         """The caller's own boards, then those of projects, by name."""
         return self._ask(
@@ -540,7 +588,7 @@ class Client(Sender):
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
         suite: str | None = None,
         kind: Literal["run", "compare"] | None = None,
-        origin: Literal["asked", "backfill", "idle"] | None = None,
+        origin: Literal["asked", "backfill", "idle", "confirm"] | None = None,
         machine_id: int | None = None,
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:

@@ -349,6 +349,10 @@ class ClaimedJob(Answer):
     """Where the commit is fetched from; null: from the clone that the agent was given."""
     commit: CommitSummary
     suite: str
+    cases: list[str] = Field(default_factory=list)
+    """Names of cases, or globs over them, that narrow the suite further."""
+    variants: list[str] = Field(default_factory=list)
+    """Variants to measure; none: those that the project measures."""
     kind: str
     requires: dict[str, Any] = Field(default_factory=dict)
     """What was asked of the agent's labels. `device` is where to measure; it is always said."""
@@ -709,6 +713,131 @@ class HeartbeatAnswer(Answer):
     heartbeat_s: float
 
 
+class IncidentChange(Answer):
+    """What one series did; or a case, or a variant of it, that gave no measurement: it has no metric.
+
+    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
+    `failure` else.
+    """
+
+    case: str
+    workload: str
+    machine: str
+    variant: str | None
+    metric: str | None
+    unit: str | None
+    direction: str | None
+    series_id: int | None
+    kind: Literal["step", "unsteady", "wrong_gradient", "failed"]
+    worse: bool | None
+    evidence: Literal["exact", "paired", "levels", "failure"]
+    standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
+    reference: str
+    commit: str
+    ended: str | None
+    log_ratio: float | None
+    """Natural log of the values behind over those before."""
+    low: float | None
+    high: float | None
+    n: int | None
+    """Groups behind a paired ratio."""
+    before: float | None
+    after: float | None
+    message: str | None
+    detector: str | None
+    """Name and version of the detector that found it."""
+
+
+class IncidentCommit(Answer):
+    """A commit of an incident."""
+
+    sha: str
+    title: str | None
+    author: str | None
+
+
+class VerdictSummary(Answer):
+    """What a person says of an incident. The newest one that was not revoked counts."""
+
+    verdict: Literal["real", "noise", "expected", "fixed"]
+    note: str | None
+    link: str | None
+    by: str
+    """Who said so, as the audit log names callers."""
+    at: datetime
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
+class IncidentEventSummary(Answer):
+    """Something that happened to an incident; `told`: it was announced, with these details."""
+
+    event: str
+    at: datetime
+    actor: str | None
+    told: bool
+    details: dict[str, Any]
+
+
+class IncidentDetail(Answer):
+    """An incident with all its changes, what happened to it, and what people said."""
+
+    id: int
+    url: str
+    project: str
+    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+    state: Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
+    sentence: str
+    reference: IncidentCommit
+    """The last commit that is known to be as it was before."""
+    commit: IncidentCommit
+    """The first commit that is known to be changed."""
+    ended: IncidentCommit | None
+    """The commit at which the level was back."""
+    cases: int
+    machines: int
+    changes: int
+    seen: bool
+    """Whether it was found in results that are older than detection: nobody is told."""
+    verdict: VerdictSummary | None
+    merged_into: int | None
+    job_id: int | None
+    """The newest job that measures it again."""
+    found_at: datetime
+    changed_at: datetime
+    evidence: list[IncidentChange]
+    events: list[IncidentEventSummary]
+    verdicts: list[VerdictSummary]
+
+
+class IncidentSummary(Answer):
+    """An incident: what changed behind `reference`, up to `commit`, which may be many changes of one cause."""
+
+    id: int
+    url: str
+    project: str
+    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+    state: Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
+    sentence: str
+    reference: IncidentCommit
+    """The last commit that is known to be as it was before."""
+    commit: IncidentCommit
+    """The first commit that is known to be changed."""
+    ended: IncidentCommit | None
+    """The commit at which the level was back."""
+    cases: int
+    machines: int
+    changes: int
+    seen: bool
+    """Whether it was found in results that are older than detection: nobody is told."""
+    verdict: VerdictSummary | None
+    merged_into: int | None
+    job_id: int | None
+    """The newest job that measures it again."""
+    found_at: datetime
+    changed_at: datetime
+
+
 class JobChange(Statement):
     """Changes to a job."""
 
@@ -737,6 +866,8 @@ class JobDetail(Answer):
     project: str
     commit: CommitSummary
     suite: str
+    cases: list[str]
+    variants: list[str]
     kind: str
     state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
     priority: int
@@ -753,8 +884,8 @@ class JobDetail(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle"]
-    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    origin: Literal["asked", "backfill", "idle", "confirm"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."""
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -792,6 +923,10 @@ class JobRequest(Statement):
     project: str
     commit: JobCommit
     suite: str
+    cases: list[str] | None = None
+    """Names of cases, or globs over them, that narrow the suite; none: all of it."""
+    variants: list[str] | None = None
+    """Variants to measure; none: those that the project measures."""
     kind: Literal["run", "compare"] | None = None
     reference: CommitStatement | None = None
     """Of the kind `compare`: the older of the two commits."""
@@ -813,6 +948,8 @@ class JobSummary(Answer):
     project: str
     commit: CommitSummary
     suite: str
+    cases: list[str]
+    variants: list[str]
     kind: str
     state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
     priority: int
@@ -829,8 +966,8 @@ class JobSummary(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle"]
-    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    origin: Literal["asked", "backfill", "idle", "confirm"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."""
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1096,6 +1233,13 @@ class PageOfFactsChange(Answer):
     next: str | None = None
 
 
+class PageOfIncidentSummary(Answer):
+    """One page of a list."""
+
+    items: list[IncidentSummary]
+    next: str | None = None
+
+
 class PageOfJobSummary(Answer):
     """One page of a list."""
 
@@ -1128,6 +1272,8 @@ class ProjectSummary(Answer):
     """Commits that are measured without anybody asking."""
     repository: str | None = None
     """Where agents fetch commits from; null: each from its own clone."""
+    trunk: str | None = None
+    """The branch that is watched for changes; null: that of the backfill, or else main."""
 
 
 class PageOfProjectSummary(Answer):
@@ -1333,6 +1479,11 @@ class ProjectChange(Statement):
     backfill: BackfillPolicy | None = None
     repository: str | None = None
     """Public https or ssh address without a password. Agents build it where their operators allow it."""
+    trunk: str | None = None
+    """The branch that is watched for changes; null: that of the backfill, or else main.
+
+    What is found along a trunk that is chosen later is told to nobody.
+    """
 
 
 class ProjectRequest(Statement):
@@ -1429,6 +1580,20 @@ class UploadReceipt(Answer):
     notes: list[str] = Field(default_factory=list)
     dry_run: bool = False
     preview: list[PointPreview] | None = None
+
+
+class VerdictRequest(Statement):
+    """What a person says of an incident; it takes the place of what was said before.
+
+    `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise`
+    refutes it, and later suspicions of the same series are raised from twice its size on. `real` decides nothing, and
+    is remembered.
+    """
+
+    verdict: Literal["real", "noise", "expected", "fixed"]
+    note: str | None = None
+    link: str | None = None
+    """Where it is spoken about."""
 
 
 class Whoami(Answer):

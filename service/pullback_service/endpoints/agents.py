@@ -148,6 +148,8 @@ async def _claim_once(
                 repository=project.repository,
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
                 suite=stored.job.suite,
+                cases=stored.job.cases,
+                variants=stored.job.variants,
                 kind=stored.job.kind,
                 requires=with_device(stored.job.requires),
                 timeout_s=stored.job.timeout_s,

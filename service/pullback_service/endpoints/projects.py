@@ -8,8 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
+from pullback_service.deferring import defer_detection
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import Name
+from pullback_service.ids import ProjectId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
@@ -54,5 +56,7 @@ async def read_project(session: ReadSession, name: Name) -> ProjectSummary:
 async def change_project(change: ProjectChange, session: WriteSession, name: Name) -> ProjectSummary:
     """Change what is said, leave the rest."""
     project, changed = await queries.change_project(session, name, change)
+    if changed.keys() & {"trunk", "backfill"}:
+        await defer_detection(session, ProjectId(project.id))
     note(session, subject=f"project {name}", project=name, **changed)
     return ProjectSummary.model_validate(project)

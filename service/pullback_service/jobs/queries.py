@@ -52,6 +52,8 @@ class WantedJob:
     """Repository the commit comes from, where that is not the project's own."""
     reference: ToldCommit | None = None
     machine_id: MachineId | None = None
+    cases: Sequence[str] = ()
+    variants: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -
         commit_id=commit.id,
         reference_id=None if reference is None else reference.id,
         suite=wanted.suite,
+        cases=list(wanted.cases),
+        variants=list(wanted.variants),
         kind=wanted.kind,
         priority=wanted.priority,
         requires=dict(wanted.requires),
@@ -136,6 +140,8 @@ async def _standing(session: AsyncSession, job: Job) -> Job | None:
             Job.project_id == job.project_id,
             Job.commit_id == job.commit_id,
             Job.suite == job.suite,
+            Job.cases == job.cases,
+            Job.variants == job.variants,
             Job.kind == job.kind,
             column_with_device(Job.requires) == with_device(job.requires),
             Job.reference_id.is_not_distinct_from(job.reference_id),

@@ -1,7 +1,7 @@
 """Requests and answers about jobs."""
 
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,8 +16,11 @@ JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "
 FailureKind: TypeAlias = Literal["infra", "build", "workload", "timeout", "cancelled"]
 
 JobKind: TypeAlias = Literal["run", "compare"]
-JobOrigin: TypeAlias = Literal["asked", "backfill", "idle"]
+JobOrigin: TypeAlias = Literal["asked", "backfill", "idle", "confirm"]
 TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
+
+
+Narrowed = Annotated[list[Name], Field(max_length=64)]
 
 
 class JobCommit(CommitStatement):
@@ -41,6 +44,14 @@ class JobRequest(BaseModel):
     project: ProjectName
     commit: JobCommit
     suite: Name = Field(examples=["standard", "quick:poly9*"])
+    cases: Narrowed = Field(
+        default=[],
+        description="Names of cases, or globs over them, that narrow the suite; none: all of it.",
+        examples=[["poly9_broadcast[n=100,f4,cpu]", "lstm*"]],
+    )
+    variants: Narrowed = Field(
+        default=[], description="Variants to measure; none: those that the project measures.", examples=[["native"]]
+    )
     kind: JobKind = "run"
     reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
     priority: Priority = 0
@@ -101,6 +112,8 @@ class JobSummary(BaseModel):
     project: str
     commit: CommitSummary
     suite: str
+    cases: list[str]
+    variants: list[str]
     kind: str
     state: JobState
     priority: int
@@ -115,7 +128,9 @@ class JobSummary(BaseModel):
     finished_at: datetime | None
     reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
     machine_id: int | None = Field(description="The one machine that may take it.")
-    origin: JobOrigin = Field(description="Who wanted it: somebody, a backfill, or a machine that was idle.")
+    origin: JobOrigin = Field(
+        description="Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."
+    )
     asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
     trust: TrustLevel
     awaits_approval: bool

@@ -33,5 +33,7 @@ JOBS: Table[JobSummary] = Table(
         Column("created_at", "time", lambda row: row.created_at),
         Column("finished_at", "time", lambda row: row.finished_at),
         Column("not_before", "time", lambda row: row.not_before),
+        Column("cases", "text", lambda row: written(row.cases)),
+        Column("variants", "text", lambda row: written(row.variants)),
     ],
 )

@@ -5,6 +5,7 @@ from pullback_service.models.agents import Agent
 from pullback_service.models.audit import Audit
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange, Verdict
 from pullback_service.models.jobs import Attempt, Job, JobLog
 from pullback_service.models.logins import Login
 from pullback_service.models.machines import FactsChange, Machine
@@ -35,6 +36,8 @@ __all__ = [
     "EnrolmentCode",
     "FactsChange",
     "Failure",
+    "Incident",
+    "IncidentEvent",
     "Job",
     "JobLog",
     "Login",
@@ -44,8 +47,11 @@ __all__ = [
     "Project",
     "Report",
     "Series",
+    "SetAside",
+    "StoredChange",
     "StoredMeasured",
     "StoredReading",
     "StoredStep",
     "Token",
+    "Verdict",
 ]

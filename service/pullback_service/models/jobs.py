@@ -3,8 +3,8 @@
 from typing import Any, LiteralString
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
@@ -13,7 +13,7 @@ JOB_STATES = ("queued", "leased", "running", "done", "failed", "cancelled", "los
 ATTEMPT_STATES = JOB_STATES[1:]
 FAILURE_KINDS = ("infra", "build", "workload", "timeout", "cancelled")
 TRUST_LEVELS = ("trusted", "untrusted")
-ORIGINS = ("asked", "backfill", "idle")
+ORIGINS = ("asked", "backfill", "idle", "confirm")
 
 # What a claim may take. Written out, so that the planner sees that the index below is enough, whatever is a parameter.
 CLAIMABLE: LiteralString = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
@@ -63,6 +63,10 @@ class Job(Base):
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
     commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
     suite: Mapped[str]
+    cases: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default="{}")
+    """Globs over names of cases that narrow the suite; all of it where there are none."""
+    variants: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default="{}")
+    """Variants to measure; those of the project where there are none."""
     kind: Mapped[str] = mapped_column(server_default="run")
     state: Mapped[str] = mapped_column(server_default="queued")
     priority: Mapped[int] = mapped_column(server_default="0")

@@ -42,3 +42,9 @@ class Project(Base):
     backfill: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     mirror_unread_since: Mapped[Instant | None]
     """Since when the worker fails to read the mirror."""
+    trunk: Mapped[str | None]
+    """The branch whose history is watched for changes; null: that of the backfill, or else `main`."""
+    watched: Mapped[str | None]
+    """The trunk along which changes were last looked for."""
+    detected_from: Mapped[StampedNow]
+    """Changes in results that came before this are found, and told to nobody."""

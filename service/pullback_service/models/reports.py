@@ -15,7 +15,8 @@ WRONG_GRADIENT = "gradient"
 class Report(Base):
     """One upload, never changed after it was accepted. `body` is the file as it came, packed (`packing.py`).
 
-    What happens to it later is kept beside it: when it was followed up, when its process values were rolled up, and,
+    What happens to it later is kept beside it: when it was followed up, when changes were looked for in
+    it, when its process values were rolled up, and,
     where the project keeps files for a time only, that its body is gone (null).
 
     `document` is our report that was made from another tool's file, packed alike; it is null where the file itself
@@ -33,6 +34,7 @@ class Report(Base):
         Index("ix_report_body", "project_id", "received_at", postgresql_where=text("body IS NOT NULL")),
         Index("ix_report_machine", "machine_id", "project_id", "received_at"),
         Index("ix_report_unfollowed", "received_at", postgresql_where=text("followed_up_at IS NULL")),
+        Index("ix_report_undetected", "project_id", "received_at", postgresql_where=text("detected_at IS NULL")),
         # Whatever agents do: a job has one accepted result.
         Index(
             "uq_report_job_accepted",
@@ -68,6 +70,7 @@ class Report(Base):
     duration_s: Mapped[float | None]
     received_at: Mapped[StampedNow]
     followed_up_at: Mapped[Instant | None]
+    detected_at: Mapped[Instant | None]
     rolled_up_at: Mapped[Instant | None]
 
 

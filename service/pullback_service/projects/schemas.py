@@ -61,6 +61,9 @@ class ProjectSummary(BaseModel):
     body_days: int | None = Field(description="Days for which uploaded files are kept; null: for ever.")
     backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
     repository: str | None = Field(None, description="Where agents fetch commits from; null: each from its own clone.")
+    trunk: str | None = Field(
+        None, description="The branch that is watched for changes; null: that of the backfill, or else main."
+    )
 
 
 class ProjectRequest(BaseModel):
@@ -89,4 +92,10 @@ class ProjectChange(BaseModel):
         None,
         description="Public https or ssh address without a password. Agents build it where their operators allow it.",
         examples=["https://git.example/group/project"],
+    )
+    trunk: Name | None = Field(
+        None,
+        description="The branch that is watched for changes; null: that of the backfill, or else main. What is found along "
+        "a trunk that is chosen later is told to nobody.",
+        examples=["main"],
     )

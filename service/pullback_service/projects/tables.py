@@ -17,5 +17,6 @@ PROJECTS: Table[ProjectSummary] = Table(
         Column("body_days", "integer", lambda row: row.body_days),
         Column("repository", "text", lambda row: row.repository),
         Column("backfill", "text", lambda row: written(row.backfill.model_dump() if row.backfill else None)),
+        Column("trunk", "text", lambda row: row.trunk),
     ],
 )

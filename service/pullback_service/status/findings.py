@@ -92,6 +92,16 @@ def _count(number: int, one: str, several: str) -> str:
     return f"{number} {one if number == 1 else several}"
 
 
+def about_detection(set_aside: Sequence[str]) -> Iterator[str]:
+    """Series of which the detector raised an error."""
+    if set_aside:
+        was = "series was" if len(set_aside) == 1 else "series were"
+        yield (
+            f"{len(set_aside)} {was} set aside by detection ({set_aside[0]}): see series_set_aside in the worker's log. "
+            "Each is tried again with the next upload that measures it."
+        )
+
+
 def about_readings(unprojected: int, unjudged: int) -> Iterator[str]:
     """Commits that an earlier release stored and no worker has prepared or judged yet."""
     if unprojected:

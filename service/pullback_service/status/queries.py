@@ -9,6 +9,7 @@ from sqlalchemy.sql.functions import now
 from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
 from pullback_service.commits.mirrors import unread_mirrors
+from pullback_service.incidents.detecting import set_aside
 from pullback_service.jobs.labels import column_with_device
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
@@ -16,7 +17,14 @@ from pullback_service.models.jobs import CLAIMABLE, Attempt, Job
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Report
 from pullback_service.readings.projecting import unprojected
-from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_readings, about_workers
+from pullback_service.status.findings import (
+    about_chores,
+    about_detection,
+    about_jobs,
+    about_mirrors,
+    about_readings,
+    about_workers,
+)
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
 from pullback_service.steps.projecting import unjudged
 
@@ -46,6 +54,7 @@ async def read_status(session: AsyncSession) -> Status:
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
         *about_mirrors(await unread_mirrors(session)),
+        *about_detection(await set_aside(session)),
         *about_readings(await unprojected(session), await unjudged(session)),
     ]
     return Status(

@@ -1,0 +1,191 @@
+"""`pullback incident`: what changed since which commit, and saying what to think of it."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pullback_cli.refusals import needs
+from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+
+if TYPE_CHECKING:
+    from pullback_service.client import models
+
+LARGEST_PAGE = 1000
+SHORT_HASH = 10
+
+STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
+Kind = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+VerdictWord = Literal["real", "noise", "expected", "fixed", "none"]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+IncidentId = Annotated[int, typer.Argument(metavar="ID", min=1, help="Id of an incident.")]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def incident() -> None:
+    """See what changed since which commit, and say what to think of it.
+
+    Exit status: 0 where the service answered, 2 where it refused or something is not as it should be, with the remedy.
+
+    Examples:
+    pullback incident list --project demo --state confirmed
+
+    pullback incident verdict 7 expected --note "exact sums take longer"
+    """
+
+
+@app.command("list")
+@needs("runner", "incident list")
+def list_(
+    *,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Only in this state: {', '.join(STATES)}; repeatable.", autocompletion=lambda: [*STATES]),
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only of this kind; improvements are `better`.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only found since then: 2026-01-31T12:00:00Z.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most incidents to show.")] = 50,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List incidents, newest first.
+
+    Exit status: 0, also where there are none; 2 where the service refused.
+
+    Examples:
+    pullback incident list
+
+    pullback incident list --project demo --state confirmed --state likely --kind worse
+
+    pullback incident list --json | jq -r '.[].sentence'
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+    from pullback_service.client import every
+
+    with asking(server, token_file) as service:
+        pages = every(
+            service.list_incidents,
+            limit=min(limit, LARGEST_PAGE),
+            project=project,
+            state=state or None,
+            kind=kind,
+            since=since,
+        )
+        found = list(islice(pages, limit))
+    if as_json:
+        show_json(found)
+        return
+    if not found:
+        typer.echo(
+            "there are no such incidents; only commits of the trunk are watched (`pullback project set --trunk`)"
+        )
+    for each in found:
+        typer.echo(_line(each))
+
+
+@app.command()
+@needs("runner", "incident show")
+def show(
+    *,
+    incident_id: IncidentId,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show an incident: its changes with their evidence, what happened to it, and what people said.
+
+    Exit status: 0; 2 where there is no such incident, or the service refused.
+
+    Examples:
+    pullback incident show 7
+
+    pullback incident show 7 --json | jq '.evidence[] | {case, metric, log_ratio}'
+    """
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        found = service.read_incident(incident_id)
+    _show_whole(found, as_json=as_json)
+
+
+@app.command()
+@needs("runner", "incident verdict")
+def verdict(
+    *,
+    incident_id: IncidentId,
+    said: Annotated[VerdictWord, typer.Argument(metavar="VERDICT", help="real, noise, expected, fixed; none revokes.")],
+    note: Annotated[str | None, typer.Option(help="Why, for others.")] = None,
+    link: Annotated[str | None, typer.Option(help="Where it is spoken about: https://….")] = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what to think of an incident; it takes the place of what was said before.
+
+    `expected` makes the new level the level, `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
+    later suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
+    Needs a token of the scope upload.
+
+    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+
+    Examples:
+    pullback incident verdict 7 expected --note "exact sums take longer"
+
+    pullback incident verdict 7 noise --json
+
+    pullback incident verdict 7 none
+    """
+    from pullback_cli.services import asking
+    from pullback_service.client import models
+
+    with asking(server, token_file) as service:
+        if said == "none":
+            found = service.revoke_verdict(incident_id)
+        else:
+            wanted = models.VerdictRequest.model_validate({"verdict": said, "note": note, "link": link})
+            found = service.give_verdict(incident_id, wanted)
+    _show_whole(found, as_json=as_json)
+
+
+def _line(each: "models.IncidentSummary | models.IncidentDetail") -> str:
+    said = f"  {each.verdict.verdict}" if each.verdict else ""
+    return f"{each.id}  {each.state}{said}  {each.project}  {each.sentence}"
+
+
+def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
+    from pullback_cli.jobs.showing import show_json
+
+    if as_json:
+        show_json(found)
+        return
+    typer.echo(_line(found))
+    typer.echo(f"  behind     {found.reference.sha}")
+    typer.echo(f"  up to      {found.commit.sha}")
+    if found.merged_into is not None:
+        typer.echo(f"  part of    incident {found.merged_into}")
+    for each in found.evidence:
+        what = " ".join(part for part in (each.case, each.variant, each.metric) if part)
+        size = "" if each.log_ratio is None else f"  ratio {_factor(each)}"
+        groups = "" if each.n is None else f", {each.n} groups"
+        typer.echo(f"  {each.standing:<10} {what} on {each.machine}: {each.evidence}{size}{groups}")
+    for event in found.events:
+        told = ", told" if event.told else ""
+        by = "" if event.actor is None else f" by {event.actor}"
+        typer.echo(f"  {event.at.isoformat(timespec='seconds')}  {event.event}{by}{told}")
+    if found.kind in {"worse", "unsteady"}:
+        cases = " ".join(f"--case '{case}'" for case in sorted({each.case for each in found.evidence})[:8])
+        typer.echo(
+            f"  the same here: pullback compare --against {found.reference.sha[:SHORT_HASH]} "
+            f"--candidate {found.commit.sha[:SHORT_HASH]} --suite standard {cases}"
+        )
+
+
+def _factor(each: "models.IncidentChange") -> str:
+    from math import exp
+
+    return f"{exp(each.log_ratio or 0.0):.4g}"

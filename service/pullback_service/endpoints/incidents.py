@@ -1,0 +1,97 @@
+"""Listing incidents, reading them, and saying what to think of them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.access.gate import KnownCaller
+from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
+from pullback_service.fields import KnownId, Name, Time
+from pullback_service.incidents import queries, triage
+from pullback_service.incidents.queries import IncidentChoice
+from pullback_service.incidents.schemas import (
+    IncidentDetail,
+    IncidentKind,
+    IncidentState,
+    IncidentSummary,
+    VerdictRequest,
+)
+from pullback_service.incidents.tables import INCIDENTS
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.models.incidents import Incident
+from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.problems import documented
+from pullback_service.sessions import ReadSession, WriteSession
+
+router = APIRouter(prefix=f"{API}/incidents", tags=["incidents"])
+
+Place = TypeAdapter(tuple[KnownId])
+
+
+async def _chosen(
+    project: Name | None = None,
+    state: Annotated[list[IncidentState] | None, Query(description="Any of these.", max_length=8)] = None,
+    kind: IncidentKind | None = None,
+    since: Annotated[Time | None, Query(description="Only those that were found then or later.")] = None,
+) -> IncidentChoice:
+    return IncidentChoice(project, tuple(state or ()), kind, since)
+
+
+ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]
+
+
+@router.get("", response_model=Page[IncidentSummary], responses=LISTED)
+async def list_incidents(asked: KnownListing, chosen: ChosenIncidents) -> Response:
+    """What changed since which commit, newest first. Improvements are of the kind `better`."""
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[IncidentSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_incidents(session, chosen, before_id=place[0] if place else None, limit=limit + 1)
+        return page_of(rows, limit, item=IncidentSummary.of, key=lambda row: (row.incident.id,))
+
+    return await asked.give(read, INCIDENTS, name=chosen.project)
+
+
+@router.get("/{incident_id}", responses=documented(NotFoundError))
+async def read_incident(session: ReadSession, incident_id: KnownId) -> IncidentDetail:
+    """An incident with all its changes, what happened to it, and what people said."""
+    return await _whole(session, await queries.incident_by_id(session, incident_id))
+
+
+@router.post("/{incident_id}/verdict", responses=documented(NotFoundError, ConflictError, InvalidInputError))
+async def give_verdict(
+    said: VerdictRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
+) -> IncidentDetail:
+    """Say what to think of an incident. One that became a part of another is a conflict that names the other."""
+    incident, is_new = await triage.give_verdict(
+        session, incident_id, said.verdict, note=said.note, link=said.link, by=caller.name
+    )
+    return await _decided(session, incident, is_new=is_new, verdict=said.verdict)
+
+
+@router.delete("/{incident_id}/verdict", responses=documented(NotFoundError, ConflictError))
+async def revoke_verdict(session: WriteSession, caller: KnownCaller, incident_id: KnownId) -> IncidentDetail:
+    """Take back what was said of an incident; its state is again what the evidence says."""
+    incident, is_new = await triage.revoke_verdict(session, incident_id, by=caller.name)
+    return await _decided(session, incident, is_new=is_new, verdict=None)
+
+
+async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, verdict: str | None) -> IncidentDetail:
+    whole = await _whole(session, incident)
+    if is_new:
+        note(session, subject=f"incident {incident.id}", project=whole.project, verdict=verdict)
+    else:
+        note_nothing(session)
+    return whole
+
+
+async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
+    await session.flush()
+    await session.refresh(incident)
+    (detail,) = await queries.details_of(session, [incident])
+    events = await queries.events_of(session, incident.id)
+    return IncidentDetail.whole(detail, [*events], [*await queries.every_verdict(session, incident.id)])

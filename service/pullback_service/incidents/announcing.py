@@ -1,0 +1,98 @@
+"""Telling people: the one place through which whatever is told of an incident goes."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.facts import facts_of
+from pullback_service.incidents.sentences import SHORT
+from pullback_service.models.incidents import Incident, IncidentEvent
+from pullback_service.notifications.outbox import enqueue
+
+Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn"]
+TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady"})
+"""Kinds of incidents that people are told of. Improvements are shown."""
+_HAPPENED: Final = {
+    "worse": "more time or memory", "wrong_gradient": "wrong gradient", "failed": "does not run", "unsteady": "varying counts",
+}  # fmt: skip
+_OPENINGS: Final[Mapping[Event, str]] = {
+    "confirmed": "", "likely": "Likely: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
+}  # fmt: skip
+
+
+async def announce(session: AsyncSession, incident: Incident, event: Event, *, actor: str | None = None) -> None:
+    """Write down what happened to an incident, and tell it, once, in the transaction in which it happens.
+
+    Nobody is told of improvements, nor of what was found in results that are older than detection.
+    """
+    tells = not incident.seen and incident.kind in TOLD_OF
+    facts: Mapping[str, Any] = await facts_of(session, incident) if tells else {}
+    noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
+    await session.flush()
+    if tells:
+        name = "wrong_gradient" if event == "confirmed" and incident.kind == "wrong_gradient" else event
+        message = _message(event, facts)
+        await enqueue(
+            session, ProjectId(incident.project_id), name, f"incident {incident.id}, event {noted.id}", message
+        )
+
+
+def _message(event: Event, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts of an incident as channels take them; messages about one incident belong together."""
+    title = f"{_OPENINGS[event]}{_HAPPENED[facts['kind']]} since {facts['commit'][:SHORT]}"
+    return {
+        **facts,
+        "title": title[0].upper() + title[1:],
+        "commit_title": facts["title"],
+        "url": facts["path"],
+        "severity": facts["kind"],
+        "thread": f"incident {facts['incident']}",
+    }
+
+
+def note_event(
+    session: AsyncSession,
+    incident: Incident,
+    event: str,
+    *,
+    actor: str | None = None,
+    told: bool = False,
+    details: Mapping[str, Any] | None = None,
+) -> IncidentEvent:
+    """Write down what happened to an incident."""
+    noted = IncidentEvent(incident_id=incident.id, event=event, actor=actor, told=told, details=dict(details or {}))
+    session.add(noted)
+    return noted
+
+
+async def told_of(session: AsyncSession, incident: Incident) -> Literal["told", "withdrawn", "never"]:
+    """Whether people know of an incident: by its own events, or by those of the one that it was split from.
+
+    Index: ix_incident_event_incident_id.
+    """
+    events = (
+        await session.scalars(
+            select(IncidentEvent).where(IncidentEvent.incident_id == incident.id).order_by(IncidentEvent.id)
+        )
+    ).all()
+    of_parents = [parent for event in events if event.event == "split" for parent in event.details.get("from", ())]
+    if of_parents:
+        told_before = await session.scalar(
+            select(IncidentEvent.id)
+            .where(
+                IncidentEvent.incident_id.in_(of_parents),
+                IncidentEvent.told,
+                IncidentEvent.event.in_(("confirmed", "likely")),
+                IncidentEvent.at <= incident.found_at,
+            )
+            .limit(1)
+        )
+        if told_before is not None and not any(event.told for event in events):
+            return "told"
+    told = [event.event for event in events if event.told]
+    if not told:
+        return "never"
+    return "withdrawn" if told[-1] == "withdrawn" else "told"

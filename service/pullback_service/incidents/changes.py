@@ -1,0 +1,52 @@
+"""A change as everything but the database sees it. Pure."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+ChangeKind: TypeAlias = Literal["step", "unsteady", "wrong_gradient", "failed"]
+Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure"]
+Standing: TypeAlias = Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
+IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+
+Places: TypeAlias = Mapping[int, int]
+"""The positions of commits among the first parents of the trunk."""
+
+
+class Change(NamedTuple):
+    """What a series, a case or a variant of it did behind `reference_id`, up to `commit_id`. Fields are those of the table.
+
+    Sizes are natural logs, candidate/reference; `before` and `after` are in the unit of the series.
+    """
+
+    case_id: int
+    machine_id: int
+    series_id: int | None
+    variant: str | None
+    kind: ChangeKind
+    worse: bool | None
+    evidence: Evidence
+    standing: Standing
+    reference_id: int
+    commit_id: int
+    ended_id: int | None = None
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    before: float | None = None
+    after: float | None = None
+    message: str | None = None
+    detector: str | None = None
+
+    def meets(self, other: "Change", places: Places) -> bool:
+        """Whether one commit can have caused both."""
+        return (
+            places[self.reference_id] < places[other.commit_id] and places[other.reference_id] < places[self.commit_id]
+        )
+
+    @property
+    def incident_kind(self) -> IncidentKind:
+        """The kind of incident that it belongs to."""
+        if self.kind == "step":
+            return "worse" if self.worse else "better"
+        return self.kind

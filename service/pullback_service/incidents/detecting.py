@@ -1,0 +1,299 @@
+"""Looking for changes in what uploads brought, and keeping incidents as these changes say.
+
+What is found of a case on a machine is a function of what is stored of it along the trunk, and which changes are one incident is
+a function of all changes; so the order of uploads decides nothing but the ids. Chores of one project never run at the same time.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, LiteralString, NamedTuple
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
+
+from pullback_service import statements
+from pullback_service.deferring import defer_detection
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.failing import failures_of
+from pullback_service.incidents.finding import changes_of
+from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.settling import settle
+from pullback_service.incidents.watching import (
+    History,
+    Pair,
+    Trunk,
+    every_pair,
+    is_judged,
+    mark_detected,
+    read_failures,
+    read_histories,
+    read_trunk,
+    touched_pairs,
+    waiting_reports,
+)
+from pullback_service.logs import logger
+from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
+
+REPORTS_AT_ONCE: Final = 50
+PAIRS_AT_ONCE: Final = 50
+MISSED_AFTER_S: Final = 120
+MOST_SWEPT_AT_ONCE: Final = 500
+
+_COLUMNS: Final[LiteralString] = ", ".join(f"change.{field}" for field in Change._fields)
+_CHANGES: Final[LiteralString] = f"""
+SELECT change.id, change.incident_id, "case".workload, {_COLUMNS}
+  FROM change
+  JOIN "case" ON "case".id = change.case_id
+ WHERE change.project_id = %(project)s
+"""  # noqa: S608 - our own words
+_WORKLOADS: Final[LiteralString] = 'SELECT id, workload FROM "case" WHERE id = ANY (%(cases)s::bigint[])'
+_NOISE: Final[LiteralString] = """
+SELECT change.series_id, max(abs(change.log_ratio))
+  FROM change
+ WHERE change.project_id = %(project)s AND change.series_id IS NOT NULL
+   AND (SELECT verdict FROM verdict
+         WHERE verdict.incident_id = change.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
+ GROUP BY change.series_id
+"""
+_IS_OLD: Final[LiteralString] = """
+SELECT report.id
+  FROM report
+  JOIN project ON project.id = report.project_id
+ WHERE report.commit_id = %(commit)s AND report.received_at < project.detected_from
+ LIMIT 1
+"""
+_MISSED: Final[LiteralString] = """
+SELECT DISTINCT project_id
+  FROM report
+ WHERE detected_at IS NULL AND followed_up_at < now() - make_interval(secs => %(age)s)
+ UNION
+SELECT DISTINCT incident.project_id
+  FROM incident
+  JOIN job ON job.id = incident.job_id
+ WHERE incident.state = 'confirming' AND job.state NOT IN ('queued', 'leased', 'running')
+ LIMIT %(most)s
+"""
+
+
+class _Stored(NamedTuple):
+    """A change as it is stored, None where it is not yet; with the incident it is of, None where that is not known yet."""
+
+    id: int | None
+    incident_id: int | None
+    located: Located
+
+
+async def detect(session: AsyncSession, project_id: ProjectId) -> int:
+    """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
+
+    Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `read_histories`.
+    """
+    trunk = await read_trunk(session, project_id)
+    if trunk is None or not await is_judged(session, project_id):
+        return 0
+    every = await every_pair(session, project_id, trunk)
+    if every:
+        await keep_incidents(session, project_id, trunk, every, seen=True)
+    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
+    pairs = await touched_pairs(session, reports) if reports else []
+    await keep_incidents(session, project_id, trunk, pairs)
+    await mark_detected(session, reports)
+    return len(reports)
+
+
+async def keep_incidents(
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Sequence[Pair], *, seen: bool = False
+) -> None:
+    """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
+
+    New incidents are `seen` where that is said, or where their commit was measured before there was detection.
+    """
+    if trunk.branch_id is None:
+        return
+    stored = await _stored(session, project_id)
+    least = dict(await statements.rows(session, _NOISE, {"project": project_id}))
+    found = await _find(session, pairs, trunk, {series: 2 * size for series, size in least.items() if size is not None})
+    looked_at = set(pairs)
+    kept: list[_Stored] = []
+    gone: list[_Stored] = []
+    for each in stored:
+        change = each.located.change
+        is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
+        touched = (change.case_id, change.machine_id) in looked_at
+        (kept if is_on_trunk and not touched else gone).append(each)
+    new = await _with_incidents(session, found, gone, trunk.places)
+    touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
+    if {(*each.located, each.incident_id) for each in gone} != {(*each.located, each.incident_id) for each in new}:
+        touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
+    await settle(session, project_id, trunk, touched_incidents)
+
+
+async def _find(session: AsyncSession, pairs: Sequence[Pair], trunk: Trunk, least: Mapping[int, float]) -> list[Change]:
+    """The changes of some cases on some machines; a series that raises is set aside and holds up no other."""
+    found: list[Change] = []
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = pairs[start : start + PAIRS_AT_ONCE]
+        set_aside: dict[int, str] = {}
+        histories = await read_histories(session, some, trunk)
+        for history in histories:
+            await asyncio.sleep(0)  # other chores run on the same loop
+            try:
+                found += _changes_in(history, trunk.places, least)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is about one series
+                set_aside[history.series.series_id] = f"{type(error).__name__}: {error}"
+                logger.exception("series_set_aside", series=history.series.series_id)
+        await _note_set_aside(session, histories, set_aside)
+        found += failures_of(*await read_failures(session, some, trunk), trunk.places)
+    return found
+
+
+def _changes_in(history: History, places: Places, least: Mapping[int, float]) -> list[Change]:
+    series, claims, readings = history
+    return changes_of(series, claims, readings, places, least=least.get(series.series_id, 0.0))
+
+
+async def _note_set_aside(session: AsyncSession, histories: Iterable[History], reasons: Mapping[int, str]) -> None:
+    looked_at = [history.series.series_id for history in histories]
+    await session.execute(delete(SetAside).where(SetAside.series_id.in_(looked_at)))
+    if reasons:
+        rows = [{"series_id": series_id, "reason": reason[:500]} for series_id, reason in reasons.items()]
+        await session.execute(upsert(SetAside), rows)
+
+
+async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
+    """All changes of a project. Index: ix_change_project_id, pk_case."""
+    rows = await statements.rows(session, _CHANGES, {"project": project_id}, binary=True)
+    return [_Stored(row[0], row[1], Located(Change._make(row[3:]), row[2])) for row in rows]
+
+
+async def _with_incidents(
+    session: AsyncSession, found: Sequence[Change], gone: Sequence[_Stored], places: Places
+) -> list[_Stored]:
+    """Changes that were found, each with the incident of the one that was stored in its place."""
+    rows = await statements.rows(
+        session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in found})}
+    )
+    workloads = dict(rows)
+    before: dict[tuple[object, ...], list[_Stored]] = defaultdict(list)
+    for each in gone:
+        if each.located.change.commit_id in places and each.located.change.reference_id in places:
+            before[_subject(each.located.change)].append(each)
+    new = []
+    for change in found:
+        same = [each for each in before[_subject(change)] if each.located.change.meets(change, places)]
+        alike = [each for each in same if each.located.change.worse == change.worse] or [
+            each for each in same if "unsteady" in {each.located.change.kind, change.kind}
+        ]
+        incident = min((each.incident_id for each in alike if each.incident_id is not None), default=None)
+        new.append(_Stored(None, incident, Located(change, workloads[change.case_id])))
+    return new
+
+
+def _subject(change: Change) -> tuple[object, ...]:
+    return (
+        change.case_id,
+        change.machine_id,
+        change.series_id,
+        change.variant,
+        change.kind in {"wrong_gradient", "failed"},
+    )
+
+
+async def _regroup(
+    session: AsyncSession,
+    project_id: ProjectId,
+    kept: Sequence[_Stored],
+    new: Sequence[_Stored],
+    gone: Sequence[_Stored],
+    places: Places,
+    *,
+    seen: bool,
+) -> set[int]:
+    """Put all changes together anew, and store those that differ from what is there; the incidents that this touched."""
+    everything = [*kept, *new]
+    number = {id(each.located): place for place, each in enumerate(everything)}
+    groups = [[number[id(each)] for each in part] for part in group([each.located for each in everything], places)]
+    held = {place: each.incident_id for place, each in enumerate(everything) if each.incident_id is not None}
+    touched: set[int] = set()
+    rows: list[dict[str, object]] = []
+    for members, (heir, merged) in zip(groups, heirs(groups, held), strict=True):
+        changes = [everything[place] for place in members]
+        incident = heir
+        if incident is None:
+            if all(each.located.change.standing == "refuted" for each in changes):
+                continue  # what was never suspected needs no refuting
+            incident = await _open(
+                session,
+                project_id,
+                changes,
+                split_from=[held[p] for p in members if p in held],
+                seen=seen,
+                places=places,
+            )
+        touched |= {incident, *merged, *(held[place] for place in members if place in held)}
+        for other in merged:
+            await _merge(session, other, incident)
+        moved = [each.id for each in changes if each.id is not None and each.incident_id != incident]
+        if moved:
+            await session.execute(update(StoredChange).where(StoredChange.id.in_(moved)).values(incident_id=incident))
+        rows += [
+            {"project_id": project_id, "incident_id": incident, **each.located.change._asdict()}
+            for each in changes
+            if each.id is None
+        ]
+    await session.execute(delete(StoredChange).where(StoredChange.id.in_([each.id for each in gone])))
+    if rows:
+        await session.execute(insert(StoredChange), rows)
+    return touched
+
+
+async def _open(
+    session: AsyncSession,
+    project_id: ProjectId,
+    changes: Sequence[_Stored],
+    *,
+    split_from: Collection[int],
+    places: Places,
+    seen: bool,
+) -> int:
+    """A new incident; one that was a part of another is not told again."""
+    first = changes[0].located.change
+    commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
+    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id})
+    made = Incident(
+        project_id=project_id,
+        kind=first.incident_kind,
+        state="suspected",
+        seen=seen or is_old is not None,
+        reference_id=max((each.located.change.reference_id for each in changes), key=places.__getitem__),
+        commit_id=commit_id,
+    )
+    session.add(made)
+    await session.flush()
+    details = {"from": sorted(set(split_from))} if split_from else {}
+    session.add(IncidentEvent(incident_id=made.id, event="split" if split_from else "found", details=details))
+    return made.id
+
+
+async def _merge(session: AsyncSession, incident: int, into: int) -> None:
+    values = {"state": "merged", "merged_into_id": into, "changed_at": now()}
+    await session.execute(update(Incident).where(Incident.id == incident).values(**values))
+    session.add(IncidentEvent(incident_id=incident, event="merged", details={"into": into}))
+
+
+async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
+    """Defer detection for projects with reports that were missed, or whose jobs ended without a report; how many.
+
+    Index: ix_report_undetected, ix_incident_waiting, pk_job.
+    """
+    rows = await statements.rows(session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE})
+    return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])
+
+
+async def set_aside(session: AsyncSession) -> Sequence[str]:
+    """Why each of the series that are set aside is, the newest first. Index: pk_set_aside."""
+    return (await session.scalars(select(SetAside.reason).order_by(SetAside.at.desc()))).all()

@@ -1,0 +1,116 @@
+"""Which changes are one incident. Pure: the same changes make the same groups, in whichever order they came.
+
+Changes are of one incident where they are of one kind, one commit can have caused all of them, and they are of one cause: they share
+the workload (sizes, variants, metrics, machines) or the variant (a tier across workloads).
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from pullback_service.incidents.changes import Change, Places
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Located(NamedTuple):
+    """A change with the workload of its case."""
+
+    change: Change
+    workload: str
+
+
+def group(found: Iterable[Located], places: Places) -> list[list[Located]]:
+    """The groups, oldest first, each in the order of its range."""
+    by_kind: dict[str, list[Located]] = defaultdict(list)
+    for each in found:
+        by_kind[each.change.incident_kind].append(each)
+    groups = [
+        part
+        for of_kind in by_kind.values()
+        for linked in _of_one_cause(of_kind, places)
+        for meeting in _meeting(linked, places)
+        for part in _of_one_cause(meeting, places)
+    ]
+    return sorted(
+        (sorted(part, key=lambda each: _order(each, places)) for part in groups), key=lambda g: _order(g[0], places)
+    )
+
+
+def _order(each: Located, places: Places) -> tuple[object, ...]:
+    change = each.change
+    key = (change.case_id, change.machine_id, change.series_id or 0, change.variant or "", change.kind, change.evidence)
+    return places[change.commit_id], places[change.reference_id], change.incident_kind, *key
+
+
+def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located]]:
+    """Parts whose members are linked, from one to the next, by a common commit and by a workload or a variant."""
+    part_of = list(range(len(found)))
+
+    def root(place: int) -> int:
+        while part_of[place] != place:
+            part_of[place] = part_of[part_of[place]]
+            place = part_of[place]
+        return place
+
+    for shared in (_workload_of, _variant_of):
+        for members in _by(range(len(found)), [shared(each) for each in found].__getitem__).values():
+            ordered = sorted(members, key=lambda place: places[found[place].change.reference_id])
+            farthest = ordered[0]
+            for place in ordered[
+                1:
+            ]:  # ranges in the order of their begins: one meets an earlier one if it meets the farthest
+                if places[found[place].change.reference_id] < places[found[farthest].change.commit_id]:
+                    part_of[root(place)] = root(farthest)
+                if places[found[place].change.commit_id] > places[found[farthest].change.commit_id]:
+                    farthest = place
+    return [[found[place] for place in part] for part in _by(range(len(found)), root).values()]
+
+
+def _workload_of(each: Located) -> tuple[str, ...]:
+    return "workload", each.workload
+
+
+def _variant_of(each: Located) -> tuple[str, ...]:
+    """The variant of a change; a case that fails as a whole is of no variant, and shares it with nobody."""
+    variant = each.change.variant
+    return ("variant", variant) if variant is not None else ("case", str(each.change.case_id))
+
+
+def _meeting(found: Sequence[Located], places: Places) -> list[list[Located]]:
+    """Parts whose members have a commit in common, as few as possible: ranges in the order of their ends, each held by a point."""
+    parts: list[list[Located]] = []
+    point = -1
+    for each in sorted(found, key=lambda each: _order(each, places)):
+        if not parts or places[each.change.reference_id] >= point:
+            point = places[each.change.commit_id]
+            parts.append([])
+        parts[-1].append(each)
+    return parts
+
+
+def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:
+    found: dict[Hashable, list[T]] = defaultdict(list)
+    for thing in things:
+        found[key(thing)].append(thing)
+    return found
+
+
+def heirs(groups: Sequence[Sequence[T]], held: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
+    """For each group the incident that it goes on with, None for a new one, and the incidents that were merged into that.
+
+    `held` are the incidents of changes that were there before. An incident goes on where most of its changes are, the first group
+    among equals; a group of several incidents goes on with the oldest.
+    """
+    shares: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for place, members in enumerate(groups):
+        counts: dict[int, int] = defaultdict(int)
+        for member in members:
+            if member in held:
+                counts[held[member]] += 1
+        for incident, count in counts.items():
+            shares[incident].append((-count, place))
+    goes_on: dict[int, list[int]] = defaultdict(list)
+    for incident in sorted(shares):
+        goes_on[min(shares[incident])[1]].append(incident)
+    return [(goes_on[place][0], goes_on[place][1:]) if place in goes_on else (None, []) for place in range(len(groups))]

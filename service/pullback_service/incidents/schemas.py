@@ -1,0 +1,239 @@
+"""What the API takes and says about incidents."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from pullback_service.fields import Name, Text
+from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
+from pullback_service.incidents.sentences import sentence
+from pullback_service.models.incidents import IncidentEvent, Verdict
+
+IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+IncidentState: TypeAlias = Literal[
+    "suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"
+]
+VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
+
+
+def _is_web_address(link: str) -> str:
+    if not link.startswith(("https://", "http://")):
+        raise PydanticCustomError("link", "A link must begin with https:// or http://.")
+    return link
+
+
+class IncidentCommit(BaseModel):
+    """A commit of an incident."""
+
+    sha: str
+    title: str | None
+    author: str | None
+
+    @classmethod
+    def of(cls, commit: NamedCommit) -> Self:
+        """A commit."""
+        return cls(sha=commit.sha, title=commit.title, author=commit.author)
+
+
+class VerdictSummary(BaseModel):
+    """What a person says of an incident. The newest one that was not revoked counts."""
+
+    verdict: VerdictWord
+    note: str | None
+    link: str | None
+    by: str = Field(description="Who said so, as the audit log names callers.")
+    at: datetime
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+    @classmethod
+    def of(cls, stored: Verdict) -> Self:
+        """A verdict."""
+        return cls.model_validate(
+            {
+                "verdict": stored.verdict,
+                "note": stored.note,
+                "link": stored.link,
+                "by": stored.actor,
+                "at": stored.at,
+                "revoked_at": stored.revoked_at,
+                "revoked_by": stored.revoked_by,
+            }
+        )
+
+
+class IncidentSummary(BaseModel):
+    """An incident: what changed behind `reference`, up to `commit`, which may be many changes of one cause."""
+
+    id: int
+    url: str
+    project: str
+    kind: IncidentKind
+    state: IncidentState
+    sentence: str
+    reference: IncidentCommit = Field(description="The last commit that is known to be as it was before.")
+    commit: IncidentCommit = Field(description="The first commit that is known to be changed.")
+    ended: IncidentCommit | None = Field(description="The commit at which the level was back.")
+    cases: int
+    machines: int
+    changes: int
+    seen: bool = Field(description="Whether it was found in results that are older than detection: nobody is told.")
+    verdict: VerdictSummary | None
+    merged_into: int | None
+    job_id: int | None = Field(description="The newest job that measures it again.")
+    found_at: datetime
+    changed_at: datetime
+
+    @classmethod
+    def of(cls, detail: Detail) -> Self:
+        """An incident as lists show it."""
+        return cls.model_validate(_summarized(detail))
+
+
+class IncidentChange(BaseModel):
+    """What one series did; or a case, or a variant of it, that gave no measurement: it has no metric.
+
+    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `failure` else.
+    """
+
+    case: str
+    workload: str
+    machine: str
+    variant: str | None
+    metric: str | None
+    unit: str | None
+    direction: str | None
+    series_id: int | None
+    kind: Literal["step", "unsteady", "wrong_gradient", "failed"]
+    worse: bool | None
+    evidence: Literal["exact", "paired", "levels", "failure"]
+    standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
+    reference: str
+    commit: str
+    ended: str | None
+    log_ratio: float | None = Field(description="Natural log of the values behind over those before.")
+    low: float | None
+    high: float | None
+    n: int | None = Field(description="Groups behind a paired ratio.")
+    before: float | None
+    after: float | None
+    message: str | None
+    detector: str | None = Field(description="Name and version of the detector that found it.")
+
+    @classmethod
+    def of(cls, named: NamedChange) -> Self:
+        """A change."""
+        change = named.change
+        stored = {field: getattr(change, field) for field in _AS_STORED}
+        return cls.model_validate(
+            {
+                **stored,
+                "case": named.case,
+                "workload": named.workload,
+                "machine": named.machine,
+                "metric": named.metric,
+                "unit": named.unit,
+                "direction": named.direction,
+                "reference": named.reference.sha,
+                "commit": named.commit.sha,
+                "ended": None if named.ended is None else named.ended.sha,
+            }
+        )
+
+
+_AS_STORED = (
+    *(
+        "variant",
+        "series_id",
+        "kind",
+        "worse",
+        "evidence",
+        "standing",
+        "log_ratio",
+        "low",
+        "high",
+        "n",
+        "before",
+        "after",
+    ),
+    *("message", "detector"),
+)
+
+
+class IncidentEventSummary(BaseModel):
+    """Something that happened to an incident; `told`: it was announced, with these details."""
+
+    event: str
+    at: datetime
+    actor: str | None
+    told: bool
+    details: dict[str, Any]
+
+    @classmethod
+    def of(cls, event: IncidentEvent) -> Self:
+        """An event."""
+        return cls(event=event.event, at=event.at, actor=event.actor, told=event.told, details=event.details)
+
+
+class IncidentDetail(IncidentSummary):
+    """An incident with all its changes, what happened to it, and what people said."""
+
+    evidence: list[IncidentChange]
+    events: list[IncidentEventSummary]
+    verdicts: list[VerdictSummary]
+
+    @classmethod
+    def whole(cls, detail: Detail, events: list[IncidentEvent], verdicts: list[Verdict]) -> Self:
+        """An incident in full."""
+        return cls.model_validate(
+            {
+                **_summarized(detail),
+                "evidence": [IncidentChange.of(change) for change in detail.changes],
+                "events": [IncidentEventSummary.of(event) for event in events],
+                "verdicts": [VerdictSummary.of(verdict) for verdict in verdicts],
+            }
+        )
+
+
+class VerdictRequest(BaseModel):
+    """What a person says of an incident; it takes the place of what was said before.
+
+    `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
+    later suspicions of the same series are raised from twice its size on. `real` decides nothing, and is remembered.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"verdict": "expected", "note": "Known."}]}
+    )
+
+    verdict: VerdictWord
+    note: Text | None = None
+    link: Annotated[Name, AfterValidator(_is_web_address)] | None = Field(
+        None, description="Where it is spoken about.", examples=["https://git.example/group/project/issues/7"]
+    )
+
+
+def _summarized(detail: Detail) -> dict[str, Any]:
+    incident = detail.incident
+    return {
+        "id": incident.id,
+        "url": f"/api/v1/incidents/{incident.id}",
+        "project": detail.project,
+        "kind": incident.kind,
+        "state": incident.state,
+        "sentence": sentence(detail),
+        "reference": IncidentCommit.of(detail.reference),
+        "commit": IncidentCommit.of(detail.commit),
+        "ended": None if detail.ended is None else IncidentCommit.of(detail.ended),
+        "cases": len({change.case for change in detail.changes}),
+        "machines": len({change.change.machine_id for change in detail.changes}),
+        "changes": len(detail.changes),
+        "seen": incident.seen,
+        "verdict": None if detail.verdict is None else VerdictSummary.of(detail.verdict),
+        "merged_into": incident.merged_into_id,
+        "job_id": incident.job_id,
+        "found_at": incident.found_at,
+        "changed_at": incident.changed_at,
+    }

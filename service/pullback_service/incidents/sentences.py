@@ -1,0 +1,213 @@
+"""An incident in one sentence: the API, the command line and messages say the same. Pure.
+
+Names and titles are strangers' text. They come in one line, with characters that nobody sees made visible, and in quotes or between
+backticks, which they cannot end.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from math import exp
+from typing import Final
+
+from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
+from pullback_service.letters import in_plain_sight
+
+LONGEST_TITLE: Final = 80
+SHORT: Final = 7
+"""Characters of a hash."""
+
+_NOT_TURNS: Final = "seen in later uploads, not measured in turns"
+_SUFFIX: Final = {
+    "suspected": "suspected, not measured again yet",
+    "confirming": "suspected, being measured again",
+    "likely": _NOT_TURNS,
+    "unconfirmed": "measured again without an answer",
+    "refuted": "not borne out",
+}
+_COUNTED: Final = {
+    "array_allocs": "array",
+    "native_allocs": "native allocation",
+    "gpu_allocs": "allocation on the GPU",
+    "python_allocs": "allocation of Python",
+    "kernels": "kernel",
+}
+_METRIC_ORDER: Final = ("time", "peak_bytes", "array_bytes", "array_allocs")
+
+
+def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> str:
+    """What happened, since when, and where, in plain text; `quoted` writes a title otherwise than in quotes."""
+    quoted = quoted or in_quotes
+    incident, changes = detail.incident, detail.changes
+    since = _since(detail.reference, detail.commit, quoted)
+    if not changes:
+        return f"Nothing is left of what was found {since}."
+    lead = _lead(changes)
+    said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
+    said += [f"; {clause}" for clause in _others(changes, lead)]
+    if incident.state == "resolved" and detail.ended is not None:
+        said.append(f"; the level is back since {_named(detail.ended, quoted)}")
+    elif incident.state == "resolved" and detail.verdict is not None:
+        said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
+    elif incident.state in _SUFFIX:
+        said.append(f" ({_SUFFIX[incident.state]})")
+    return "".join(said) + "."
+
+
+def markdown(detail: Detail) -> str:
+    """The same as Markdown, in which titles are code: there nothing is a mention or a link."""
+    return sentence(detail, quoted=in_code)
+
+
+def plain(text: str, longest: int = LONGEST_TITLE) -> str:
+    """Strangers' text in one line, all of it to be seen, and not too long."""
+    line = in_plain_sight(re.sub(r"\s+", " ", text).strip())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
+def in_quotes(text: str) -> str:
+    """A text between quotes, which it cannot end."""
+    return '"' + plain(text).replace('"', "'") + '"'
+
+
+def in_code(text: str) -> str:
+    """A text between backticks, which it cannot end."""
+    return "`" + plain(text).replace("`", "'") + "`"
+
+
+def _lead(changes: Sequence[NamedChange]) -> NamedChange:
+    """The change that speaks for all: claimed before suspected, time before memory, the largest of these."""
+
+    def rank(each: NamedChange) -> tuple[object, ...]:
+        metric = each.metric or ""
+        place = _METRIC_ORDER.index(metric) if metric in _METRIC_ORDER else len(_METRIC_ORDER)
+        size = abs(each.change.log_ratio) if each.change.log_ratio is not None else float("inf")
+        return (
+            each.change.standing != "claimed",
+            place,
+            metric,
+            -size,
+            each.case,
+            each.change.variant or "",
+            each.machine,
+        )
+
+    return min(changes, key=rank)
+
+
+def _happening(detail: Detail, lead: NamedChange) -> str:
+    variants = sorted({each.change.variant for each in detail.changes if each.change.variant is not None})
+    workloads = sorted({each.workload for each in detail.changes})
+    what = (
+        " and ".join(in_code(variant) for variant in variants[:2])
+        if len(variants) <= 2
+        else f"{len(variants)} variants"
+    )
+    where = in_code(workloads[0]) if len(workloads) == 1 else f"{len(workloads)} workloads"
+    subject = f"{what} of {where}" if what else where
+    kind = detail.incident.kind
+    if kind == "wrong_gradient":
+        return f"{subject} has a wrong gradient"
+    if kind == "failed":
+        return f"{subject} does not run"
+    if kind == "unsteady":
+        return f"{in_code(lead.metric or '')} of {subject} does not count alike"
+    several = len(variants) > 2 or len(variants) == 2
+    return f"{subject} {_moved(lead, plural=several)}"
+
+
+def _moved(each: NamedChange, *, plural: bool = False) -> str:
+    """Such as `takes 4.1 % more time (3.6 to 4.7, 40 groups)`."""
+    change = each.change
+    verb = ("take" if plural else "takes", "make" if plural else "makes", "use" if plural else "uses")
+    if each.metric == "time":
+        return f"{verb[0]} {_amount(change.log_ratio, 'time')}{_doubt(each)}"
+    counted = _counted(each)
+    if counted is not None:
+        return f"{verb[1]} {counted} in each call"
+    if each.unit == "B":
+        return f"{verb[2]} {_amount(change.log_ratio, 'memory')} ({plain(each.metric or '')}: {_bytes(change.before)}, then {_bytes(change.after)})"
+    return f"{'have' if plural else 'has'} {_amount(change.log_ratio, in_code(each.metric or ''))}{_doubt(each)}"
+
+
+def _counted(each: NamedChange) -> str | None:
+    """Such as `one array more`; None of what is no count, or where the counts are not known."""
+    word, before, after = _COUNTED.get(each.metric or ""), each.change.before, each.change.after
+    if word is None or before is None or after is None:
+        return None
+    difference = round(abs(after - before))
+    number = "one" if difference == 1 else f"{difference}"
+    return f"{number} {word}{'' if difference == 1 else 's'} {'more' if after > before else 'less'}"
+
+
+def _amount(log_ratio: float | None, what: str) -> str:
+    if log_ratio is None:
+        return f"another amount of {what}"
+    factor = exp(log_ratio)
+    if factor >= 2:
+        return f"{factor:.3g}× the {what}" if factor < 1000 else f"{factor:.0f}× the {what}"
+    return f"{_percent(log_ratio)} % {'more' if log_ratio > 0 else 'less'} {what}"
+
+
+def _percent(log_ratio: float) -> str:
+    size = abs(exp(log_ratio) - 1) * 100
+    return f"{size:.2f}" if size < 0.95 else f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+
+
+def _doubt(each: NamedChange) -> str:
+    change = each.change
+    if change.low is None or change.high is None or change.log_ratio is None:
+        return ""
+    if exp(change.log_ratio) >= 2:
+        ends = [f"{exp(end):.3g}" for end in (change.low, change.high)]
+    else:
+        ends = sorted((_signed(end, change.log_ratio) for end in (change.low, change.high)), key=float)
+    groups = f", {change.n} groups" if change.n is not None else ""
+    return f" ({ends[0]} to {ends[1]}{groups})"
+
+
+def _signed(end: float, towards: float) -> str:
+    """An end of an interval, negative where it lies on the other side of zero."""
+    return _percent(end) if (end > 0) == (towards > 0) else f"-{_percent(end)}"
+
+
+def _bytes(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    for size, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.0f} B"
+
+
+def _since(reference: NamedCommit, commit: NamedCommit, quoted: Callable[[str], str]) -> str:
+    if commit.parent == reference.sha:
+        return f"since {_named(commit, quoted)}"
+    return f"since a commit behind {reference.sha[:SHORT]}, {_named(commit, quoted)} at the latest"
+
+
+def _named(commit: NamedCommit, quoted: Callable[[str], str]) -> str:
+    return commit.sha[:SHORT] + (f" {quoted(commit.title)}" if commit.title else "")
+
+
+def _spread(changes: Sequence[NamedChange]) -> str:
+    cases, machines = {each.case for each in changes}, {each.change.machine_id for each in changes}
+    return (f", in {len(cases)} cases" if len(cases) > 1 else f", in {in_code(changes[0].case)}") + (
+        f" on {len(machines)} machines" if len(machines) > 1 else ""
+    )
+
+
+def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
+    """What else moved, a clause for each other metric: counts as such, in the words of the largest."""
+    found = {}
+    for each in sorted(changes, key=lambda each: -abs(each.change.log_ratio or 0.0)):
+        if each.metric is not None and each.metric != lead.metric and each.metric not in found:
+            found[each.metric] = each
+    clauses = []
+    for each in found.values():
+        if (counted := _counted(each)) is not None:
+            clauses.append(f"{counted} in each call")
+        elif each.metric == "time":
+            clauses.append(_amount(each.change.log_ratio, "time"))
+        elif not (each.unit == "B" and any(other in _COUNTED for other in found)):
+            clauses.append(_amount(each.change.log_ratio, in_code(each.metric or "")))
+    return clauses[:2]

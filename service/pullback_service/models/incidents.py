@@ -1,0 +1,137 @@
+"""Tables `incident`, `change`, `incident_event`, `verdict` and `set_aside`."""
+
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+
+KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed")
+STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
+VERDICTS = ("real", "noise", "expected", "fixed")
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
+
+
+class Incident(Base):
+    """The changes that one range of commits caused.
+
+    Its id is its key: late uploads, other ranges and new detectors change what it holds, and not the id. The range is
+    behind `reference_id`, up to `commit_id`. `seen`: it was found in results that are older than detection, so nobody is told.
+    `job_id` is the newest job that measures it again, of `asked` in all. One that is `merged` became a part of `merged_into_id`.
+    """
+
+    __tablename__ = "incident"
+    __table_args__ = (
+        Index("ix_incident_project_id", "project_id", "id"),
+        Index("ix_incident_waiting", "project_id", "id", postgresql_where=text("state IN ('suspected', 'confirming')")),
+        Index("ix_incident_job_id", "job_id"),
+        CheckConstraint(_one_of("kind", KINDS), name="kind"),
+        CheckConstraint(_one_of("state", STATES), name="state"),
+        CheckConstraint("(state = 'merged') = (merged_into_id IS NOT NULL)", name="merged"),
+    )
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    kind: Mapped[str]
+    state: Mapped[str]
+    seen: Mapped[bool]
+    reference_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    ended_id: Mapped[int | None] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    """The commit at which the level was back."""
+    merged_into_id: Mapped[int | None] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"))
+    asked: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    found_at: Mapped[StampedNow]
+    changed_at: Mapped[StampedNow]
+
+
+class StoredChange(Base):
+    """What one series did at a range of commits; or a case, or a variant of it, where it gave no measurement.
+
+    It came in behind `reference_id`, up to `commit_id`, both on the trunk. `worse` is null of a count that goes back and
+    forth. `standing`: `claimed`, by counts, pairs or a failure; `suspected` by the detector; `borne_out`, by three later commits;
+    `ambiguous`, measured again without an answer; `refuted`. All of it can be computed again, but for `incident_id`.
+    """
+
+    __tablename__ = "change"
+    __table_args__ = (
+        Index("ix_change_project_id", "project_id", "case_id", "machine_id"),
+        Index("ix_change_incident_id", "incident_id"),
+        CheckConstraint("kind IN ('step', 'unsteady', 'wrong_gradient', 'failed')", name="kind"),
+        CheckConstraint("evidence IN ('exact', 'paired', 'levels', 'failure')", name="evidence"),
+        CheckConstraint("standing IN ('claimed', 'suspected', 'borne_out', 'ambiguous', 'refuted')", name="standing"),
+    )
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    incident_id: Mapped[int] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
+    case_id: Mapped[int] = mapped_column(ForeignKey("case.id", ondelete="CASCADE"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    series_id: Mapped[int | None] = mapped_column(ForeignKey("series.id", ondelete="CASCADE"))
+    variant: Mapped[str | None]
+    kind: Mapped[str]
+    worse: Mapped[bool | None]
+    evidence: Mapped[str]
+    standing: Mapped[str]
+    reference_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    ended_id: Mapped[int | None] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    log_ratio: Mapped[float | None] = mapped_column(Double)
+    low: Mapped[float | None] = mapped_column(Double)
+    high: Mapped[float | None] = mapped_column(Double)
+    n: Mapped[int | None]
+    before: Mapped[float | None] = mapped_column(Double)
+    after: Mapped[float | None] = mapped_column(Double)
+    message: Mapped[str | None]
+    detector: Mapped[str | None]
+    """Name and version of the detector that found it; null of what uploads state."""
+
+
+class IncidentEvent(Base):
+    """Something that happened to an incident. `told`: it was announced."""
+
+    __tablename__ = "incident_event"
+    __table_args__ = (Index("ix_incident_event_incident_id", "incident_id", "id"),)
+
+    id: Mapped[RowId]
+    incident_id: Mapped[int] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
+    at: Mapped[StampedNow]
+    event: Mapped[str]
+    actor: Mapped[str | None]
+    told: Mapped[bool] = mapped_column(server_default=text("false"))
+    details: Mapped[Json] = mapped_column(server_default="{}")
+
+
+class Verdict(Base):
+    """What a person says of an incident. The newest one that was not revoked counts."""
+
+    __tablename__ = "verdict"
+    __table_args__ = (
+        Index("ix_verdict_incident_id", "incident_id", "id"),
+        CheckConstraint(_one_of("verdict", VERDICTS), name="verdict"),
+    )
+
+    id: Mapped[RowId]
+    incident_id: Mapped[int] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
+    at: Mapped[StampedNow]
+    actor: Mapped[str]
+    verdict: Mapped[str]
+    note: Mapped[str | None]
+    link: Mapped[str | None]
+    revoked_at: Mapped[Instant | None]
+    revoked_by: Mapped[str | None]
+
+
+class SetAside(Base):
+    """A series of which the detector raised an error. It is tried again with the next upload that touches it."""
+
+    __tablename__ = "set_aside"
+
+    series_id: Mapped[int] = mapped_column(
+        ForeignKey("series.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    at: Mapped[StampedNow]
+    reason: Mapped[str]

@@ -1,0 +1,78 @@
+"""`pullback incident`, against a service that listens."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import httpx
+import pytest
+from tests.service.conftest import make_case, make_report, make_variant
+from typer.testing import CliRunner
+
+from pullback_cli.main import app, main
+from pullback_service import worker
+
+
+@pytest.fixture
+def pullback(service, monkeypatch, capfd):
+    """Run the command in this process."""
+
+    def run(*arguments):
+        monkeypatch.setenv("PULLBACK_SERVER", service)
+        monkeypatch.setattr(sys, "argv", ["pullback", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def grown(service, database_url):
+    """A project whose second commit allocates twice as much."""
+    for number in (1, 2):
+        variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * number)]
+        report = make_report(number, cases=[make_case("lstm", variants=variants)])
+        assert httpx.post(f"{service}/api/v1/reports", json=report).status_code == 201
+    asyncio.run(worker.run_once(database_url))
+
+
+@pytest.mark.parametrize("command", ["list", "show", "verdict"])
+def test_every_command_shows_how_it_is_used_and_how_it_ends(command):
+    shown = CliRunner().invoke(app, ["incident", command, "--help"])
+    assert shown.exit_code == 0
+    assert f"pullback incident {command}" in shown.stdout
+    assert "Exit status" in shown.stdout
+    assert "--json" in shown.stdout
+
+
+def test_incidents_are_listed_shown_and_judged(pullback, grown):
+    listed = pullback("incident", "list", "--project", "demo", "--state", "confirmed")
+    assert listed.returncode == 0
+    assert (
+        "1  confirmed  demo  `fused` of `lstm` uses 2× the memory (array_bytes: 1 KiB, then 2 KiB) since"
+        in listed.stdout
+    )
+    shown = pullback("incident", "show", 1)
+    assert "claimed    lstm[n=100,act=tanh,f4,cpu] fused array_bytes on box: exact  ratio 2" in shown.stdout
+    assert "confirmed, told" in shown.stdout
+    assert "pullback compare --against 0000000000 --candidate" in shown.stdout
+    judged = pullback("incident", "verdict", 1, "expected", "--note", "two gates", "--json")
+    said = json.loads(judged.stdout)
+    assert (said["state"], said["verdict"]["note"]) == ("resolved", "two gates")
+    assert json.loads(pullback("incident", "list", "--state", "confirmed", "--json").stdout) == []
+    assert "1  confirmed  demo" in pullback("incident", "verdict", 1, "none").stdout
+
+
+def test_what_is_not_there_is_one_sentence(pullback):
+    missing = pullback("incident", "show", 9)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr.strip().endswith("There is no incident 9: `pullback incident list` lists them.")
+    nothing = pullback("incident", "list")
+    assert nothing.stdout.startswith("there are no such incidents")
+    assert pullback("incident", "verdict", 1, "wrong").returncode == 2
+    refused = pullback("incident", "list", "--since", "yesterday")
+    assert refused.returncode == 2
+    assert "--since" in refused.stderr

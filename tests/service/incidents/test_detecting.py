@@ -1,0 +1,202 @@
+"""From uploads to incidents, with a real database and a real worker."""
+
+import random
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from pullback_service import worker
+from pullback_service.incidents import detecting
+from pullback_service.incidents.finding import changes_of
+
+pytestmark = pytest.mark.anyio
+
+
+def story(history):
+    """Twelve commits: a count changes at 7, a pair is 30 % slower at 9, a gradient is wrong at 11."""
+    documents = [
+        history.commit(
+            number,
+            array_bytes=2048.0 if number >= 7 else 1024.0,
+            wrong=("dense",) if number >= 11 else (),
+        )
+        for number in range(1, 13)
+    ]
+    documents[8] = history.paired(documents[8], 0.26, "slower")
+    return documents
+
+
+def told_as(details, reports):
+    """Incidents by what they say: kind, state, the number of the commit, workloads."""
+    numbers = {reports.sha(number): number for number in range(100)}
+    return sorted(
+        (
+            numbers[each.reference.sha],
+            numbers[each.commit.sha],
+            each.incident.kind,
+            each.incident.state,
+            tuple(sorted({change.workload for change in each.changes})),
+        )
+        for each in details
+    )
+
+
+WHOLE_STORY = [
+    (6, 7, "worse", "confirmed", ("lstm",)),
+    (8, 9, "worse", "confirmed", ("lstm",)),
+    (10, 11, "wrong_gradient", "confirmed", ("dense",)),
+]
+
+
+async def test_three_things_that_went_wrong_are_three_incidents_at_their_commits(history, reports):
+    await history.upload(*story(history), look=True)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    told = await history.told()
+    assert [event for _, event in told] == ["confirmed"] * 3
+    assert len({incident for incident, _ in told}) == 3
+
+
+async def test_the_worker_looks_once_for_all_uploads_that_wait(history, reports, database_url):
+    for document in story(history):
+        await history.client.post("/api/v1/reports", json=document)
+    await worker.run_once(database_url)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    assert len(await history.told()) == 3
+
+
+async def test_uploading_all_of_it_again_in_another_order_tells_nothing_more(history, reports):
+    documents = story(history)
+    await history.upload(*documents)
+    before = await history.told()
+    again = [document | {"id": str(uuid4())} for document in documents]
+    random.Random(5).shuffle(again)
+    await history.upload(*documents[::-1], *again, look=True)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    assert await history.told() == before
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_the_order_of_uploads_decides_nothing(history, reports, seed):
+    documents = story(history)
+    random.Random(seed).shuffle(documents)
+    await history.upload(*documents, look=True)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+
+
+def another_machine(document):
+    return document | {"machine": {"fingerprint": "another", "name": "another", "facts": {"cpu": "slow"}}}
+
+
+def another_harness(document):
+    return document | {"harness": document["harness"] | {"version": "0.2"}}
+
+
+def other_facts(document):
+    return document | {"machine": document["machine"] | {"facts": {"cpu": "fast", "cores": 2, "kernel": "newer"}}}
+
+
+def another_text(document):
+    for case in document["cases"]:
+        for variant in case["variants"]:
+            variant["digests"] = {"workload": "0" * 64, "subject": None, "code": None}
+    return document
+
+
+def first_text(document):
+    another_text(document)
+    for case in document["cases"]:
+        for variant in case["variants"]:
+            variant["digests"]["workload"] = "1" * 64
+    return document
+
+
+@pytest.mark.parametrize("edit", [another_machine, another_harness, other_facts, another_text])
+async def test_what_is_no_commits_doing_accuses_none(history, edit):
+    """Another machine, harness or kernel, or an edited workload, comes with ratios that are 20 % higher."""
+    before = [first_text(history.commit(number)) for number in range(1, 9)]
+    after = [edit(first_text(history.commit(number, ratio=-0.3))) for number in range(9, 17)]
+    await history.upload(*before, *after)
+    assert await history.incidents() == []
+
+
+async def test_a_step_that_only_the_detector_sees_is_likely_three_commits_later(history, reports):
+    documents = [history.commit(number, ratio=-0.5 if number < 11 else -0.4) for number in range(1, 17)]
+    await history.upload(*documents[:12])
+    assert {each.incident.state for each in await history.incidents()} <= {"suspected"}
+    assert await history.told() == []
+    await history.upload(*documents[12:])
+    assert told_as(await history.incidents(), reports) == [(10, 11, "worse", "likely", ("lstm",))]
+    assert [event for _, event in await history.told()] == ["likely"]
+
+
+async def test_a_level_that_is_back_ends_its_incident_and_an_improvement_is_told_to_nobody(history, reports):
+    sizes = [1024.0] * 3 + [2048.0] * 3 + [1024.0] * 3 + [512.0] * 3
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)))
+    worse, better = await history.incidents()
+    assert (worse.incident.kind, worse.incident.state, worse.ended.sha) == ("worse", "resolved", reports.sha(7))
+    assert (better.incident.kind, better.incident.state, better.commit.sha) == ("better", "confirmed", reports.sha(10))
+    assert await history.told() == []  # both ends were known before anybody could be told
+
+
+async def test_whoever_was_told_is_told_that_the_level_is_back(history):
+    sizes = [1024.0, 2048.0, 1024.0]
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
+    assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
+
+
+async def test_a_count_that_goes_back_and_forth_is_one_incident(history):
+    sizes = [1024.0, 1024.0, 2048.0, 1024.0, 2048.0, 1024.0]
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
+    (only,) = await history.incidents()
+    assert (only.incident.kind, only.incident.state) == ("unsteady", "confirmed")
+
+
+async def test_a_claim_that_a_better_measurement_takes_back_is_withdrawn(history):
+    documents = [history.commit(number) for number in range(1, 4)]
+    await history.upload(documents[0], history.paired(documents[1], 0.26, "slower"), documents[2], look=True)
+    again = history.paired(history.commit(2), 0.0, "same", n=40)
+    await history.upload(again)
+    (only,) = await history.incidents()
+    assert only.incident.state == "refuted"
+    assert [event for _, event in await history.told()] == ["confirmed", "withdrawn"]
+
+
+async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, reports, monkeypatch):
+    def raise_for_one(series, *rest, **named):
+        if series.variant == "unfused":
+            raise ValueError("no such level")
+        return changes_of(series, *rest, **named)
+
+    monkeypatch.setattr(detecting, "changes_of", raise_for_one)
+    await history.upload(*story(history)[:8])
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY[:1]
+    status = (await history.client.get("/status")).json()
+    (said,) = [finding for finding in status["findings"] if "set aside" in finding]
+    assert "ValueError: no such level" in said
+    monkeypatch.undo()
+    await history.upload(history.commit(9))
+    assert not [each for each in (await history.client.get("/status")).json()["findings"] if "set aside" in each]
+
+
+async def test_results_older_than_detection_make_incidents_that_are_seen(history, reports, database):
+    documents = story(history)
+    for document in documents[:8]:
+        await history.client.post("/api/v1/reports", json=document)
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE project SET detected_from = now()"))
+    await history.upload(*documents[8:])
+    assert [each.incident.seen for each in await history.incidents()] == [True, False, False]
+    assert len(await history.told()) == 2
+
+
+async def test_only_the_trunk_is_watched(history, reports, database):
+    documents = story(history)
+    for document in documents:
+        document["commit"]["branch"] = "master"
+    await history.upload(*documents)
+    assert await history.incidents() == []
+    await history.client.patch("/api/v1/projects/demo", json={"trunk": "master"})
+    await history.look()
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    assert await history.told() == []  # a trunk that is chosen later is no news

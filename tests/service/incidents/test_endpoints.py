@@ -1,0 +1,120 @@
+"""Incidents over the API: who may read them, and what verdicts do."""
+
+import pytest
+from sqlalchemy import text
+
+pytestmark = pytest.mark.anyio
+
+API = "/api/v1"
+MERGED = """
+INSERT INTO incident (project_id, kind, state, seen, reference_id, commit_id, merged_into_id)
+SELECT project_id, kind, 'merged', false, reference_id, commit_id, id FROM incident
+"""
+
+
+@pytest.fixture
+async def confirmed(history):
+    """An incident of one change, that was told: a pair at commit 2 is 30 % slower."""
+    first, second = history.commit(1), history.paired(history.commit(2), 0.26, "slower")
+    second["commit"]["title"] = 'Unfuse "the" gate\n@everyone `rm`'
+    await history.upload(first, second)
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    return only
+
+
+async def test_an_incident_says_what_changed_since_when_and_by_what_evidence(history, confirmed, reports):
+    assert (confirmed["kind"], confirmed["state"]) == ("worse", "confirmed")
+    assert confirmed["sentence"] == (
+        "`fused` of `lstm` takes 30 % more time (28 to 31, 20 groups) since 0000000 "
+        "\"Unfuse 'the' gate @everyone `rm`\", in `lstm[n=100,act=tanh,f4,cpu]`."
+    )
+    whole = (await history.client.get(confirmed["url"])).json()
+    (change,) = whole["evidence"]
+    assert (change["evidence"], change["standing"], change["commit"]) == ("paired", "claimed", reports.sha(2))
+    assert [(event["event"], event["told"]) for event in whole["events"]] == [("found", False), ("confirmed", True)]
+    assert whole["events"][1]["details"]["markdown"].endswith(
+        "`Unfuse \"the\" gate @everyone 'rm'`, in `lstm[n=100,act=tanh,f4,cpu]`."
+    )
+
+
+async def test_lists_are_filtered_and_paged(history, confirmed):
+    await history.upload(history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0))
+
+    async def listed(**query):
+        answer = await history.client.get(f"{API}/incidents", params=query)
+        assert answer.status_code == 200, answer.text
+        return [each["id"] for each in answer.json()["items"]]
+
+    everything = await listed(project="demo")
+    assert everything == [3, 2, 1]
+    assert await listed(kind="better") == everything[:1]
+    assert await listed(state="resolved") == [2]
+    assert await listed(state=["resolved", "confirmed"]) == everything
+    assert await listed(since="2100-01-01T00:00:00Z") == []
+    assert await listed(project="other") == []
+    first = (await history.client.get(f"{API}/incidents", params={"limit": 2})).json()
+    assert [each["id"] for each in first["items"]] == everything[:2]
+    assert await listed(cursor=first["next"]) == everything[2:]
+    file = await history.client.get(f"{API}/incidents", params={"format": "json"})
+    assert len(file.text.splitlines()) == 3
+
+
+async def test_a_verdict_decides_until_it_is_revoked(history, confirmed):
+    async def say(method, **body):
+        answer = await history.client.request(method, f"{confirmed['url']}/verdict", **({"json": body} if body else {}))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    said = await say("POST", verdict="expected", note="Exact sums.", link="https://git.example/7")
+    assert (said["state"], said["verdict"]["note"]) == ("resolved", "Exact sums.")
+    again = await say("POST", verdict="expected", note="Exact sums.", link="https://git.example/7")
+    assert len(again["verdicts"]) == 1
+    assert (await say("POST", verdict="noise"))["state"] == "refuted"
+    assert (await say("DELETE"))["state"] == "confirmed"
+    await history.look()
+    whole = (await history.client.get(confirmed["url"])).json()
+    assert whole["state"] == "confirmed"
+    assert [event["event"] for event in whole["events"] if event["told"]] == [
+        "confirmed",
+        "resolved",
+        "withdrawn",
+        "confirmed",
+    ]
+    audit = (await history.client.get(f"{API}/audit", params={"project": "demo"})).json()["items"]
+    assert [line["action"] for line in audit[:3]] == ["revoke_verdict", "give_verdict", "give_verdict"]
+
+
+async def test_what_is_not_there_or_not_understood_is_a_problem(history, confirmed):
+    missing = await history.client.get(f"{API}/incidents/999")
+    assert (missing.status_code, missing.json()["detail"]) == (
+        404,
+        "There is no incident 999: GET /api/v1/incidents lists them.",
+    )
+    for body, path in (({"verdict": "fine"}, "$.verdict"), ({"verdict": "noise", "link": "javascript:1"}, "$.link")):
+        refused = await history.client.post(f"{confirmed['url']}/verdict", json=body)
+        assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, path)
+
+
+async def test_a_verdict_on_what_was_merged_says_where_it_went(history):
+    middle = history.paired(history.commit(3), 0.26, "slower", reference=history.commit(1)["commit"]["sha"])
+    await history.upload(history.commit(1), history.commit(2), history.commit(4))
+    await history.upload(middle, look=True)
+    ids = [each.incident.id for each in await history.incidents()]
+    assert len(ids) == 1
+    async with history.database.writing.begin() as session:
+        await session.execute(text(MERGED))
+    (gone,) = [each.incident.id for each in await history.incidents(merged=True) if each.incident.id not in ids]
+    refused = await history.client.post(f"{API}/incidents/{gone}/verdict", json={"verdict": "noise"})
+    assert (refused.status_code, refused.json()["merged_into"]) == (409, ids[0])
+
+
+async def test_anybody_reads_incidents_of_public_projects_and_verdicts_need_the_scope_upload(
+    admin, guarded, make_token, reports
+):
+    read = await make_token("read")
+    assert (await guarded.get(f"{API}/incidents")).status_code == 401
+    await admin.post(f"{API}/reports", json=reports.report(1))
+    await admin.patch(f"{API}/projects/demo", json={"public_read": True})
+    assert (await guarded.get(f"{API}/incidents?project=demo")).status_code == 200
+    refused = await guarded.post(f"{API}/incidents/1/verdict", json={"verdict": "noise"}, headers=read)
+    assert refused.status_code == 403

@@ -1,0 +1,162 @@
+"""The changes of one series, and of one case that fails."""
+
+import random
+from itertools import pairwise
+from math import log
+from uuid import UUID
+
+from pullback_service.incidents.failing import Failing, Measured, failures_of
+from pullback_service.incidents.finding import Claim, Observed, Watched, changes_of
+
+PLACES = {commit: commit for commit in range(400)}
+COUNT = Watched(1, 1, 1, "fused", exact=True, bigger_is_better=False, is_watched=True)
+RATIO = COUNT._replace(exact=False)
+
+
+def counted(*values):
+    """The changes of a count at commits 0, 1, 2, …"""
+    readings = [Observed(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
+    steps = [
+        Claim(
+            commit - 1, commit, "more" if now > before else "less", "exact", _ratio(before, now), None, None, None, None
+        )
+        for commit, (before, now) in enumerate(pairwise(values), start=1)
+        if now != before
+    ]
+    return changes_of(COUNT, steps, readings, PLACES)
+
+
+def _ratio(before, now):
+    return log(now / before) if before > 0 and now > 0 else None
+
+
+def lived(*levels, noise=0.002, seed=1, level=(), subject=""):
+    """Readings of ratios that lie at levels, each for so many commits."""
+    chance = random.Random(seed)
+    ratios = [at + chance.gauss(0, noise) for at, commits in levels for _ in range(commits)]
+    return [
+        Observed(commit, 1.0, ratio, ratio - 2 * noise, ratio + 2 * noise, level, subject)
+        for commit, ratio in enumerate(ratios)
+    ]
+
+
+def paired(reference, commit, outcome, ratio, doubt=None):
+    return Claim(reference, commit, outcome, "paired", ratio, ratio - 0.01, ratio + 0.01, 20, doubt)
+
+
+def summary(changes):
+    return [(each.commit_id, each.worse, each.standing, each.ended_id) for each in changes]
+
+
+def test_a_count_that_grows_from_nothing_is_a_change_and_ends_when_it_is_nothing_again():
+    assert summary(counted(0, 0, 64, 64, 0)) == [(2, True, "claimed", 4)]
+
+
+def test_a_level_that_is_not_wholly_back_is_two_changes():
+    assert summary(counted(1, 4, 4, 3, 3)) == [(1, True, "claimed", None), (3, False, "claimed", None)]
+
+
+def test_an_improvement_that_is_lost_is_a_change_for_the_worse():
+    assert summary(counted(4, 1, 1, 4)) == [(1, False, "claimed", None), (3, True, "claimed", None)]
+
+
+def test_one_commit_that_mends_two_ends_both():
+    assert summary(counted(1, 2, 3, 3, 1)) == [(1, True, "claimed", 4), (2, True, "claimed", 4)]
+
+
+def test_a_count_that_goes_back_and_forth_is_one_change_since_the_first_time():
+    (only,) = counted(1, 1, 2, 1, 2, 1, 2)
+    assert (only.kind, only.worse, only.reference_id, only.commit_id) == ("unsteady", None, 1, 2)
+
+
+def test_more_is_better_where_it_is():
+    series = RATIO._replace(bigger_is_better=True)
+    (only,) = changes_of(series, [paired(3, 4, "faster", 0.2)], [], PLACES)
+    assert only.worse is False
+
+
+def test_a_pair_takes_the_place_of_a_suspicion_of_the_same_series():
+    readings = lived((0.0, 12), (0.1, 8))
+    (suspected,) = changes_of(RATIO, [], readings, PLACES)
+    assert (suspected.evidence, suspected.standing) == ("levels", "borne_out")
+    assert (suspected.reference_id, suspected.commit_id) == (11, 12)
+    (claimed,) = changes_of(RATIO, [paired(11, 12, "slower", 0.1)], readings, PLACES)
+    assert (claimed.evidence, claimed.standing) == ("paired", "claimed")
+
+
+def test_pairs_around_a_suspicion_refute_it_or_leave_it_open():
+    readings = lived((0.0, 12), (0.1, 8))
+    for outcome, doubt, standing in (
+        ("same", None, "refuted"),
+        ("ambiguous", "open_interval", "ambiguous"),
+        ("ambiguous", "equal_code", "refuted"),
+    ):
+        (only,) = changes_of(RATIO, [paired(10, 13, outcome, 0.0, doubt)], readings, PLACES)
+        assert only.standing == standing
+    (elsewhere,) = changes_of(RATIO, [paired(3, 5, "same", 0.0)], readings, PLACES)
+    assert elsewhere.standing == "borne_out"
+
+
+def test_another_level_equal_code_and_what_is_not_watched_are_not_suspected():
+    before, after = lived((0.0, 12)), lived((0.1, 20))[12:]
+    other = [each._replace(level=("another harness",)) for each in after]
+    assert changes_of(RATIO, [], [*before, *other], PLACES) == []
+    equal = [each._replace(subject="digest") for each in [*before, *after]]
+    assert changes_of(RATIO, [], equal, PLACES) == []
+    assert changes_of(RATIO._replace(is_watched=False), [], [*before, *after], PLACES) == []
+    assert len(changes_of(RATIO, [], [*before, *after], PLACES)) == 1
+
+
+def test_a_level_that_is_left_for_a_while_and_reached_again_goes_on():
+    away = [each._replace(level=("another machine",)) for each in lived((0.3, 20))[10:14]]
+    assert changes_of(RATIO, [], [*lived((0.0, 10)), *away, *lived((0.0, 24))[14:]], PLACES) == []
+
+
+def test_after_noise_only_twice_its_size_is_suspected():
+    readings = lived((0.0, 12), (0.1, 8))
+    assert changes_of(RATIO, [], readings, PLACES, least=0.2) == []
+    assert len(changes_of(RATIO, [], readings, PLACES, least=0.05)) == 1
+
+
+def test_steady_series_are_not_suspected():
+    suspected = [seed for seed in range(60) if changes_of(RATIO, [], lived((0.0, 100), seed=seed), PLACES)]
+    assert suspected == []
+
+
+def failing(commit, *, kind="gradient", variant=None, report=1):
+    return Failing(1, 1, variant, kind, "wrong", commit, UUID(int=report))
+
+
+def measured(*commits, variant="fused"):
+    return [Measured(1, 1, variant, commit) for commit in commits]
+
+
+def test_a_wrong_gradient_lasts_from_the_last_right_one_to_the_next():
+    found = failures_of([failing(5), failing(7), failing(8)], measured(1, 3, 9, 10), PLACES)
+    assert [(each.reference_id, each.commit_id, each.ended_id, each.standing) for each in found] == [
+        (3, 5, 9, "claimed")
+    ]
+
+
+def test_what_never_ran_is_no_change():
+    assert failures_of([failing(1), failing(2)], measured(3), PLACES) == []
+    assert failures_of([failing(2, kind="workload")], [], PLACES) == []
+
+
+def test_what_does_not_run_is_claimed_by_a_second_report():
+    (once,) = failures_of([failing(5, kind="workload")], measured(4), PLACES)
+    assert once.standing == "suspected"
+    twice = [failing(5, kind="workload"), failing(6, kind="workload", report=2)]
+    (again,) = failures_of(twice, measured(4), PLACES)
+    assert (again.kind, again.standing, again.commit_id) == ("failed", "claimed", 5)
+
+
+def test_a_case_that_another_report_measured_did_run_but_its_gradient_stays_wrong():
+    assert failures_of([failing(5, kind="workload")], measured(4, 5, 6), PLACES) == []
+    (wrong,) = failures_of([failing(5)], measured(4, 5, 6), PLACES)
+    assert (wrong.commit_id, wrong.ended_id) == (5, 6)
+
+
+def test_one_variant_fails_alone():
+    found = failures_of([failing(5, variant="native")], measured(4, 5, 6) + measured(4, variant="native"), PLACES)
+    assert [(each.variant, each.commit_id) for each in found] == [("native", 5)]
