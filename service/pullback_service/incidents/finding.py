@@ -6,11 +6,11 @@ sees in readings that were made at different times is suspected, until pairs, or
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import exp, inf
+from math import exp, inf, log
 from statistics import median
 from typing import Final, NamedTuple
 
-from pullback_service.comparisons.judging import trend
+from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, trend
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
@@ -27,10 +27,7 @@ FOUND_BY: Final = f"{DETECTOR} {VERSION}"
 
 
 class Watched(NamedTuple):
-    """A series; `is_watched`: the detector looks at it.
-
-    It does not look at counts that compare within one session only, nor at a baseline: what that does shows in the ratios to it.
-    """
+    """A series; `is_watched`: the detector looks at it. It does not look at counts that compare within one session only."""
 
     series_id: int
     case_id: int
@@ -182,9 +179,29 @@ def _suspected(series: Watched, readings: Sequence[Observed], *, least: float) -
             and shift.first > 0
             and abs(shift.size) > least
             and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
+            and not _is_of_baseline(shift, at_level)
             and any(_agree(shift, other) for other in in_hindsight)
         ]
     return found
+
+
+def _is_of_baseline(shift: Shift, readings: Sequence[Observed]) -> bool:
+    """True if a ratio moved because its baseline did and the variant did not, as in `judging.evidence_of`.
+
+    The baseline is watched by its own values.
+    """
+    if readings[shift.last].log_ratio is None:
+        return False
+    before, after = _around(shift, readings)
+    own = log(after / before) if before > 0 < after else 0.0
+    return abs(own - shift.size) > abs(own) and abs(own) <= PROVISIONAL_SCATTER["values"]
+
+
+def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:
+    """The values before and behind a shift: medians of a few readings."""
+    before = [reading.value for reading in readings[max(0, shift.first - LATER) : shift.first]]
+    after = [reading.value for reading in readings[shift.last : shift.last + LATER]]
+    return median(before), median(after)
 
 
 def _is_equal_code(before: Observed, after: Observed) -> bool:
@@ -211,8 +228,7 @@ def _agree(one: Shift, other: Shift) -> bool:
 
 
 def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], values: Sequence[float]) -> Change:
-    before = [reading.value for reading in readings[max(0, shift.first - LATER) : shift.first]]
-    after = [reading.value for reading in readings[shift.last : shift.last + LATER]]
+    before, after = _around(shift, readings)
     return Change(
         case_id=series.case_id,
         machine_id=series.machine_id,
@@ -227,8 +243,8 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
         log_ratio=shift.size,
         low=shift.low,
         high=shift.high,
-        before=median(before),
-        after=median(after),
+        before=before,
+        after=after,
         detector=FOUND_BY,
     )
 

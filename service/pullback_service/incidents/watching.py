@@ -180,20 +180,17 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
     measured_of = {row[0]: row[1:] for row in levels}
     of_series = {row[0]: row for row in series}
     observed: dict[int, list[Observed]] = {}
-    baselines: set[tuple[int, int, str, str]] = set()
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
-        _, case_id, machine_id, _, metric, *_ = of_series[series_id]
+        machine_id = of_series[series_id][2]
         observed[series_id] = []
         for _, _, commit_id, value, baseline, ratio, low, high, quality, method, measured_id, received_at in of_one:
             has_ratio = baseline is not None and ratio is not None
-            if has_ratio:
-                baselines.add((case_id, machine_id, baseline, metric))
-            elif quality == BUSY and not of_series[series_id][5]:
+            if not has_ratio and quality == BUSY and not of_series[series_id][5]:
                 continue  # nothing says by how much others moved it
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (baseline if has_ratio else None, method, workload, harness, facts[machine_id].at(received_at))
-            paired = (ratio, low, high) if has_ratio else (None, None, None)
-            observed[series_id].append(Observed(commit_id, value, *paired, level=level, subject=subject))
+            one = Observed(commit_id, value, ratio, low, high, level, subject)
+            observed[series_id].append(one if has_ratio else one._replace(log_ratio=None, low=None, high=None))
     claims = await _claims(session, ids, trunk.places)
     return [
         History(
@@ -204,8 +201,7 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
                 variant,
                 exact,
                 bigger,
-                is_watched=metric not in COUNTED_IN_ONE_SESSION
-                and (case_id, machine_id, variant, metric) not in baselines,
+                is_watched=metric not in COUNTED_IN_ONE_SESSION,
             ),
             claims.get(series_id, ()),
             observed.get(series_id, ()),

@@ -2,7 +2,7 @@
 
 import random
 from itertools import pairwise
-from math import log
+from math import exp, log
 from uuid import UUID
 
 from pullback_service.incidents.failing import Failing, Measured, failures_of
@@ -30,12 +30,20 @@ def _ratio(before, now):
     return log(now / before) if before > 0 and now > 0 else None
 
 
-def lived(*levels, noise=0.002, seed=1, level=(), subject=""):
-    """Readings of ratios that lie at levels, each for so many commits."""
+def lived(*levels, noise=0.002, seed=1, level=(), subject="", baseline=None):
+    """Readings of ratios that lie at levels, each for so many commits; the baseline takes a second, or what `baseline` says."""
     chance = random.Random(seed)
     ratios = [at + chance.gauss(0, noise) for at, commits in levels for _ in range(commits)]
     return [
-        Observed(commit, 1.0, ratio, ratio - 2 * noise, ratio + 2 * noise, level, subject)
+        Observed(
+            commit,
+            exp(ratio) * (1.0 if baseline is None else baseline[commit]),
+            ratio,
+            ratio - 2 * noise,
+            ratio + 2 * noise,
+            level,
+            subject,
+        )
         for commit, ratio in enumerate(ratios)
     ]
 
@@ -105,6 +113,19 @@ def test_another_level_equal_code_and_what_is_not_watched_are_not_suspected():
     assert changes_of(RATIO, [], equal, PLACES) == []
     assert changes_of(RATIO._replace(is_watched=False), [], [*before, *after], PLACES) == []
     assert len(changes_of(RATIO, [], [*before, *after], PLACES)) == 1
+
+
+def test_a_variant_is_not_suspected_where_its_ratio_moved_because_the_baseline_did():
+    slower, faster = [1.0] * 20 + [1.38] * 20, [1.38] * 20 + [1.0] * 20
+    assert not changes_of(RATIO, (), lived((0.0, 20), (-log(1.38), 20), baseline=slower), PLACES)
+    assert not changes_of(RATIO, (), lived((0.0, 20), (log(1.38), 20), baseline=faster), PLACES)
+
+
+def test_a_baseline_is_suspected_by_its_own_values():
+    chance = random.Random(3)
+    values = [level * exp(chance.gauss(0, 0.01)) for level in [1.0] * 20 + [1.38] * 20]
+    readings = [Observed(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
+    assert summary(changes_of(RATIO, (), readings, PLACES)) == [(20, True, "borne_out", None)]
 
 
 def test_a_level_that_is_left_for_a_while_and_reached_again_goes_on():
