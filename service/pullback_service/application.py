@@ -18,6 +18,7 @@ from pullback_service.endpoints.agents import router as agents
 from pullback_service.endpoints.audit import router as audit
 from pullback_service.endpoints.backfills import router as backfills
 from pullback_service.endpoints.boards import router as boards
+from pullback_service.endpoints.checks import router as checks
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
 from pullback_service.endpoints.jobs import router as jobs
@@ -107,6 +108,7 @@ for _router in (
     reports,
     series,
     comparisons,
+    checks,
     matrix,
     boards,
     jobs,
