@@ -7,6 +7,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    check,
     compare,
     db,
     down,
@@ -47,6 +48,7 @@ app.command("run")(run.run)
 app.command("workloads")(workloads.workloads)
 app.command("gradbench")(gradbench.gradbench)
 app.command("compare")(compare.compare)
+app.command("check")(check.check)
 app.command("upload")(upload.upload)
 app.command("export")(export.export)
 app.command("import")(import_history.import_history)

@@ -52,6 +52,7 @@ class Finding:
     workload: str
     variant: str | None
     machine: str
+    variant_kind: str | None = None
     metric: str | None = None
     unit: str | None = None
     direction: Literal["smaller", "bigger"] | None = None
@@ -90,13 +91,14 @@ def not_in_turns(found: Outcomes, cases_on_cpu: Collection[int], external: str) 
 
     They are there at both commits, and were measured at different times, or at levels that do not compare.
     """
-    apart = np.isin(found.evidence, UNPAIRED_CODES) | found.having("not_comparable")
+    apart: Flags = np.isin(found.evidence, UNPAIRED_CODES) | found.having("not_comparable")
     apart &= found.has_reference & found.has_candidate & is_deciding(found)
     apart &= found.of_shapes([shape.kind != external for shape in found.shapes])
     apart &= np.isin(found.case_id, list(cases_on_cpu))
     paired = np.isin(found.evidence, _IN_TURNS)
     known = {_apart_from_machine(key) for key, has in zip(found.named(), paired.tolist(), strict=True) if has}
-    return apart & np.array([_apart_from_machine(key) not in known for key in found.named()], bool)
+    nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in found.named()], bool)
+    return apart & nowhere
 
 
 def _apart_from_machine(key: tuple[int, int, str, str]) -> tuple[int, str, str]:

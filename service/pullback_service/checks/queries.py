@@ -88,23 +88,24 @@ class Checked:
 
     `lacks` says why nothing can be said, with what would change that; it is empty where something can.
     `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
-    of, None where nobody could do it or where there is such a job already.
+    of, and `wants_job` that an agent can do it and nobody has asked for it.
     """
 
     project: str
     against: str
     head: NamedCommit
-    base: NamedCommit | None
-    judged: Judged | None
-    findings: Sequence[Finding]
-    counts: Mapping[FindingKind, int]
-    equal_code: bool
-    not_in_turns: int
     can_measure: bool
-    suite: str | None
-    jobs: Sequence[StoredJob]
+    suite: str
     lacks: Sequence[str]
     notes: Sequence[str]
+    base: NamedCommit | None = None
+    judged: Judged | None = None
+    findings: Sequence[Finding] = ()
+    counts: Mapping[FindingKind, int] = field(default_factory=dict)
+    equal_code: bool = False
+    not_in_turns: int = 0
+    wants_job: bool = False
+    jobs: Sequence[StoredJob] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +126,17 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     candidate = await _named(session, project_id, head, where="head")
     parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
     can_measure = await _can_measure(session, project_id)
+    suite = suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
     if parted.base is None:
         return Checked(
-            stored.name, against, candidate, None, None, (), {}, False, 0, can_measure, None, (), parted.lacks,
-            parted.notes,
-        )  # fmt: skip
+            project=stored.name,
+            against=against,
+            head=candidate,
+            can_measure=can_measure,
+            suite=suite,
+            lacks=parted.lacks,
+            notes=parted.notes,
+        )
     judged = await comparing.compare(session, parted.base, candidate.commit, SeriesChoice(project=project))
     found = judged.outcomes
     failing = list(wrong_gradients(judged.grounds.failures, parted.base.id, candidate.commit.id))
@@ -144,8 +151,6 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     jobs = await _jobs(session, project, candidate.commit, parted.base)
     on_cpu = {each.id for each in names.cases.values() if each.device in {None, CPU}}
     apart = 0 if equal_code else int(not_in_turns(found, on_cpu, EXTERNAL).sum())
-    wanted = suite or await _suite(session, stored, parted.base, candidate.commit)
-    is_wanted = can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, wanted)
     return Checked(
         project=stored.name,
         against=against,
@@ -157,7 +162,8 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         equal_code=equal_code,
         not_in_turns=apart,
         can_measure=can_measure,
-        suite=wanted if is_wanted else None,
+        suite=suite,
+        wants_job=can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, suite),
         jobs=jobs,
         lacks=lacks,
         notes=parted.notes,
@@ -177,9 +183,7 @@ async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, whe
         raise NotFoundError(error.detail, errors=[told], missing=error.missing) from error
 
 
-async def _parted(
-    session: AsyncSession, project_id: ProjectId, candidate: NamedCommit, named: NamedCommit
-) -> _Parted:
+async def _parted(session: AsyncSession, project_id: ProjectId, candidate: NamedCommit, named: NamedCommit) -> _Parted:
     """The merge base of both; of a commit that is on the base already, its first parent."""
     head, other = candidate.commit, named.commit
     called = named.branch or other.sha
@@ -191,9 +195,7 @@ async def _parted(
             ]
         )
     if found.sha != head.sha:
-        return _Parted(
-            await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)]
-        )
+        return _Parted(await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)])
     note = f"Commit {head.sha} is on {called!r} already, so it is held against its first parent."
     parents = (await parents_of(session, [head.id])).get(head.id, [])
     try:
@@ -241,15 +243,10 @@ async def _findings(
     return [finding for kind in KINDS for finding in told[kind]][:MOST_FINDINGS], counts
 
 
-def _whole(
-    kind: FindingKind, names: Names, measurement: tuple[int, int, str | None], reason: str
-) -> Finding:
+def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | None], reason: str) -> Finding:
     case_id, machine_id, variant = measurement
     case = names.cases[case_id]
-    return Finding(
-        kind, case.label, case.workload, variant, names.machines[machine_id].name, reason=reason, outcome="failed"
-        if kind == "wrong-gradient" else None,
-    )  # fmt: skip
+    return Finding(kind, case.label, case.workload, variant, names.machines[machine_id].name, reason=reason)
 
 
 def _changed(
@@ -262,6 +259,7 @@ def _changed(
         case=shown.case.label,
         workload=shown.case.workload,
         variant=variant,
+        variant_kind=compared.kind,
         machine=shown.machine.name,
         metric=metric,
         unit=compared.unit,

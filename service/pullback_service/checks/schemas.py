@@ -59,6 +59,7 @@ class CheckFinding(BaseModel):
     case: str = Field(examples=["dense_bias_act[n=100,act=tanh,f4,cpu]"])
     workload: str
     variant: str | None = Field(examples=["native"])
+    variant_kind: str | None = Field(examples=["tier"])
     machine: str = Field(examples=["box"])
     metric: str | None = Field(examples=["time"])
     unit: str | None = Field(examples=["s"])
@@ -125,8 +126,8 @@ class CheckAnswer(BaseModel):
     """A commit against where it parted from its base.
 
     `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is empty where
-    something can. `not_in_turns` counts series that agents could measure in turns and nobody has. Where `suite` is given, a job
-    of the kind `compare` of it, `head` against `base`, would do that; it is null where no agent could or where there is such a job.
+    something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of
+    `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it.
     """
 
     project: str
@@ -139,7 +140,8 @@ class CheckAnswer(BaseModel):
     lacks: list[str]
     not_in_turns: int
     can_measure: bool = Field(description="An agent is there that can measure commits of this project.")
-    suite: str | None = Field(examples=["quick"])
+    suite: str = Field(examples=["quick"])
+    wants_job: bool
     jobs: list[CheckJob] = Field(description="Jobs that compare the two, newest first.")
     notes: list[str]
 
@@ -173,6 +175,7 @@ class CheckAnswer(BaseModel):
             not_in_turns=checked.not_in_turns,
             can_measure=checked.can_measure,
             suite=checked.suite,
+            wants_job=checked.wants_job,
             jobs=[CheckJob.of(each) for each in checked.jobs],
             notes=[*checked.notes],
         )

@@ -72,12 +72,11 @@ async def find_pair(
 
 def uncertainty(found: MergeBase) -> Sequence[str]:
     """What to know of a merge base that may not be the newest one."""
-    if not found.unknown:
-        return []
-    return [
+    note = (
         f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
         "may be a newer one: send their history with `pullback log`."
-    ]
+    )
+    return [note] if found.unknown else []
 
 
 async def missing_series(session: AsyncSession, project_id: ProjectId, pair: Pair, found: Outcomes) -> Sequence[str]:

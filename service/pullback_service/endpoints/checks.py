@@ -49,6 +49,6 @@ async def check_commit(
 
     It is held against the merge base of `head` and `base`, and against nothing else: where that has no results, `lacks` says
     so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes are those of
-    `GET /comparisons`. Reading measures nothing: where `suite` is given, a job of it would (`POST /jobs`, kind `compare`).
+    `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind `compare` would (`POST /jobs`).
     """
     return answer(CheckAnswer.of(await check(session, project, head, base, suite)))

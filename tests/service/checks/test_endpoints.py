@@ -142,7 +142,9 @@ async def test_a_variant_that_the_same_suite_did_not_measure_is_missing(upload, 
     assert answer["counts"]["missing"] == 3
 
 
-@pytest.mark.parametrize("other", [{"machine": "another"}, {"harness": {"version": "0.1", "suite": "trial", "quality": "clean"}}])
+@pytest.mark.parametrize(
+    "other", [{"machine": "another"}, {"harness": {"version": "0.1", "suite": "trial", "quality": "clean"}}]
+)
 async def test_nothing_is_missing_where_another_suite_or_machine_measured(upload, check, head, reports, other):
     base = reports.report(BASE, cases=[reports.case(), reports.case("gone")], **other)
     await upload(base, reports.report(BASE), head())
@@ -151,7 +153,9 @@ async def test_nothing_is_missing_where_another_suite_or_machine_measured(upload
 
 async def test_what_fails_at_the_head_is_missing_with_its_reason(upload, check, head, reports):
     broken = reports.case(error={"kind": "workload", "message": "broke"}, variants=[], paired=[])
-    await upload(reports.report(BASE, cases=[reports.case(), reports.case("b")]), head(cases=[broken, reports.case("b")]))
+    await upload(
+        reports.report(BASE, cases=[reports.case(), reports.case("b")]), head(cases=[broken, reports.case("b")])
+    )
     answer = await check()
     assert {(each["kind"], each["reason"]) for each in answer["findings"]} == {("missing", "broke")}
     assert answer["counts"]["missing"] == 2
@@ -205,7 +209,7 @@ async def test_equal_code_changes_nothing_whatever_differs(upload, check, head, 
     await upload(of_code(reports.report(BASE)), newer)
     await enroll()
     answer = await check()
-    assert (answer["equal_code"], counted(answer), answer["suite"]) == (True, {}, None)
+    assert (answer["equal_code"], counted(answer), answer["wants_job"]) == (True, {}, False)
 
 
 async def test_a_base_without_results_is_not_enough_and_no_other_takes_its_place(client, upload, check, head, reports):
@@ -241,9 +245,7 @@ async def test_a_commit_of_the_base_is_held_against_its_parent(upload, check, re
     await upload(reports.report(1), reports.report(2))
     answer = await check(head=reports.sha(2))
     assert answer["base"]["sha"] == reports.sha(1)
-    assert answer["notes"] == [
-        f"Commit {reports.sha(2)} is on 'main' already, so it is held against its first parent."
-    ]
+    assert answer["notes"] == [f"Commit {reports.sha(2)} is on 'main' already, so it is held against its first parent."]
     assert "first parent" in (await check(head=reports.sha(1)))["lacks"][0]
 
 
@@ -265,15 +267,17 @@ async def test_an_unknown_commit_is_404_with_how_to_tell_it(upload, check, repor
     assert "errors" not in await check(404, project="other")
 
 
-async def test_a_job_is_proposed_where_an_agent_can_measure_and_nobody_asked(client, upload, check, head, reports, enroll):
+async def test_a_job_is_proposed_where_an_agent_can_measure_and_nobody_asked(
+    client, upload, check, head, reports, enroll
+):
     await upload(reports.report(BASE), head())
     answer = await check()
-    assert (answer["can_measure"], answer["suite"], answer["not_in_turns"]) == (False, None, 2)
+    assert (answer["can_measure"], answer["wants_job"], answer["not_in_turns"]) == (False, False, 2)
     await enroll(labels={"device": "cuda"})
     assert not (await check())["can_measure"]
     await enroll()
     answer = await check()
-    assert (answer["can_measure"], answer["suite"]) == (True, "quick")
+    assert (answer["can_measure"], answer["wants_job"], answer["suite"]) == (True, True, "quick")
     assert (await check(suite="standard"))["suite"] == "standard"
     wanted = {
         "project": "demo", "commit": {"sha": reports.sha(HEAD)}, "reference": {"sha": reports.sha(BASE)},
@@ -281,21 +285,24 @@ async def test_a_job_is_proposed_where_an_agent_can_measure_and_nobody_asked(cli
     }  # fmt: skip
     job = (await client.post("/api/v1/jobs", json=wanted)).json()
     answer = await check()
-    assert answer["suite"] is None
+    assert not answer["wants_job"]
+    assert (await check(suite="standard"))["wants_job"]
     assert [(each["id"], each["state"]) for each in answer["jobs"]] == [(job["id"], "queued")]
     await client.post(f"/api/v1/jobs/{job['id']}/cancel")
-    assert (await check())["suite"] == "quick"
+    assert (await check())["wants_job"]
 
 
-async def test_no_job_is_proposed_for_what_was_measured_in_turns_or_by_another_tool(upload, check, head, reports, enroll):
+async def test_no_job_is_proposed_for_what_was_measured_in_turns_or_by_another_tool(
+    upload, check, head, reports, enroll
+):
     pairs = [
         statement(reports, variant=variant, log_ratio=0.0, low=-0.005, high=0.005, outcome="same")
         for variant in ("fused", "unfused")
     ]
     await upload(reports.report(BASE), reports.report(BASE, machine="ci"), head(comparisons=pairs), head(machine="ci"))
     await enroll()
-    assert ((await check())["not_in_turns"], (await check())["suite"]) == (0, None)  # on another machine is enough
+    assert ((await check())["not_in_turns"], (await check())["wants_job"]) == (0, False)  # on another machine is enough
     external = {**reports.variant("lib"), "kind": "external"}
     case = reports.case("theirs", variants=[external], paired=[])
     await upload(reports.report(BASE, cases=[case]), head(cases=[case]))
-    assert ((await check())["not_in_turns"], (await check())["suite"]) == (0, None)
+    assert ((await check())["not_in_turns"], (await check())["wants_job"]) == (0, False)
