@@ -24,7 +24,8 @@ def neutral(text: str) -> str:
 def code(text: str, *, in_cell: bool = False) -> str:
     """Text as code of one line, in which nobody looks for mentions, references, links or markup."""
     line = " ".join(text.split())
-    line = line.replace("|", "\\|") if in_cell else line
+    if in_cell:  # a sign before the one of ours would take its effect away
+        line = line.replace("\\|", "\\ |").replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{space}{line}{space}{fence}"
