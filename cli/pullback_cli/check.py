@@ -111,6 +111,7 @@ def check(
         suite=suite,
         wait=wait,
         repository=repository,
+        fork=surroundings.fork,
     )
     with client_of(server, token_file) as client, interrupts() as stop:
         try:
@@ -138,6 +139,7 @@ class _Asked:
     suite: str | None
     wait: str
     repository: Path
+    fork: str | None
 
 
 def _failing(text: str) -> "Sequence[Failing]":
@@ -161,13 +163,13 @@ def _ask(client: "Client", asked: _Asked, stop: "Interrupts") -> "tuple[models.C
     from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base
 
     answer = _answer(client, asked)
-    learnt, doubt = tell_base(client, asked.project, asked.base, asked.repository)
+    learnt, doubt = tell_base(client, asked.project, answer.against, asked.repository)
     if learnt:
         answer = _answer(client, asked)
     unmeasured = None
     if has_to_wait(answer, asked.wait):
         patience = Patience(asked.wait, lambda said: typer.echo(f"pullback check: {said}", err=True), stop)
-        unmeasured = measure(client, answer, asked.repository, asked.suite, patience)
+        unmeasured = measure(client, answer, asked.repository, patience, suite=asked.suite, fork=asked.fork)
         answer = _answer(client, asked)
     return answer, unmeasured, [each for each in (asked.head.remark, doubt) if each is not None]
 

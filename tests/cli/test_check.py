@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import httpx
 import pytest
@@ -412,6 +413,22 @@ def test_without_a_token_both_are_left_as_files_and_nobody_is_asked(
     suite = ET.fromstring(files[2].read_text())  # noqa: S314 - our own file
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "2", "0")
     assert [each.get("type") for each in suite.iter("failure")] == ["missing", "missing"]
+
+
+def test_the_code_of_a_fork_is_not_run_before_somebody_approves_it(pullback, clone, upload, agent, pull_request):
+    base, head = clone.commit("main", "main~1"), {"sha": clone.head, "parents": [clone.base]}
+    log = {"project": "demo", "branch": "main", "commits": [{"sha": base["sha"], "parents": []}]}
+    assert agent.http.post("/commits", json=log).is_success
+    told = {"project": "demo", "commit": {**head, "fork": "stranger/r"}, "suite": "quick"}
+    assert agent.http.post("/jobs", json=told).is_success  # somebody told the commit, and that it is a fork's
+    event = {"pull_request": {"number": 7, "head": {"sha": clone.head, "repo": {"full_name": "stranger/r"}}}}
+    Path(pull_request["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    del pull_request["GITHUB_TOKEN"]
+    done = pullback("--wait", "0.1s", environment=pull_request)
+    assert done.returncode == 1
+    assert "waits for an administrator" in done.stdout
+    (job, _) = agent.http.get("/jobs", params={"project": "demo"}).json()["items"]
+    assert (job["kind"], job["trust"], job["awaits_approval"]) == ("compare", "untrusted", True)
 
 
 def test_a_job_that_is_forbidden_is_not_enough_data(pullback, upload, agent, monkeypatch):

@@ -65,13 +65,20 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
 
 
 def has_to_wait(answer: "models.CheckAnswer", wait: str) -> bool:
-    """Whether a job that compares both is under way, or is to be asked for, and is to be waited for."""
+    """Whether something is open that a job would answer, which is under way, or is to be asked for, and is to be waited for."""
+    is_open = answer.base is not None and bool(answer.not_in_turns or answer.lacks)
     under_way = any(job.state in UNFINISHED for job in answer.jobs)
-    return duration_s(wait) > 0 and answer.base is not None and (under_way or answer.wants_job)
+    return duration_s(wait) > 0 and is_open and (under_way or answer.wants_job)
 
 
 def measure(
-    client: "Client", answer: "models.CheckAnswer", repository: Path, suite: str | None, patience: Patience
+    client: "Client",
+    answer: "models.CheckAnswer",
+    repository: Path,
+    patience: Patience,
+    *,
+    suite: str | None = None,
+    fork: str | None = None,
 ) -> str | None:
     """Ask for the job that is missing, or find the one that is under way, and wait for it; returns why there is no result."""
     from pullback_service.client import ProblemError
@@ -79,7 +86,7 @@ def measure(
     deadline = patience.clock() + duration_s(patience.wait)
     under_way = next((job.id for job in answer.jobs if job.state in UNFINISHED), None)
     try:
-        job_id = under_way or client.create_job(_wanted(answer, repository, suite)).id
+        job_id = under_way or client.create_job(_wanted(answer, repository, suite, fork)).id
     except ProblemError as problem:
         if problem.status not in NOT_ALLOWED:
             raise
@@ -114,14 +121,15 @@ def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience
     return f"Job {job_id}, which measures both in turns, was not waited for; it goes on."
 
 
-def _wanted(answer: "models.CheckAnswer", repository: Path, suite: str | None) -> "models.JobRequest":
+def _wanted(answer: "models.CheckAnswer", repository: Path, suite: str | None, fork: str | None) -> "models.JobRequest":
+    """The job that compares both. The code of a fork is a stranger's, which no agent runs until an administrator approves it."""
     from pullback_service.client import models
 
     assert answer.base is not None  # noqa: S101 - nothing is measured without one
     return models.JobRequest.model_validate(
         {
             "project": answer.project,
-            "commit": _commit(repository, answer.head.sha),
+            "commit": {**_commit(repository, answer.head.sha), **({} if fork is None else {"fork": fork})},
             "reference": _commit(repository, answer.base.sha),
             "kind": "compare",
             "suite": suite or answer.suite,

@@ -16,10 +16,14 @@ _REVISION = re.compile(r"[~^@{]|^HEAD$")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Of GitHub Actions and of GitLab CI; None where they do not say. `repository` is GitHub's `owner/name`."""
+    """Of GitHub Actions and of GitLab CI; None where they do not say.
+
+    `fork` is where the head comes from, where that is not the project's own repository; `repository` is GitHub's `owner/name`.
+    """
 
     head: str | None = None
     base: str | None = None
+    fork: str | None = None
     repository: str | None = None
     pull_request: int | None = None
     github_token: str | None = None
@@ -39,6 +43,7 @@ def read_surroundings(environment: Mapping[str, str] | None = None) -> Surroundi
         or said.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         or None,
         base=said.get("GITHUB_BASE_REF") or said.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or None,
+        fork=_fork_at_github(request, said.get("GITHUB_REPOSITORY")) or _fork_at_gitlab(said),
         repository=said.get("GITHUB_REPOSITORY") or None,
         pull_request=number if isinstance(number, int) else None,
         github_token=said.get("GITHUB_TOKEN", "").strip() or None,
@@ -52,6 +57,20 @@ def _event(path: str | None) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}  # no event that we can read is no event
     return found if isinstance(found, dict) else {}
+
+
+def _fork_at_github(request: Mapping[str, Any], repository: str | None) -> str | None:
+    """The repository that a pull request comes from, where it is another; one that is gone was another as well."""
+    head = request.get("head")
+    if not isinstance(head, dict) or "repo" not in head:
+        return None
+    name = head["repo"].get("full_name") if isinstance(head["repo"], dict) else None
+    return None if name == repository is not None else str(name or "a fork that is gone")
+
+
+def _fork_at_gitlab(said: Mapping[str, str]) -> str | None:
+    source, target = (said.get(f"CI_MERGE_REQUEST_{each}PROJECT_PATH") for each in ("SOURCE_", ""))
+    return source if source and source != target else None
 
 
 @dataclass(frozen=True, slots=True)
