@@ -8,6 +8,7 @@ import typer
 from pullback_cli import (
     agent,
     channel,
+    check,
     compare,
     db,
     down,
@@ -54,6 +55,7 @@ app.command("status", rich_help_panel=_YOURS)(status.status)
 app.command("down", rich_help_panel=_YOURS)(down.down)
 app.command("workloads", rich_help_panel=_YOURS)(workloads.workloads)
 app.command("upload", rich_help_panel=_RESULTS)(upload.upload)
+app.command("check", rich_help_panel=_RESULTS)(check.check)
 app.command("import", rich_help_panel=_RESULTS)(import_history.import_history)
 app.command("export", rich_help_panel=_RESULTS)(export.export)
 app.command("log", rich_help_panel=_RESULTS)(log.log)

@@ -19,6 +19,7 @@ from pullback_service.endpoints.audit import router as audit
 from pullback_service.endpoints.backfills import router as backfills
 from pullback_service.endpoints.boards import router as boards
 from pullback_service.endpoints.channels import router as channels
+from pullback_service.endpoints.checks import router as checks
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
 from pullback_service.endpoints.incidents import router as incidents
@@ -109,6 +110,7 @@ for _router in (
     reports,
     series,
     comparisons,
+    checks,
     matrix,
     incidents,
     boards,

@@ -1,6 +1,7 @@
 """A project of somebody's own, by the wheel in an environment that holds nothing else, and by the templates for CI."""
 
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pip._vendor.packaging.requirements import Requirement
+from tests.cli.github import GitHubDouble
 
 ROOT = Path(__file__).parents[2]
 GITHUB = yaml.safe_load((ROOT / "deploy" / "github-actions-project.yml").read_text())
@@ -118,56 +120,94 @@ def _github(event, values):
             continue
         env |= step.get("env", {})
         lines.append(step["run"])
-    assert {re.sub(r"\$\{\{ (.*) \}\}", r"\1", each) for each in env.values()} == set(values)
+    assert {re.sub(r"\$\{\{ (.*) \}\}", r"\1", each) for each in env.values()} <= set(values)
     return "\n".join(lines), {name: values[re.sub(r"\$\{\{ (.*) \}\}", r"\1", each)] for name, each in env.items()}
 
 
-def test_a_newcomer_has_a_history_of_compared_and_measured_commits_by_the_templates(
-    installed, product, connect, git, tmp_path
+@pytest.fixture
+def github():
+    double = GitHubDouble()
+    yield double
+    double.close()
+
+
+def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
+    installed, product, connect, git, github, tmp_path
 ):
-    folder = tmp_path / "waves"
+    origin, folder = tmp_path / "waves.git", tmp_path / "waves"
     folder.mkdir()
     (folder / "waves.py").write_text(WAVES.format(times=1))
     git(folder, "init", "-q")
     begun = _shell("pullback init", folder, installed, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert begun.returncode == 0, begun.stderr
     assert "energy[n=1000,f8,cpu]" in begun.stdout
+    settings = folder / "pullback.toml"
+    settings.write_text(settings.read_text().replace("[measure]\n", '[measure]\nvariants = ["unfused", "fused"]\n'))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "Measure gradients")
     base = git(folder, "rev-parse", "HEAD")
-    (folder / "waves.py").write_text(WAVES.format(times=3))
-    git(folder, "commit", "-qam", "Three times the work")
-    head = git(folder, "rev-parse", "HEAD")
-    git(folder, "checkout", "-q", "--detach")  # as CI does
+    git(folder, "clone", "-q", "--bare", ".", str(origin))
+    git(folder, "remote", "add", "origin", str(origin))
 
     product.up("--no-agent")
-    service = {
-        "PULLBACK_SERVER": product.status()["url"],
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "HOME": str(tmp_path),
+    address = product.status()["url"]
+    service = {"PULLBACK_SERVER": address, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    values = {
+        "inputs.suite || 'quick'": "trial",
+        "inputs.check || '--wait 20m'": "--fail-on regression,likely",
+        "github.event.pull_request.base.sha": "",
+        "github.head_ref || github.ref_name": "main",
+        "!github.event.pull_request.head.repo.fork && vars.PULLBACK_URL || ''": address,
+        "secrets.PULLBACK_TOKEN": "",
+        "github.token": "secret",
     }
-    lines, variables = _github(
-        "push",
-        {
-            "inputs.suite || 'quick'": "trial",
-            "github.event.pull_request.base.sha": "",
-            "github.head_ref || github.ref_name": "main",
-            "vars.PULLBACK_URL": service["PULLBACK_SERVER"],
-            "secrets.PULLBACK_TOKEN": "",
-        },
-    )
+    git(folder, "checkout", "-q", "--detach")  # as CI does
+    lines, variables = _github("push", values)
     pushed = _shell(lines, folder, installed, service | variables)
     assert pushed.returncode == 0, pushed.stderr
 
-    job = GITLAB["gradients"]
-    request = {**job["variables"], **service, "PULLBACK_SUITE": "trial", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
-    compared = _shell("\n".join(job["script"]), folder, installed, request)
-    assert compared.returncode == 3, compared.stderr  # the job fails, and what comes after it is done all the same
-    sent = _shell("\n".join(job["after_script"]), folder, installed, request | {"CI_COMMIT_REF_NAME": "main"})
-    assert sent.returncode == 0, sent.stderr
+    # A pull request from there, after which somebody else made the same mistake on main.
+    git(folder, "checkout", "-qb", "topic", base)
+    (folder / "waves.py").write_text(WAVES.format(times=3))
+    git(folder, "commit", "-qam", "Three times the work")
+    head = git(folder, "rev-parse", "HEAD")
+    git(folder, "checkout", "-q", "-B", "main", base)
+    (folder / "waves.py").write_text(WAVES.format(times=4))
+    git(folder, "commit", "-qam", "Four times the work")
+    later = git(folder, "rev-parse", "HEAD")
+    git(folder, "push", "-q", "origin", "main", "topic")
+    git(folder, "checkout", "-q", "--detach", "topic")
+    lines, variables = _github(
+        "pull_request",
+        values | {"github.event.pull_request.base.sha": later, "github.head_ref || github.ref_name": "topic"},
+    )
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": head}}}))
+    summary = tmp_path / "summary.md"
+    told = {
+        "GITHUB_EVENT_PATH": str(event), "GITHUB_BASE_REF": "main", "GITHUB_REPOSITORY": "o/r",
+        "GITHUB_API_URL": github.url, "GITHUB_STEP_SUMMARY": str(summary),
+    }  # fmt: skip
+    checked = _shell(lines, folder, installed, service | variables | told)
+    assert checked.returncode == 3, checked.stdout + checked.stderr
+    ((run, comment),) = zip(github.check_runs, github.comments, strict=True)
+    assert (run["head_sha"], run["conclusion"]) == (head, "failure")
+    assert comment["body"] == summary.read_text()
+    assert "`energy[n=1000,f8,cpu]`" in comment["body"]
+    assert f"at {head[:10]} against {base[:10]}, where it parted from main" in comment["body"]
 
-    reports = connect(service["PULLBACK_SERVER"]).get("/api/v1/reports", project="waves")["items"]
-    assert [report["commit"] for report in reports] == [head, head]
+    job = GITLAB["gradients"]
+    request = {
+        **job["variables"], **service, "PULLBACK_SUITE": "trial", "PULLBACK_CHECK": "--fail-on regression,likely",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "topic",
+    }  # fmt: skip
+    merged = _shell("\n".join(job["script"]), folder, installed, request)
+    assert merged.returncode == 3, merged.stdout + merged.stderr
+    assert "failures=" in (folder / "check.xml").read_text()
+    assert {str(folder / each) for each in job["artifacts"]["paths"]} <= {str(each) for each in folder.iterdir()}
+
+    reports = connect(address).get("/api/v1/reports", project="waves")["items"]
+    assert [report["commit"] for report in reports] == [head, head, base]
 
 
 def test_the_templates_install_by_one_line_that_can_be_changed():

@@ -156,6 +156,7 @@ STORY = (
     Step("list_points", path={"series_id": "{series}"}),
     Step("list_points_of_series", query={"project": "demo", "metric": ["time"], "last": 20}),
     Step("compare_commits", query={"project": "demo", "head": SHA, "base": PARENT}),
+    Step("check_commit", query={"project": "demo", "head": SHA, "base": "main"}),
     Step("read_matrix", query={"project": "demo"}),
     Step("create_board", body={"name": "Dense layers"}, learn={"board": "id"}),
     Step(

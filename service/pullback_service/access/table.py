@@ -60,6 +60,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/series/{{series_id}}/points": READ,
     f"GET {API}/points": READ,
     f"GET {API}/comparisons": READ,
+    f"GET {API}/checks": READ,
     f"GET {API}/matrix": READ,
     f"GET {API}/incidents": READ,
     f"GET {API}/incidents/{{incident_id}}": READ,

@@ -451,6 +451,26 @@ class Client(Sender):
             ),
         )
 
+    def check_commit(
+        self, *, project: str, head: str, base: str | None = None, suite: str | None = None
+    ) -> models.CheckAnswer:
+        """What a commit changed, and whether that can be known.
+
+        It is held against the merge base of `head` and `base`, and against nothing else: where that has no results,
+        `lacks` says so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes
+        are those of `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind
+        `compare` would (`POST /jobs`).
+        """
+        return self._ask(
+            models.CheckAnswer,
+            Call(
+                "GET",
+                "/api/v1/checks",
+                query={"project": project, "head": head, "base": base, "suite": suite},
+                repeatable=True,
+            ),
+        )
+
     def read_matrix(
         self,
         *,

@@ -306,6 +306,140 @@ class ChartRequest(Statement):
     """Left out, the dashboard says what it shows."""
 
 
+class CheckedCommit(Answer):
+    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+
+    sha: str
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    branch: str | None
+    series: int
+    """How many series it has results of."""
+
+
+class CheckCounts(Answer):
+    """How many findings there are of each kind, those that are left out of the list included, and of how many series."""
+
+    wrong_gradient: int
+    regression: int
+    missing: int
+    likely: int
+    ambiguous: int
+    better: int
+    likely_better: int
+    unchanged: int
+    compared: int
+    """Series that both commits have and that compare, or that an upload compares."""
+
+
+class ElsewhereSummary(Answer):
+    """The same case, variant and metric on another machine, with another outcome."""
+
+    machine: str
+    outcome: Literal[
+        "failed",
+        "slower",
+        "more",
+        "likely_slower",
+        "ambiguous",
+        "likely_faster",
+        "faster",
+        "less",
+        "same",
+        "equal",
+        "not_comparable",
+    ]
+    evidence: Literal["paired", "exact", "ratios", "values"] | None
+
+
+class CheckFinding(Answer):
+    """What changed of a series, or what failed or is missing of a variant of a case.
+
+    `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on
+    the same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence,
+    ratio (natural log head/base), interval and reason are those of `GET /comparisons`. Without a metric it is about all
+    of them, without a variant about all variants of the case.
+    """
+
+    kind: Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"]
+    case: str
+    workload: str
+    variant: str | None
+    variant_kind: str | None
+    machine: str
+    metric: str | None
+    unit: str | None
+    direction: Literal["smaller", "bigger"] | None
+    outcome: (
+        Literal[
+            "failed",
+            "slower",
+            "more",
+            "likely_slower",
+            "ambiguous",
+            "likely_faster",
+            "faster",
+            "less",
+            "same",
+            "equal",
+            "not_comparable",
+        ]
+        | None
+    )
+    evidence: Literal["paired", "exact", "ratios", "values"] | None
+    base: float | None
+    head: float | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    provisional: bool
+    reason: str | None
+    elsewhere: list[ElsewhereSummary]
+
+
+class CheckJob(Answer):
+    """A job that measures both commits in turns."""
+
+    id: int
+    url: str
+    suite: str
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    awaits_approval: bool
+    failure_message: str | None
+
+
+class CheckAnswer(Answer):
+    """A commit against where it parted from its base.
+
+    `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is
+    empty where something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of
+    the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it
+    and nobody has asked for it.
+    """
+
+    project: str
+    against: str
+    """The base as it was named, or the branch that stands for it."""
+    head: CheckedCommit
+    base: CheckedCommit | None
+    equal_code: bool
+    """Both have the same files of what is measured: no difference is the commit's."""
+    counts: CheckCounts
+    findings: list[CheckFinding]
+    """The gravest first, 500 at most."""
+    lacks: list[str]
+    not_in_turns: int
+    can_measure: bool
+    """An agent is there that can measure commits of this project."""
+    suite: str
+    wants_job: bool
+    jobs: list[CheckJob]
+    """Jobs that compare the two, newest first."""
+    notes: list[str]
+
+
 class ChoreStatus(Answer):
     """Chores of one kind. Ages are in seconds, of the oldest that waits or runs and of the newest that failed."""
 

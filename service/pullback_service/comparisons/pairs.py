@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.commits.graph import MergeBase
 from pullback_service.commits.naming import NamedCommit, commit_before, named_commit, nearest_measured
 from pullback_service.commits.queries import commit_by_sha, find_merge_base
 from pullback_service.comparisons.outcomes import Outcomes
@@ -55,11 +56,7 @@ async def find_pair(
                 "`pullback log`, or leave out merge_base."
             )
         reference = NamedCommit(await commit_by_sha(session, project_id, found.sha), other.branch)
-        if found.unknown:
-            notes.append(
-                f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
-                "may be a newer one: send their history with `pullback log`."
-            )
+        notes += uncertainty(found)
     else:
         reference = await named_commit(session, project_id, base, where="base")
     if reference.commit.id == candidate.commit.id and not two_machines:
@@ -71,6 +68,15 @@ async def find_pair(
         if not named.newest
     ]
     return Pair(reference, candidate, notes)
+
+
+def uncertainty(found: MergeBase) -> Sequence[str]:
+    """What to know of a merge base that may not be the newest one."""
+    note = (
+        f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
+        "may be a newer one: send their history with `pullback log`."
+    )
+    return [note] if found.unknown else []
 
 
 async def missing_series(session: AsyncSession, project_id: ProjectId, pair: Pair, found: Outcomes) -> Sequence[str]:

@@ -64,13 +64,14 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Two commits with what was judged of their series, and on which grounds."""
+    """Two commits with what was judged of their series, and on which grounds; `equal_code` counts series with equal files."""
 
     reference_id: int
     candidate_id: int
     across: Across | None
     grounds: Grounds
     outcomes: Outcomes
+    equal_code: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ async def compare(
     outcomes = lay_out(described, pairs, grounds, across)
     if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
         grounds = replace(grounds, software=await _software(session, [reference.id, candidate.id], across))
-    judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
+    judged = Judged(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
     return replace(judged, outcomes=judged.outcomes.sorted())
@@ -181,9 +182,14 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Nam
 
 
 async def names_of(session: AsyncSession, found: Outcomes) -> Names:
-    """The names of the cases and machines of compared series. Index: pk_case, pk_machine."""
-    cases = await statements.rows(session, _CASES, {"ids": np.unique(found.case_id).tolist()})
-    machines = await statements.rows(session, _MACHINES, {"ids": np.unique(found.machine_id).tolist()})
+    """The names of the cases and machines of compared series. Index: as `names_by_id`."""
+    return await names_by_id(session, np.unique(found.case_id).tolist(), np.unique(found.machine_id).tolist())
+
+
+async def names_by_id(session: AsyncSession, case_ids: Collection[int], machine_ids: Collection[int]) -> Names:
+    """The names of some cases and machines. Index: pk_case, pk_machine."""
+    cases = await statements.rows(session, _CASES, {"ids": list(case_ids)})
+    machines = await statements.rows(session, _MACHINES, {"ids": list(machine_ids)})
     return Names({row[0]: NamedCase(*row) for row in cases}, {row[0]: NamedMachine(*row) for row in machines})
 
 

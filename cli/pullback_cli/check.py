@@ -1,0 +1,289 @@
+"""`pullback check`: a gate for a change, held against where it parted from its base."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pullback_cli.checking.surroundings import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+from pullback_cli.watching import check_output, interrupts
+from pullback_cli.wording import in_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pullback_cli.checking.surroundings import Head
+    from pullback_cli.checking.verdict import Failing, Verdict
+    from pullback_cli.watching import Interrupts
+    from pullback_service.client import Client, models
+
+USUALLY_FAILING = "regression,missing,wrong-gradient"
+NOT_FOUND = 404
+
+
+@needs("runner")
+def check(
+    *,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHA", help="The commit; default: the head of CI's pull request, else what is checked out."
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BRANCH|SHA",
+            help="It is held against where it parted from this; default: where CI's pull request goes, else the project's main branch.",
+        ),
+    ] = None,
+    wait: Annotated[
+        str, typer.Option(help="How long to wait for a measurement in turns; 0 asks for none.", metavar="TIME")
+    ] = "20m",
+    fail_on: Annotated[
+        str,
+        typer.Option(help="Any of regression, likely, missing, wrong-gradient, ambiguous, budget.", metavar="KIND,…"),
+    ] = USUALLY_FAILING,
+    comment: Annotated[
+        Literal["changed", "always"], typer.Option(help="When a pull request of GitHub gets a comment.")
+    ] = "changed",
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comment to a file.")] = None,
+    github_check: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the check run, as GitHub's API takes it.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the answer as JUnit's XML.")] = None,
+    project: Annotated[str | None, typer.Option(help="Default: the one of pullback.toml.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="What is measured in turns; default: the suite that was measured.")
+    ] = None,
+    repository: Annotated[Path, typer.Option(help="Clone of the project; default: the one of this folder.")] = Path(),
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> None:
+    """Say what a commit changed against where it parted from its base, and fail for what is worse.
+
+    What was not measured in turns is asked for and waited for, where an agent can measure the project. With GITHUB_TOKEN it writes
+    the comment and the check run itself.
+
+    Exit status, of several the first one:
+    5  a wrong gradient
+    3  a regression: slower in turns, or more memory
+    4  missing: a case or variant that the base has and the head has not
+    8  a regression that is only likely, with --fail-on likely
+    6  ambiguous although it was measured in turns, with --fail-on ambiguous
+    7  over a budget, with --fail-on budget; no rule defines one yet
+    1  not enough data, or the service does not know the commit
+    0  none of these
+    2  wrong usage, or not allowed
+    75  the service cannot be reached
+    130, 143  interrupted by Ctrl-C or SIGTERM
+
+    Examples:
+    pullback check --base main
+
+    pullback check --head "$SHA" --base main --wait 30m --fail-on regression,likely --server https://pullback.example
+
+    pullback check --wait 0 --json | jq -r .sentence
+    """
+    from pullback_cli.checking.measuring import duration_s
+    from pullback_cli.checking.verdict import UNREACHABLE, decide
+    from pullback_cli.services import client_of
+    from pullback_cli.suites import refuse_unknown_suite
+    from pullback_service.client import ClientError
+
+    failing = _failing(fail_on)
+    duration_s(wait)
+    if suite is not None:
+        refuse_unknown_suite(suite)
+    for file, option in ((markdown, "--markdown"), (github_check, "--github-check"), (junit, "--junit")):
+        if file is not None:
+            check_output("check", file, option)
+    surroundings = read_surroundings()
+    asked = _Asked(
+        project=project or _project(repository),
+        head=find_head(head, repository, surroundings),
+        base=find_base(base, repository, surroundings),
+        suite=suite,
+        wait=wait,
+        repository=repository,
+        fork=surroundings.fork,
+    )
+    with client_of(server, token_file) as client, interrupts() as stop:
+        try:
+            answer, unmeasured, remarks = _ask(client, asked, stop)
+        except ClientError as error:
+            if error.is_transient:
+                sys.stderr.write(f"pullback check: {error}; check --server, or try again later\n")
+                raise typer.Exit(UNREACHABLE) from error
+            raise RefusalError(f"check: {in_options(str(error))}") from error
+    verdict = decide(answer, failing, unmeasured, remarks)
+    _write(answer, verdict, server, markdown, github_check, junit)
+    if surroundings.github_token and surroundings.repository:
+        _tell_github(answer, verdict, server, surroundings, comment)
+    _show(answer, verdict, failing, as_json=as_json)
+    raise typer.Exit(stop.status if stop() and not verdict.failed_on else verdict.status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be checked."""
+
+    project: str
+    head: "Head"
+    base: str | None
+    suite: str | None
+    wait: str
+    repository: Path
+    fork: str | None
+
+
+def _failing(text: str) -> "Sequence[Failing]":
+    from pullback_cli.checking.verdict import STATUSES
+
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in STATUSES:
+            raise RefusalError(f"--fail-on {word!r} is no finding; give any of {', '.join(STATUSES)}, with commas")
+    return [kind for kind in STATUSES if kind in words]
+
+
+def _project(repository: Path) -> str:
+    from pullback_runners.revisions import require_project
+
+    return require_project(repository.resolve()).name
+
+
+def _ask(client: "Client", asked: _Asked, stop: "Interrupts") -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
+    """The answer, why what was to be measured was not, and what else to know."""
+    from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base
+
+    answer = _answer(client, asked)
+    learnt, doubt = tell_base(client, asked.project, answer.against, asked.repository)
+    if learnt:
+        answer = _answer(client, asked)
+    unmeasured = None
+    if has_to_wait(answer, asked.wait):
+        patience = Patience(asked.wait, lambda said: typer.echo(f"pullback check: {said}", err=True), stop)
+        unmeasured = measure(client, answer, asked.repository, patience, suite=asked.suite, fork=asked.fork)
+        answer = _answer(client, asked)
+    return answer, unmeasured, [each for each in (asked.head.remark, doubt) if each is not None]
+
+
+def _answer(client: "Client", asked: _Asked) -> "models.CheckAnswer":
+    """What the service answers; of a commit or branch that it does not know, that nothing can be said, and how to tell it."""
+    from pullback_service.client import ProblemError, models
+
+    try:
+        return client.check_commit(project=asked.project, head=asked.head.sha, base=asked.base, suite=asked.suite)
+    except ProblemError as problem:
+        if problem.status != NOT_FOUND or not {each.path for each in problem.errors} & {"query.head", "query.base"}:
+            raise
+        return models.CheckAnswer.model_validate(
+            {
+                "project": asked.project,
+                "against": asked.base or "",
+                "head": {
+                    "sha": asked.head.sha,
+                    "series": 0,
+                    **dict.fromkeys(("title", "author", "authored_at", "branch")),
+                },
+                "base": None,
+                "counts": dict.fromkeys(models.CheckCounts.model_fields, 0),
+                "lacks": [in_options(str(problem))],
+                "suite": asked.suite or "",
+                **dict.fromkeys(("equal_code", "can_measure", "wants_job"), False),
+                **{name: [] for name in ("findings", "jobs", "notes")},
+                "not_in_turns": 0,
+            }
+        )
+
+
+def _write(
+    answer: "models.CheckAnswer",
+    verdict: "Verdict",
+    server: str,
+    markdown: Path | None,
+    github_check: Path | None,
+    junit: Path | None,
+) -> None:
+    from pullback_cli.checking import telling
+    from pullback_runners.report.files import write_text
+
+    if markdown is not None:
+        write_text(telling.markdown_of(answer, verdict, server), markdown, "--markdown")
+    if github_check is not None:
+        write_text(telling.as_text(telling.check_run_of(answer, verdict, server)), github_check, "--github-check")
+    if junit is not None:
+        write_text(telling.junit_of(answer, verdict), junit, "--junit")
+
+
+def _tell_github(
+    answer: "models.CheckAnswer",
+    verdict: "Verdict",
+    server: str,
+    surroundings: Surroundings,
+    when: Literal["changed", "always"],
+) -> None:
+    """Write the check run and the comment; what GitHub does not take is said, and changes nothing of the answer."""
+    from pullback_cli.checking import telling
+    from pullback_cli.checking.github import GitHub, GitHubError
+    from pullback_cli.checking.verdict import has_changes
+
+    with GitHub(surroundings) as github:
+        try:
+            github.write_check_run(telling.check_run_of(answer, verdict, server))
+            typer.echo("pullback check: the check run is written", err=True)
+        except GitHubError as error:
+            typer.echo(f"pullback check: {error}", err=True)
+        if surroundings.pull_request is None:
+            return
+        try:
+            done = github.write_comment(
+                surroundings.pull_request,
+                telling.markdown_of(answer, verdict, server),
+                marker=telling.marker_of(answer.project),
+                only_if_there=when == "changed" and not has_changes(answer),
+            )
+        except GitHubError as error:
+            typer.echo(f"pullback check: {error}", err=True)
+        else:
+            if done is not None:
+                typer.echo(f"pullback check: the comment is {done}", err=True)
+
+
+def _show(answer: "models.CheckAnswer", verdict: "Verdict", failing: "Sequence[Failing]", *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from pullback_cli.checking import telling
+
+    if as_json:
+        typer.echo(telling.as_text(telling.json_of(answer, verdict, failing)), nl=False)
+        return
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+
+    def say(text: str) -> None:
+        console.print(Text(telling.line(text)), soft_wrap=True)
+
+    say(verdict.sentence)
+    rows = telling.rows_of(answer.findings)
+    if rows:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_row(*(Text(heading, style="bold") for heading in telling.HEADINGS))
+        for row in rows:
+            style = telling.STYLES[row.finding]
+            table.add_row(Text(row.finding, style=style), *(Text(getattr(row, name)) for name in telling.HEADINGS[1:]))
+        console.print()
+        console.print(table)
+        console.print()
+    for remark in verdict.remarks:
+        say(remark)
+    command = telling.reproduce(answer)
+    if command is not None:
+        say(f"The same here: {command}")

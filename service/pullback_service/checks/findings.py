@@ -1,0 +1,142 @@
+"""What a check finds: the outcomes of a comparison, sorted by what a gate does about them. Pure.
+
+Nothing is judged here. A finding is an outcome of `comparisons/judging.py`, or that something is not there.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.at_once import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
+from pullback_service.comparisons.grounds import Failed
+from pullback_service.comparisons.judging import Evidence, Outcome
+from pullback_service.comparisons.outcomes import Outcomes
+from pullback_service.models.reports import WRONG_GRADIENT
+
+FindingKind: TypeAlias = Literal[
+    "wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"
+]
+KINDS: Final[Sequence[FindingKind]] = get_args(FindingKind)
+"""The gravest first."""
+
+OF_THE_REFERENCE: Final = "reference: "
+"""How the message of a failure begins where a comparison failed at its reference: the candidate is not to blame."""
+
+_IN_TURNS = [EVIDENCE_CODE_OF["paired"], EVIDENCE_CODE_OF["exact"]]
+
+Measurement: TypeAlias = tuple[int, int, str]
+"""Case, machine and variant: what is there as a whole, or is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The same case, variant and metric on another machine, with another outcome."""
+
+    machine: str
+    outcome: Outcome
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What changed of a series, or what failed or is missing of a variant of a case; ratios are natural-log head/base.
+
+    Without a metric it is about all of them, without a variant about all variants of the case.
+    """
+
+    kind: FindingKind
+    case: str
+    workload: str
+    variant: str | None
+    machine: str
+    variant_kind: str | None = None
+    metric: str | None = None
+    unit: str | None = None
+    direction: Literal["smaller", "bigger"] | None = None
+    outcome: Outcome | None = None
+    evidence: Evidence | None = None
+    base: float | None = None
+    head: float | None = None
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    provisional: bool = False
+    reason: str | None = None
+    elsewhere: Sequence[Elsewhere] = ()
+
+
+def is_deciding(found: Outcomes) -> Flags:
+    """Which series a check fails for: not those whose counts change with any line of Python, as in `pullback compare`."""
+    return found.of_shapes([shape.metric not in COUNTED_IN_ONE_SESSION for shape in found.shapes])
+
+
+def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:
+    """Which series changed, or stayed ambiguous although they were counted or measured in turns."""
+    deciding, in_turns = is_deciding(found), np.isin(found.evidence, _IN_TURNS)
+    return {
+        "regression": found.trending("worse") & ~found.having("failed") & deciding,
+        "likely": found.trending("likely_worse") & deciding,
+        "ambiguous": found.having("ambiguous") & in_turns & deciding,
+        "better": found.trending("better") & deciding,
+        "likely-better": found.trending("likely_better") & deciding,
+    }
+
+
+def not_in_turns(found: Outcomes, cases_on_cpu: Collection[int], external: str) -> Flags:
+    """Which series agents could measure in turns and nobody has, on whichever machine.
+
+    They are there at both commits, and were measured at different times, or at levels that do not compare.
+    """
+    apart: Flags = np.isin(found.evidence, UNPAIRED_CODES) | found.having("not_comparable")
+    apart &= found.has_reference & found.has_candidate & is_deciding(found)
+    apart &= found.of_shapes([shape.kind != external for shape in found.shapes])
+    apart &= np.isin(found.case_id, list(cases_on_cpu))
+    paired = np.isin(found.evidence, _IN_TURNS)
+    known = {_apart_from_machine(key) for key, has in zip(found.named(), paired.tolist(), strict=True) if has}
+    nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in found.named()], bool)
+    return apart & nowhere
+
+
+def _apart_from_machine(key: tuple[int, int, str, str]) -> tuple[int, str, str]:
+    case_id, _, variant, metric = key
+    return case_id, variant, metric
+
+
+def gone(found: Outcomes) -> Collection[Measurement]:
+    """The variants of cases that the base has and the head has not, in no metric."""
+    at_base = _measurements(found, found.has_reference & found.having("not_comparable"))
+    at_head = _measurements(found, found.has_candidate | ~found.having("not_comparable"))
+    return at_base - at_head
+
+
+def failed(found: Outcomes) -> Collection[Measurement]:
+    """The variants of cases that ran at the base and failed at the head, as the comparison says."""
+    return _measurements(found, found.having("failed"))
+
+
+def _measurements(found: Outcomes, which: Flags) -> set[Measurement]:
+    return {(case_id, machine_id, variant) for case_id, machine_id, variant, _ in found[which].named()}
+
+
+def wrong_gradients(
+    failures: Mapping[tuple[int, int, int, str | None], Failed], base_id: int | None, head_id: int
+) -> Iterable[tuple[int, int, str | None, str]]:
+    """Case, machine, variant and message of each gradient that is wrong at the head and was not, anywhere, at the base."""
+    before = {
+        (case_id, variant)
+        for (commit_id, case_id, _, variant), failure in failures.items()
+        if commit_id == base_id and failure.kind == WRONG_GRADIENT
+    }
+    for (commit_id, case_id, machine_id, variant), failure in failures.items():
+        if commit_id != head_id or not is_wrong(failure) or {(case_id, variant), (case_id, None)} & before:
+            continue
+        yield case_id, machine_id, variant, failure.message
+
+
+def is_wrong(failure: Failed) -> bool:
+    """Whether a gradient of the commit itself was wrong."""
+    return failure.kind == WRONG_GRADIENT and not failure.message.startswith(OF_THE_REFERENCE)

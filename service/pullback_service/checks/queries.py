@@ -1,0 +1,381 @@
+"""What a check needs of the database: where two commits parted, what was judged of both, what is missing, who could measure.
+
+The base is the one that is named, or rather where the head parted from it. Nothing else takes its place: where it has no
+results, that is the answer.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, LiteralString
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.checks.findings import (
+    KINDS,
+    OF_THE_REFERENCE,
+    Elsewhere,
+    Finding,
+    FindingKind,
+    Measurement,
+    failed,
+    flags_of,
+    gone,
+    not_in_turns,
+    wrong_gradients,
+)
+from pullback_service.commits.naming import NamedCommit, named_commit, nearest_measured
+from pullback_service.commits.queries import commit_by_sha, find_merge_base, parents_of
+from pullback_service.comparisons import queries as comparing
+from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
+from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes
+from pullback_service.comparisons.pairs import uncertainty
+from pullback_service.comparisons.queries import Judged, Names, Shown
+from pullback_service.errors import FieldError, NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.jobs.labels import CPU
+from pullback_service.jobs.queries import STANDING, JobChoice, StoredJob, list_jobs
+from pullback_service.models.agents import SILENT_AFTER_S
+from pullback_service.models.commits import Commit
+from pullback_service.models.projects import Project
+from pullback_service.projects.queries import project_by_name
+from pullback_service.series.choosing import SeriesChoice
+
+MOST_FINDINGS = 500
+MOST_JOBS = 50
+USUAL_BASE = "main"
+USUAL_SUITE = "quick"
+EXTERNAL = "external"
+"""The kind of variants that another tool measured, and agents cannot."""
+_OUR_SUITE = re.compile(r"(trial|quick|standard|full)(:|$)")
+
+# A run with the same suite on the same machine would have measured it; of another tool, one of the same format.
+_MEASURED_ALIKE: Final[LiteralString] = """
+SELECT DISTINCT series.case_id, series.machine_id, series.variant
+  FROM point
+  JOIN series ON series.id = point.series_id
+  JOIN report ON report.id = point.report_id
+ WHERE point.commit_id = %(base)s AND point.series_id = ANY (%(series)s::bigint[])
+   AND EXISTS (SELECT FROM report newer
+                WHERE newer.commit_id = %(head)s AND newer.machine_id = report.machine_id
+                  AND newer.suite IS NOT DISTINCT FROM report.suite AND newer.points + newer.failures > 0
+                  AND (newer.suite IS NOT NULL OR newer.format = report.format))
+"""
+_SUITES: Final[LiteralString] = """
+SELECT suite FROM report
+ WHERE commit_id IN (%(head)s, %(base)s) AND suite IS NOT NULL
+ ORDER BY commit_id = %(head)s DESC, received_at DESC
+ LIMIT 20
+"""
+# Whoever measured commits of the project may do so again; or it says where its commits come from.
+_CAN_MEASURE: Final[LiteralString] = """
+SELECT EXISTS (
+         SELECT FROM agent
+          WHERE (project_id IS NULL OR project_id = %(project)s)
+            AND refuses IS NULL AND coalesce(labels ->> 'device', %(cpu)s) = %(cpu)s
+            AND (last_seen_at > now() - make_interval(secs => %(silent_after_s)s)
+                 OR EXISTS (SELECT FROM attempt
+                             WHERE attempt.agent_id = agent.id AND attempt.state IN ('leased', 'running'))))
+   AND (EXISTS (SELECT FROM project WHERE id = %(project)s AND (repository IS NOT NULL OR mirror IS NOT NULL))
+        OR EXISTS (SELECT FROM job WHERE project_id = %(project)s AND state = 'done'))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answer to a check. `base` is where `head` parted from `against`; None where that is not known.
+
+    `lacks` says why nothing can be said, with what would change that; it is empty where something can.
+    `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
+    of, and `wants_job` that an agent can do it and nobody has asked for it.
+    """
+
+    project: str
+    against: str
+    head: NamedCommit
+    can_measure: bool
+    suite: str
+    lacks: Sequence[str]
+    notes: Sequence[str]
+    base: NamedCommit | None = None
+    judged: Judged | None = None
+    findings: Sequence[Finding] = ()
+    counts: Mapping[FindingKind, int] = field(default_factory=dict)
+    equal_code: bool = False
+    not_in_turns: int = 0
+    wants_job: bool = False
+    jobs: Sequence[StoredJob] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parted:
+    """Where a head parted from its base, or why that is not known."""
+
+    base: Commit | None = None
+    branch: str | None = None
+    lacks: Sequence[str] = ()
+    notes: Sequence[str] = field(default=())
+
+
+async def check(session: AsyncSession, project: str, head: str, base: str | None, suite: str | None) -> Checked:
+    """A head against where it parted from its base. Index: as `named_commit`, `find_merge_base`, `compare` and `show`."""
+    stored = await project_by_name(session, project)
+    project_id = ProjectId(stored.id)
+    against = base or trunk_of(stored)
+    candidate = await _named(session, project_id, head, where="head")
+    parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
+    can_measure = await _can_measure(session, project_id)
+    suite = suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
+    if parted.base is None:
+        return Checked(
+            project=stored.name,
+            against=against,
+            head=candidate,
+            can_measure=can_measure,
+            suite=suite,
+            lacks=parted.lacks,
+            notes=parted.notes,
+        )
+    judged = await comparing.compare(session, parted.base, candidate.commit, SeriesChoice(project=project))
+    found = judged.outcomes
+    failing = list(wrong_gradients(judged.grounds.failures, parted.base.id, candidate.commit.id))
+    names = await comparing.names_by_id(
+        session,
+        {*found.case_id.tolist(), *(case_id for case_id, *_ in failing)},
+        {*found.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
+    )
+    equal_code = _is_equal_code(judged)
+    findings, counts = await _findings(session, judged, names, failing)
+    lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
+    jobs = await _jobs(session, project, candidate.commit, parted.base)
+    on_cpu = {each.id for each in names.cases.values() if each.device in {None, CPU}}
+    apart = 0 if equal_code else int(not_in_turns(found, on_cpu, EXTERNAL).sum())
+    return Checked(
+        project=stored.name,
+        against=against,
+        head=candidate,
+        base=NamedCommit(parted.base, parted.branch),
+        judged=judged,
+        findings=findings,
+        counts=counts,
+        equal_code=equal_code,
+        not_in_turns=apart,
+        can_measure=can_measure,
+        suite=suite,
+        wants_job=can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, suite),
+        jobs=jobs,
+        lacks=lacks,
+        notes=parted.notes,
+    )
+
+
+def trunk_of(project: Project) -> str:
+    """The branch that a head is held against where nobody names one."""
+    return str((project.backfill or {}).get("branch") or USUAL_BASE)
+
+
+async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> NamedCommit:
+    try:
+        return await named_commit(session, project_id, name, where=where, measured=False)
+    except NotFoundError as error:
+        told = FieldError(path=f"query.{where}", message=error.detail)
+        raise NotFoundError(error.detail, errors=[told], missing=error.missing) from error
+
+
+async def _parted(session: AsyncSession, project_id: ProjectId, candidate: NamedCommit, named: NamedCommit) -> _Parted:
+    """The merge base of both; of a commit that is on the base already, its first parent."""
+    head, other = candidate.commit, named.commit
+    called = named.branch or other.sha
+    found = await find_merge_base(session, project_id, other.sha, head.sha)
+    if found.sha is None:
+        return _Parted(
+            lacks=[
+                f"No common ancestor of {called!r} and {head.sha} is known: send the history of both with `pullback log`."
+            ]
+        )
+    if found.sha != head.sha:
+        return _Parted(await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)])
+    note = f"Commit {head.sha} is on {called!r} already, so it is held against its first parent."
+    parents = (await parents_of(session, [head.id])).get(head.id, [])
+    try:
+        return _Parted(await commit_by_sha(session, project_id, parents[0]), notes=[note])
+    except (IndexError, NotFoundError):
+        return _Parted(
+            lacks=[f"The first parent of {head.sha} is not known: send its history with `pullback log`."], notes=[note]
+        )
+
+
+def _is_equal_code(judged: Judged) -> bool:
+    """Whether all that was measured at both commits is of the same files."""
+    found = judged.outcomes
+    return judged.equal_code == int((found.has_reference & found.has_candidate).sum()) > 0
+
+
+async def _findings(
+    session: AsyncSession,
+    judged: Judged,
+    names: Names,
+    failing: Sequence[tuple[int, int, str | None, str]],
+) -> tuple[Sequence[Finding], Mapping[FindingKind, int]]:
+    """The findings, the gravest first and of each kind the largest, up to so many; and how many there are of each kind."""
+    found = judged.outcomes
+    wrong = {(case_id, machine_id, variant) for case_id, machine_id, variant, _ in failing}
+    told: dict[FindingKind, list[Finding]] = {
+        "wrong-gradient": [
+            _whole("wrong-gradient", names, (case_id, machine_id, variant), message)
+            for case_id, machine_id, variant, message in failing
+        ],
+        "missing": [
+            _whole("missing", names, each, reason)
+            for each, reason in (await _missing(session, judged)).items()
+            if each not in wrong and (*each[:2], None) not in wrong
+        ],
+    }
+    counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in told.items()}
+    others = _others(found, names)
+    for kind, flags in flags_of(found).items():
+        shown = await comparing.show(session, judged, found[flags][:MOST_FINDINGS], names)
+        # No difference between equal files is the commit's, and nobody has to decide about it.
+        kept = [each for each in shown if not (kind == "ambiguous" and each.compared.is_equal_code)]
+        told[kind] = [_changed(kind, each, others) for each in kept]
+        counts[kind] = int(flags.sum()) - (len(shown) - len(kept))
+    return [finding for kind in KINDS for finding in told[kind]][:MOST_FINDINGS], counts
+
+
+def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | None], reason: str) -> Finding:
+    case_id, machine_id, variant = measurement
+    case = names.cases[case_id]
+    return Finding(kind, case.label, case.workload, variant, names.machines[machine_id].name, reason=reason)
+
+
+def _changed(
+    kind: FindingKind, shown: Shown, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
+) -> Finding:
+    compared, judgement = shown.compared, shown.compared.judgement
+    case_id, machine_id, variant, metric = compared.key
+    return Finding(
+        kind=kind,
+        case=shown.case.label,
+        workload=shown.case.workload,
+        variant=variant,
+        variant_kind=compared.kind,
+        machine=shown.machine.name,
+        metric=metric,
+        unit=compared.unit,
+        direction="bigger" if compared.bigger_is_better else "smaller",
+        outcome=judgement.outcome,
+        evidence=judgement.evidence,
+        base=None if compared.reference is None else compared.reference.value,
+        head=None if compared.candidate is None else compared.candidate.value,
+        log_ratio=judgement.log_ratio,
+        low=judgement.low,
+        high=judgement.high,
+        n=judgement.n,
+        provisional=judgement.provisional,
+        reason=judgement.reason,
+        elsewhere=[
+            each
+            for place, each in others.get((case_id, variant, metric), ())
+            if place != machine_id and each.outcome != judgement.outcome
+        ],
+    )
+
+
+def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]:
+    """What was judged of each case, variant and metric, by machine, where there are several machines."""
+    if len(names.machines) < 2:
+        return {}
+    told: dict[tuple[int, str, str], list[tuple[int, Elsewhere]]] = {}
+    codes = zip(found.named(), found.outcome.tolist(), found.evidence.tolist(), strict=True)
+    for (case_id, machine_id, variant, metric), outcome, evidence in codes:
+        if OUTCOMES[outcome] != "not_comparable":
+            said = Elsewhere(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
+            told.setdefault((case_id, variant, metric), []).append((machine_id, said))
+    return told
+
+
+async def _missing(session: AsyncSession, judged: Judged) -> Mapping[Measurement, str]:
+    """What the base has and the head has not, with why: it failed, or a run of the same suite there was without it.
+
+    Index: ix_point_commit_id_series_id, ix_report_commit_id.
+    """
+    told: dict[Measurement, str] = {}
+    for case_id, machine_id, variant in failed(judged.outcomes):
+        key = (case_id, machine_id, variant, "")
+        failure, _ = judged.grounds.failures_of(key, judged.reference_id, judged.candidate_id)
+        if failure is None or not failure.message.startswith(OF_THE_REFERENCE):
+            reason = "It failed when both were compared." if failure is None else failure.message
+            told[case_id, machine_id, variant] = reason
+    absent = set(gone(judged.outcomes)) - set(told)
+    if absent:
+        found = judged.outcomes
+        series = [
+            series_id
+            for (case_id, machine_id, variant, _), series_id in zip(
+                found.named(), found.reference_series_id.tolist(), strict=True
+            )
+            if series_id != NO_SERIES and (case_id, machine_id, variant) in absent
+        ]
+        values = {"base": judged.reference_id, "head": judged.candidate_id, "series": series}
+        for case_id, machine_id, variant in await statements.rows(session, _MEASURED_ALIKE, values):
+            told[case_id, machine_id, variant] = "The same suite ran on this machine without it."
+    return told
+
+
+async def _lacks(
+    session: AsyncSession,
+    project_id: ProjectId,
+    base: Commit,
+    head: Commit,
+    found: Outcomes,
+    names: Names,
+    against: str,
+) -> Sequence[str]:
+    """Why nothing is comparable, with the remedy. Index: as `nearest_measured`."""
+    if not found.having("not_comparable").all():
+        return []
+    told = []
+    if not found.has_reference.any():
+        nearest = await nearest_measured(session, project_id, base)
+        instead = "" if nearest is None else f" Its nearest ancestor with results is {nearest}, for whoever names it."
+        told.append(
+            f"Commit {base.sha}, where {head.sha[:10]} and {against!r} parted, has no results: measure it.{instead}"
+        )
+    if not found.has_candidate.any():
+        told.append(f"Commit {head.sha} has no results: measure it.")
+    if not told:
+        machines = [
+            ", ".join(sorted({names.machines[each].name for each in found.machine_id[has].tolist()}))
+            for has in (found.has_reference, found.has_candidate)
+        ]
+        told.append(
+            f"Nothing that was measured at {base.sha[:10]} (on {machines[0]}) compares with what was measured at "
+            f"{head.sha[:10]} (on {machines[1]}): measure both on one machine, with one suite."
+        )
+    return told
+
+
+async def _can_measure(session: AsyncSession, project_id: ProjectId) -> bool:
+    """Whether an agent is there for jobs of the project. Index: agents are few; ix_job_commit."""
+    values = {"project": project_id, "cpu": CPU, "silent_after_s": SILENT_AFTER_S}
+    found = await statements.row(session, _CAN_MEASURE, values)
+    return bool(found and found[0])
+
+
+async def _suite(session: AsyncSession, project: Project, base: Commit, head: Commit) -> str:
+    """The suite that was measured at the commits, else the project's own. Index: ix_report_commit_id."""
+    rows = await statements.rows(session, _SUITES, {"base": base.id, "head": head.id})
+    measured = next((suite for (suite,) in rows if _OUR_SUITE.match(suite)), None)
+    return str(measured or (project.backfill or {}).get("suite") or USUAL_SUITE)
+
+
+async def _jobs(session: AsyncSession, project: str, head: Commit, base: Commit) -> Sequence[StoredJob]:
+    """The newest jobs that compare the two. Index: ix_job_commit."""
+    choice = JobChoice(project=project, commit=head.sha, kind="compare")
+    jobs = await list_jobs(session, choice=choice, before_id=None, limit=MOST_JOBS)
+    return [each for each in jobs if each.reference == base.sha]
+
+
+def _has_standing(jobs: Collection[StoredJob], suite: str) -> bool:
+    return any(each.job.suite == suite and each.job.state in STANDING for each in jobs)

@@ -1,0 +1,181 @@
+"""What the API says of a check."""
+
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field
+
+from pullback_service.addresses import API
+from pullback_service.checks.findings import Finding, FindingKind
+from pullback_service.checks.queries import Checked
+from pullback_service.commits.naming import NamedCommit
+from pullback_service.comparisons.judging import Evidence, Outcome
+from pullback_service.jobs.queries import StoredJob
+from pullback_service.jobs.schemas import JobState
+
+
+class CheckedCommit(BaseModel):
+    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+
+    sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    branch: str | None = Field(examples=["main"])
+    series: int = Field(description="How many series it has results of.", examples=[120])
+
+    @classmethod
+    def of(cls, named: NamedCommit, *, series: int) -> Self:
+        """A commit as it was named."""
+        commit = named.commit
+        return cls(
+            sha=commit.sha,
+            title=commit.title,
+            author=commit.author,
+            authored_at=commit.authored_at,
+            branch=named.branch,
+            series=series,
+        )
+
+
+class ElsewhereSummary(BaseModel):
+    """The same case, variant and metric on another machine, with another outcome."""
+
+    machine: str
+    outcome: Outcome
+    evidence: Evidence | None
+
+
+class CheckFinding(BaseModel):
+    """What changed of a series, or what failed or is missing of a variant of a case.
+
+    `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on the
+    same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
+    head/base), interval and reason are those of `GET /comparisons`. Without a metric it is about all of them, without a variant
+    about all variants of the case.
+    """
+
+    kind: FindingKind
+    case: str = Field(examples=["dense_bias_act[n=100,act=tanh,f4,cpu]"])
+    workload: str
+    variant: str | None = Field(examples=["native"])
+    variant_kind: str | None = Field(examples=["tier"])
+    machine: str = Field(examples=["box"])
+    metric: str | None = Field(examples=["time"])
+    unit: str | None = Field(examples=["s"])
+    direction: Literal["smaller", "bigger"] | None
+    outcome: Outcome | None
+    evidence: Evidence | None
+    base: float | None
+    head: float | None
+    log_ratio: float | None = Field(examples=[0.042])
+    low: float | None = Field(examples=[0.037])
+    high: float | None = Field(examples=[0.048])
+    n: int | None = Field(examples=[20])
+    provisional: bool
+    reason: str | None
+    elsewhere: list[ElsewhereSummary]
+
+    @classmethod
+    def of(cls, found: Finding) -> Self:
+        """A finding."""
+        return cls.model_validate(found, from_attributes=True)
+
+
+class CheckJob(BaseModel):
+    """A job that measures both commits in turns."""
+
+    id: int
+    url: str
+    suite: str
+    state: JobState
+    awaits_approval: bool
+    failure_message: str | None
+
+    @classmethod
+    def of(cls, stored: StoredJob) -> Self:
+        """A job."""
+        job = stored.job
+        return cls.model_validate(
+            {
+                "id": job.id,
+                "url": f"{API}/jobs/{job.id}",
+                "suite": job.suite,
+                "state": job.state,
+                "awaits_approval": job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
+                "failure_message": job.failure_message,
+            }
+        )
+
+
+class CheckCounts(BaseModel):
+    """How many findings there are of each kind, those that are left out of the list included, and of how many series."""
+
+    wrong_gradient: int
+    regression: int
+    missing: int
+    likely: int
+    ambiguous: int
+    better: int
+    likely_better: int
+    unchanged: int
+    compared: int = Field(description="Series that both commits have and that compare, or that an upload compares.")
+
+
+class CheckAnswer(BaseModel):
+    """A commit against where it parted from its base.
+
+    `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is empty where
+    something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of
+    `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it.
+    """
+
+    project: str
+    against: str = Field(description="The base as it was named, or the branch that stands for it.", examples=["main"])
+    head: CheckedCommit
+    base: CheckedCommit | None
+    equal_code: bool = Field(description="Both have the same files of what is measured: no difference is the commit's.")
+    counts: CheckCounts
+    findings: list[CheckFinding] = Field(description="The gravest first, 500 at most.")
+    lacks: list[str]
+    not_in_turns: int
+    can_measure: bool = Field(description="An agent is there that can measure commits of this project.")
+    suite: str = Field(examples=["quick"])
+    wants_job: bool
+    jobs: list[CheckJob] = Field(description="Jobs that compare the two, newest first.")
+    notes: list[str]
+
+    @classmethod
+    def of(cls, checked: Checked) -> Self:
+        """The answer to a check."""
+        found = None if checked.judged is None else checked.judged.outcomes
+        counts = {} if found is None else found.counts()
+        compared = 0 if found is None else len(found) - counts.get("not_comparable", 0)
+        return cls(
+            project=checked.project,
+            against=checked.against,
+            head=CheckedCommit.of(checked.head, series=0 if found is None else int(found.has_candidate.sum())),
+            base=None
+            if checked.base is None or found is None
+            else CheckedCommit.of(checked.base, series=int(found.has_reference.sum())),
+            equal_code=checked.equal_code,
+            counts=CheckCounts(
+                wrong_gradient=checked.counts.get("wrong-gradient", 0),
+                regression=checked.counts.get("regression", 0),
+                missing=checked.counts.get("missing", 0),
+                likely=checked.counts.get("likely", 0),
+                ambiguous=checked.counts.get("ambiguous", 0),
+                better=checked.counts.get("better", 0),
+                likely_better=checked.counts.get("likely-better", 0),
+                unchanged=counts.get("same", 0) + counts.get("equal", 0),
+                compared=compared,
+            ),
+            findings=[CheckFinding.of(each) for each in checked.findings],
+            lacks=[*checked.lacks],
+            not_in_turns=checked.not_in_turns,
+            can_measure=checked.can_measure,
+            suite=checked.suite,
+            wants_job=checked.wants_job,
+            jobs=[CheckJob.of(each) for each in checked.jobs],
+            notes=[*checked.notes],
+        )

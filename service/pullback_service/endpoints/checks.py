@@ -1,0 +1,54 @@
+"""Checking a commit against where it parted from its base."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from pullback_service.addresses import API
+from pullback_service.answers import UNCHANGED, KnownAnswering
+from pullback_service.checks.queries import check
+from pullback_service.checks.schemas import CheckAnswer
+from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.fields import Name
+from pullback_service.problems import documented
+from pullback_service.sessions import ReadSession
+
+router = APIRouter(prefix=f"{API}/checks", tags=["comparisons"])
+
+
+@router.get(
+    "",
+    summary="Check a commit against where it parted from its base",
+    response_model=CheckAnswer,
+    responses={**UNCHANGED, **documented(NotFoundError, InvalidInputError)},
+)
+async def check_commit(
+    session: ReadSession,
+    answer: KnownAnswering,
+    project: Name,
+    head: Annotated[
+        Name,
+        Query(
+            description="The commit that is checked: its hash, 7 digits of it or more, or a branch for its newest commit.",
+            examples=["topic"],
+        ),
+    ],
+    base: Annotated[
+        Name | None,
+        Query(
+            description="What it is held against: a branch or a commit, or rather where `head` parted from it. Default: the "
+            "branch that is backfilled, or else `main`.",
+            examples=["main"],
+        ),
+    ] = None,
+    suite: Annotated[
+        Name | None, Query(description="Of which suite a job would be. Default: the one that was measured.")
+    ] = None,
+) -> Response:
+    """What a commit changed, and whether that can be known.
+
+    It is held against the merge base of `head` and `base`, and against nothing else: where that has no results, `lacks` says
+    so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes are those of
+    `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind `compare` would (`POST /jobs`).
+    """
+    return answer(CheckAnswer.of(await check(session, project, head, base, suite)))
