@@ -133,6 +133,18 @@ def _has_pure_loops(graph: Graph) -> bool:
     return _has_loops(graph) and _has_no_writes(graph)
 
 
+def _has_complex(graph: Graph) -> bool:
+    """True if a value is complex, inside loops and branches too."""
+    atoms = (*graph.inputs, *(atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)))
+    return any(atom.type.dtype.kind == "c" for atom in atoms) or any(
+        _has_complex(body) for node in graph.nodes for _, body in node.bodies()
+    )
+
+
+def _has_complex_alone(graph: Graph) -> bool:
+    return _has_complex(graph) and _has_no_writes(graph)
+
+
 def _spreads_maxima(graph: Graph) -> bool:
     return any(node.primitive is max_spread for node in graph.nodes) and _has_no_writes(graph)
 
@@ -160,6 +172,12 @@ def _rolled(graph: Graph, compiler: LoopCompiler) -> Graph:
     from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
 
     return roll_loops(graph, compiler.becomes_native)
+
+
+def _with_complex_parts(graph: Graph) -> Graph:
+    from pullback.passes.complex_parts import split_complex  # noqa: PLC0415 - what complex programs alone pay
+
+    return split_complex(graph)
 
 
 # --- differentiation -----------------------------------------------------------------------------------------------------
@@ -233,8 +251,10 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
         Pass("systems", partial(factor_systems, native=native), _has_no_writes),
     ]
     if lowered:
+        passes += [Pass("lowered", lower)]
+        if looping:
+            passes += [Pass("complex parts", _with_complex_parts, _has_complex_alone)]
         passes += [
-            Pass("lowered", lower),
             Pass("parts", join_parts, _has_no_writes),
             Pass("wholes", reshape_wholes, _has_no_writes),
             Pass("stores", forward_stores, _has_no_writes),

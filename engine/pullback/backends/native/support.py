@@ -6,10 +6,13 @@ from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.fusing import space_of, why_not_fused
 from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.lanes import DTYPES
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Node
+from pullback.rules.complex_numbers import imag, real
+from pullback.rules.complex_parts import COMPLEX_OF, complex_of
 
 _SPECIAL = "SciPy's special functions are called, not written anew"
-_COMPLEX = "native programs compute with real numbers"
+_COMPLEX = "native programs compute with the parts of complex numbers, as `passes/complex_parts.py` writes them"
 _ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
 
 #: Reasons why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in
@@ -70,11 +73,18 @@ NOT_NATIVE: Mapping[str, str] = {
         ],
         _SPECIAL,
     ),
-    **dict.fromkeys(("conj", "imag", "irfft", "real"), _COMPLEX),
+    **dict.fromkeys(("conj", "irfft"), _COMPLEX),
     **dict.fromkeys(("convolve", "expm", "expm_frechet", "solve_sylvester"), _ALGORITHM),
     "rnn": "a layer, written as a loop before it comes here (`nn/recurrent/loops.py`)",
     "tiles": "arrays of a block as one, decided by their addresses, which a native program does not see",
 }
+
+#: The nodes that read or write complex arrays, part by part.
+_OF_COMPLEX = frozenset({real, imag, complex_of})
+
+
+def _is_complex_array(type_: ArrayType) -> bool:
+    return type_.dtype in COMPLEX_OF.values() and type_.shape != ()
 
 
 def why_not(node: Node) -> str | None:
@@ -82,7 +92,7 @@ def why_not(node: Node) -> str | None:
     if node.primitive.effect.writes:
         return f"{node.primitive.name} writes to memory of the caller"
     for atom in (*node.inputs, *node.outputs):
-        if atom.type.dtype not in DTYPES:
+        if atom.type.dtype not in DTYPES and not (node.primitive in _OF_COMPLEX and _is_complex_array(atom.type)):
             return f"{node.primitive.name} of {atom.type.dtype}"
         if not atom.type.size:
             return f"{node.primitive.name} of an array without elements"

@@ -9,12 +9,13 @@ import numpy as np
 from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
+from pullback.rules.complex_numbers import imag, real
 from pullback.rules.constants import stop
 from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose
 
 #: Rules whose result is always memory of their first operand.
-_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
+_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop, real, imag})
 
 
 def is_view(node: Node) -> bool:
@@ -28,11 +29,20 @@ Layouts: TypeAlias = Mapping[Var, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A value as elements of its root: the first one, and how far apart they are along each axis, in elements."""
+    """A value as elements of its root: the first one, and how far apart they are along each axis, in elements.
+
+    Of a complex root elements are the parts: real parts are two elements apart.
+    """
 
     root: Atom
     offset: int
     strides: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements: of a complex root, that of its parts."""
+        dtype = self.root.type.dtype
+        return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
     def over(self, shape: Shape, space: Shape) -> tuple[int, ...]:
         """Strides along the axes of a space that a value of this shape is broadcast over."""
@@ -63,6 +73,10 @@ class Views:
         """Enter a node whose result is a view of its first operand; ValueError for a reshape that needs a copy."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
+        if node.primitive is real or node.primitive is imag:  # elements of a complex root are counted by its parts
+            strides = tuple(2 * stride for stride in before.strides)
+            self._of[result] = Access(before.root, 2 * before.offset + (node.primitive is imag), strides)
+            return
         whole = places(operand.type.shape, before.strides)
         if node.primitive is index:
             seen = selected(whole, dict(node.params)["key"])
