@@ -64,7 +64,7 @@ class Pair:
 
 
 class _CannotSplitError(Exception):
-    """Raised for a graph that is left as it is: a complex Python number is returned, or carried by a loop."""
+    """Raised for a graph that is left as it is, or a loop: it returns or carries complex Python numbers, or has others than it can split."""
 
 
 def split_complex(graph: Graph) -> Graph:
@@ -101,9 +101,10 @@ def split_body(graph: Graph) -> Graph:
             walk.values[var] = Pair(tracers[0], tracers[1]) if len(tracers) > 1 else tracers[0]
         walk.run(graph.nodes)
         outputs = [recorder.atom_of(part) for atom in graph.outputs for part in walk.parts(walk.read(atom), atom.type)]
-    if recorder.captures:
+    split = Graph(tuple(inputs), (), tuple(recorder.nodes), tuple(outputs))
+    if recorder.captures or has_complex(split):
         raise _CannotSplitError
-    return Graph(tuple(inputs), (), tuple(recorder.nodes), tuple(outputs))
+    return split
 
 
 def inside_loops(graph: Graph) -> Graph:
@@ -128,13 +129,15 @@ def _is_complex(atom: Atom) -> bool:
 
 
 def _part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind == "c" and dtype.itemsize > _LARGEST:
+        raise _CannotSplitError
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _types_of_parts(type_: ArrayType) -> list[ArrayType]:
     if type_.dtype.kind != "c":
         return [type_]
-    if type_.weak or type_.dtype.itemsize > _LARGEST:
+    if type_.weak:
         raise _CannotSplitError
     return [ArrayType(type_.shape, _part_dtype(type_.dtype))] * 2
 
@@ -162,11 +165,8 @@ class _Walk:
 
     def given(self, value: Any) -> Any:
         """A value that is in memory, with its parts if it is complex."""
-        dtype = dtype_of_operand(value)
-        if dtype.kind != "c":
+        if _part_dtype(own := dtype_of_operand(value)) == own:
             return value
-        if dtype.itemsize > _LARGEST:
-            raise _CannotSplitError
         return Pair(complex_numbers.real(value), complex_numbers.imag(value), whole=value)
 
     def returned(self, atom: Atom) -> Atom:
@@ -222,6 +222,10 @@ class _Walk:
         if result is not None:
             return (self._typed(result, node.outputs[0].type),)
         del self.recorder.nodes[position:]
+        return self._left(node, operands)
+
+    def _left(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+        """A node as it is, of complex values that are put together for it."""
         wholes = [self.joined(value, atom.type) for value, atom in zip(operands, node.inputs, strict=True)]
         return [self.given(value) for value in self._plain(node, wholes)]
 
@@ -236,11 +240,14 @@ class _Walk:
         return Pair(self.exact(result.re, part), im, result.is_imaginary, result.whole)
 
     def _with_bodies(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-        """A loop or a branch over parts."""
+        """A loop or a branch over parts; as it is where a complex value is left in a step, which NumPy would compute from parts."""
+        try:
+            params = _WITH_BODIES[node.primitive](dict(node.params))
+        except _CannotSplitError:
+            return self._left(node, operands)
         given = [
             part for value, atom in zip(operands, node.inputs, strict=True) for part in self.parts(value, atom.type)
         ]
-        params = _WITH_BODIES[node.primitive](dict(node.params))
         results = iter(self.recorder.apply(node.primitive, given, params))
         return [Pair(next(results), next(results)) if _is_complex(var) else next(results) for var in node.outputs]
 

@@ -86,7 +86,7 @@ def test_python_numbers_beside_what_is_not_native_stay_python_numbers():
 @pytest.mark.parametrize(
     ("argument", "reason"),
     [
-        (np.ones(3, complex), "complex128"),
+        (np.ones(3, complex), "complex number that is no array"),
         (np.ones(3, np.float16), "float16"),
         (np.ones((0, 3)), "without elements"),
     ],

@@ -358,6 +358,46 @@ def test_arrays_of_ours_that_are_stored_into():
 def test_extended_precision_stays_with_numpy():
     z = (X + 1j * H).astype(np.clongdouble)
     assert pb.compile(lambda z: z * z)(z).dtype == np.clongdouble
+    assert pb.compile(lambda x: np.fft.rfft(x) * 2j)(X.astype(np.longdouble)).dtype == np.clongdouble
+
+
+def test_a_loop_with_a_step_that_numpy_has_to_do_is_left_as_it_is():
+    def last(x):
+        def step(z, _):
+            return np.log(2 + z) * 1j, np.real(z)
+
+        z, seen = pb.scan(step, x + 0j, None, length=4)
+        return np.sum(np.abs(np.fft.fft(z))) + np.sum(seen)
+
+    plan = pb.compile(pb.value_and_grad(last))
+    (value, slope), (expected, expected_slope) = plan(X), pb.value_and_grad(last)(X)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(slope, expected_slope, rtol=1e-10)
+    assert not is_native or "scan of complex128" in " ".join(plan.summary()["fallbacks"])
+
+
+def test_gradients_by_complex_arguments_and_results_written_into_arrays():
+    z, w = X + 1j * H, V - 1j * X
+
+    def loss(z, w):
+        return np.sum(np.abs(np.fft.ifft(np.fft.fft(z) * w)) ** 2)
+
+    gradient = pb.value_and_grad(loss, wrt=(0, 1))
+    plan = pb.compile(gradient)
+    expected, expected_slopes = gradient(z, w)
+    out = (np.empty(()), (np.empty(N, complex), np.empty(N, complex)))
+    for _ in range(4):
+        value, slopes = plan(z, w)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        plan(z, w, out=out)
+        for ours, written, theirs in zip(slopes, out[1], expected_slopes, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+            np.testing.assert_array_equal(ours, written)
+    y, pullback = pb.compile(lambda z: np.fft.fft(z) * w).vjp(z)
+    np.testing.assert_allclose(y, np.fft.fft(z) * w, rtol=1e-12)
+    np.testing.assert_allclose(pullback(w)[0], pb.vjp(lambda z: np.fft.fft(z) * w, z)[1](w)[0], rtol=1e-12)
+    entire = pb.grad(lambda z: np.sum(np.exp(z) * z**3), holomorphic=True)
+    np.testing.assert_allclose(pb.compile(entire)(z), entire(z), rtol=1e-12)
 
 
 def test_a_loop_of_steps_with_transforms_is_one_native_loop():

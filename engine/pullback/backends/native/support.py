@@ -83,8 +83,14 @@ NOT_NATIVE: Mapping[str, str] = {
 _OF_COMPLEX = frozenset({real, imag, complex_of})
 
 
-def _is_complex_array(type_: ArrayType) -> bool:
-    return type_.dtype in COMPLEX_OF.values() and type_.shape != ()
+def _why_not_of(node: Node, type_: ArrayType) -> str | None:
+    """The kind of value that native programs do not compute with; None if they do."""
+    if node.primitive in _OF_COMPLEX and type_.dtype in COMPLEX_OF.values():
+        if not type_.shape:
+            return "a complex number that is no array"
+    elif type_.dtype not in DTYPES:
+        return str(type_.dtype)
+    return None if type_.size else "an array without elements"
 
 
 def why_not(node: Node) -> str | None:
@@ -92,10 +98,9 @@ def why_not(node: Node) -> str | None:
     if node.primitive.effect.writes:
         return f"{node.primitive.name} writes to memory of the caller"
     for atom in (*node.inputs, *node.outputs):
-        if atom.type.dtype not in DTYPES and not (node.primitive in _OF_COMPLEX and _is_complex_array(atom.type)):
-            return f"{node.primitive.name} of {atom.type.dtype}"
-        if not atom.type.size:
-            return f"{node.primitive.name} of an array without elements"
+        reason = _why_not_of(node, atom.type)
+        if reason is not None:
+            return f"{node.primitive.name} of {reason}"
     if is_view(node):
         return None
     if space_of(node) is not None:
