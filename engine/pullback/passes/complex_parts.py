@@ -386,14 +386,27 @@ def _square(a: Pair) -> Pair:
     return Pair(a.re * a.re - a.im * a.im, a.re * a.im + a.im * a.re)
 
 
+#: Exponents from here on are NumPy's: it takes logarithms.
+_LARGEST_POWER = 100
+
+
 def _power(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
-    exponent = node.inputs[1]
-    if not isinstance(exponent, Literal) or exponent.value not in (1, 2, 3, -1):
+    """Whole powers by squares, in NumPy's order."""
+    exponent = node.inputs[1].value if isinstance(node.inputs[1], Literal) else 0
+    if exponent != -1 and exponent not in range(1, _LARGEST_POWER):
         return None
     (a, _) = _in_one_dtype(node, operands)
-    if exponent.value == 1:
-        return a
-    return _square(a) if exponent.value == 2 else _reciprocal(a) if exponent.value == -1 else _mul(a, _square(a))
+    if exponent in (1, 2, -1):
+        return a if exponent == 1 else _square(a) if exponent == 2 else _reciprocal(a)
+    if exponent == 3:
+        return _mul(a, _square(a))
+    left, result = int(exponent), Pair(1.0, 0.0)
+    while left:
+        if left % 2:
+            result = _mul(result, a)
+        left //= 2
+        a = _square(a) if left else a
+    return result
 
 
 def _absolute(a: Pair) -> Any:

@@ -204,12 +204,15 @@ def partition(joint: Graph, stages: Stages, inputs_count: int, values_count: int
 
 
 # --- simplification ------------------------------------------------------------------------------------------------------
-def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False) -> Graph:
+def simplify(
+    graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False, on_device: bool = False
+) -> Graph:
     """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory.
 
     `looping`: for a backend that compiles loops, and for which how operands of products lie is worth a copy before them.
+    `on_device`: for a program of PyTorch's functions, which take complex numbers.
     """
-    return stages.run(_simplifying(lowered=lowered, looping=looping), graph)
+    return stages.run(_simplifying(lowered=lowered, looping=looping, on_device=on_device), graph)
 
 
 def simplify_bodies(graph: Graph) -> Graph:
@@ -243,7 +246,7 @@ EVERYWHERE = (
 
 
 @lru_cache
-def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
+def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass | Group, ...]:
     native = lowered and looping
     passes: list[Pass | Group] = [
         Pass("undone writes", drop_undone_writes, _writes),
@@ -252,7 +255,7 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
     ]
     if lowered:
         passes += [Pass("lowered", lower)]
-        if looping:
+        if looping and not on_device:
             passes += [Pass("complex parts", _with_complex_parts, _has_complex_alone)]
         passes += [
             Pass("parts", join_parts, _has_no_writes),

@@ -273,6 +273,14 @@ def test_functions_of_special_values_are_numpys(functions, dtype):
     assert not is_native or plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.parametrize("exponent", [3, 4.0, 7, -1, -2, 0, 0.5, 2 + 1j, 120])
+def test_powers_are_numpys(exponent):
+    z = (X + 1j * H).astype(np.complex64 if exponent == 7 else complex)
+    plan = pb.compile(lambda z: z**exponent)
+    np.testing.assert_allclose(plan(z), z**exponent, rtol=1e-6 if exponent == 7 else 1e-13)
+    assert not is_native or bool(plan.summary()["fallbacks"]) == (exponent not in (3, 4, 7, -1))
+
+
 def test_exponentials_at_the_rim_are_those_of_numpy():
     z = np.array(
         [709.9 + 1.5707j, 712 + 1.57079632j, -740 + 0.5j, -744.5 + 3j, 800 + 2j, 1e-310 + 1e-310j, 0.3 + 1e300j]
