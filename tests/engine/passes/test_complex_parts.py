@@ -9,6 +9,7 @@ import pytest
 import pullback as pb
 import pullback.numpy as pnp
 from pullback.backends.native import availability
+from pullback.rules import complex_numbers
 from pullback.rules.complex_parts import complex_of, fft_parts, irfft_parts, rfft_parts
 
 RNG = np.random.default_rng(11)
@@ -428,6 +429,12 @@ def test_the_rules_evaluate_to_what_numpy_gives():
         np.testing.assert_array_equal(found[0] + 1j * found[1], expected)
     back = irfft_parts(X, H, n=22, axis=0, norm="backward")
     np.testing.assert_array_equal(back, np.fft.irfft(z, 22))
+
+
+@pytest.mark.parametrize("rule", [complex_numbers.real, complex_numbers.imag, complex_numbers.conj])
+def test_parts_of_real_arrays_are_not_read_as_if_they_were_complex(rule):
+    plan = pb.compile(lambda x: rule(x * 2))
+    np.testing.assert_array_equal(plan(X), rule(X * 2))
 
 
 # --- random programs ---------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ NOT_NATIVE: Mapping[str, str] = {
         ],
         _SPECIAL,
     ),
-    **dict.fromkeys(("conj", "irfft"), _COMPLEX),
+    **dict.fromkeys(("conj", "imag", "irfft", "real"), _COMPLEX),
     **dict.fromkeys(("convolve", "expm", "expm_frechet", "solve_sylvester"), _ALGORITHM),
     "rnn": "a layer, written as a loop before it comes here (`nn/recurrent/loops.py`)",
     "tiles": "arrays of a block as one, decided by their addresses, which a native program does not see",

@@ -15,12 +15,16 @@ from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose
 
 #: Rules whose result is always memory of their first operand.
-_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop, real, imag})
+_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
+
+
+#: Rules whose result is memory of their operand where that is complex.
+_PARTS = frozenset({real, imag})
 
 
 def is_view(node: Node) -> bool:
     """True if a node computes nothing: its result is its first operand, seen otherwise."""
-    return node.primitive in _VIEWS
+    return node.primitive in _VIEWS or (node.primitive in _PARTS and node.inputs[0].type.dtype.kind == "c")
 
 
 #: Strides in elements of what a graph is given, where it is not in C order.
@@ -73,7 +77,7 @@ class Views:
         """Enter a node whose result is a view of its first operand; ValueError for a reshape that needs a copy."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
-        if node.primitive is real or node.primitive is imag:  # elements of a complex root are counted by its parts
+        if node.primitive in _PARTS:  # elements of a complex root are counted by its parts
             strides = tuple(2 * stride for stride in before.strides)
             self._of[result] = Access(before.root, 2 * before.offset + (node.primitive is imag), strides)
             return
