@@ -194,7 +194,7 @@ class Positions:
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse what depends on how many elements the mask selects."""
-        return MaskedRead(self.mask, self.mask).refuse()
+        MaskedRead(self.mask, self.mask).refuse()
 
     def __getattr__(self, name: str) -> NoReturn:
         if not hasattr(np.ndarray, name):
@@ -204,7 +204,7 @@ class Positions:
     __array__ = __array_ufunc__ = __array_function__ = refuse
     __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = __bool__ = __int__ = __index__ = __float__ = refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = __neg__ = refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = refuse  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = refuse
     __repr__ = __format__ = refuse
     __hash__ = None  # type: ignore[assignment]
 
