@@ -66,6 +66,7 @@ ROWS = (
     Row("power iteration 60, 30 rounds", "power_iteration", 2),
     Row("orthogonalization 48, 12 rounds", "orthogonalization", 2),
     Row("Chebyshev filter 60 x 8, degree 30", "chebyshev", 2),
+    Row("Schroedinger equation by transforms, 256 points, 40 steps", "schroedinger", 1),
     Row("mixture d=10 k=25 n=1000, max exp log", "mixture", 4),
 )
 

@@ -123,7 +123,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Env
         else:
             finish = _finish_values(rebuild_output)
         overwritten = overwritten_inputs(graph)
-        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier))
+        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier), on_device=bool(values))
         compiled = compile_graph(simple, stages, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from pullback.core.primitive import Traced, current, innermost_recorder
+from pullback.core.primitive import Traced, as_value, current, innermost_recorder
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.operands import concrete
 from pullback.numpy_api.shapes import astype, reshape
@@ -176,6 +176,53 @@ def _method(function: Any) -> Callable[..., Any]:
 
 for _function in (*_SUMS, np.max, np.min, np.clip, np.round):
     setattr(MaskedRead, _function.__name__, _method(_function))
+
+
+class Positions:
+    """Positions along one axis that `numpy.nonzero` gives for a mask that is unknown; all of them together are the mask as a key."""
+
+    __slots__ = ("axis", "mask")
+
+    def __init__(self, mask: Any, axis: int) -> None:
+        self.mask = mask
+        self.axis = axis
+
+    @property  # type: ignore[misc]  # isinstance asks for it where type() does not tell
+    def __class__(self) -> type:
+        """An array, as NumPy gives."""
+        return np.ndarray
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse what depends on how many elements the mask selects."""
+        MaskedRead(self.mask, self.mask).refuse()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced value has no attribute {name!r}")
+        self.refuse()
+
+    __array__ = __array_ufunc__ = __array_function__ = refuse
+    __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = __bool__ = __int__ = __index__ = __float__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = __neg__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = refuse
+    __repr__ = __format__ = refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def positions_of(mask: Any) -> tuple[Positions, ...]:
+    """What `numpy.nonzero` gives for a mask that is unknown."""
+    mask = as_value(mask)
+    return tuple(Positions(mask, axis) for axis in range(np.ndim(mask)))
+
+
+def as_mask(key: Any) -> Any:
+    """The mask that a key of all its positions stands for; any other key as it is."""
+    parts = key if type(key) is tuple else (key,)
+    if not parts or not all(type(part) is Positions for part in parts):
+        return key
+    mask = parts[0].mask
+    is_whole = [part.axis for part in parts] == list(range(np.ndim(mask)))
+    return mask if is_whole and all(_are_same(part.mask, mask) for part in parts) else key
 
 
 def masked(x: Any, mask: Any) -> Any:

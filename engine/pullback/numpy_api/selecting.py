@@ -6,6 +6,7 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.numpy_api.keys import read
+from pullback.numpy_api.masked_reads import is_unknown, positions_of
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_or_array
 from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
@@ -26,11 +27,15 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 @implements(np.nonzero)
 def nonzero(a: Any) -> Any:
+    if is_unknown(a):
+        return positions_of(a)
     return np.nonzero(concrete(a, "numpy.nonzero"))
 
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> Any:
+    if is_unknown(a) and np.ndim(a) == 1:
+        return positions_of(a)[0]
     return np.flatnonzero(concrete(a, "numpy.flatnonzero"))
 
 

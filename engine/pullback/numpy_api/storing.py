@@ -9,7 +9,7 @@ from pullback.core.primitive import Traced
 from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
-from pullback.numpy_api.masked_reads import MaskedRead, over
+from pullback.numpy_api.masked_reads import MaskedRead, as_mask, over
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape
 from pullback.rules import elementwise
@@ -27,7 +27,7 @@ def updated(x: Any, key: Any, value: Any) -> Any:
     >>> pb.grad(lambda x: np.sum(pb.numpy.updated(x, 0, x[1]) ** 2))(np.array([1.0, 2.0, 3.0]))
     array([0., 8., 6.])
     """
-    x = as_operand(x)
+    x, key = as_operand(x), as_mask(key)
     mask, before = _mask_alone(key)
     if type(value) is MaskedRead:
         return value.stored_into(x, None if before else mask)
@@ -53,7 +53,7 @@ def added(x: Any, key: Any, value: Any) -> Any:
     >>> pb.numpy.added(np.zeros(3), [0, 2, 0], 1.0)
     array([2., 0., 1.])
     """
-    x = as_operand(x)
+    x, key = as_operand(x), as_mask(key)
     value = in_dtype(value, x.dtype, "same_kind")
     mask, before = _mask_alone(key)
     if mask is not None and _is_for_all(value, mask, x, before):

@@ -14,7 +14,7 @@ from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.layouts import Contents, copied, require_c_order, single
-from pullback.numpy_api.masked_reads import is_unknown, masked
+from pullback.numpy_api.masked_reads import as_mask, is_unknown, masked
 from pullback.numpy_api.memory import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
@@ -528,6 +528,7 @@ class Tracer(Traced):
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
     def __getitem__(self, key: Any) -> Any:
+        key = as_mask(key)
         if is_unknown(key):
             return masked(self, key)
         return read_key(self, key, read(self, key))

@@ -5,6 +5,7 @@
     y = pinv a                     y = vh^T (u^T by s, where s is large)
     x = least_squares a b          x = vh^T (u^T b by s, where s is large)
     r = matrix_rank a              r = how many of s are large
+    m = adjugate a                 m = vh^T (u^T by products of s), with the sign of u and vh
 
 Equal nodes become one afterwards, so uses of one matrix, forward and backward, share its decomposition. When that is
 done, those whose vectors are not read give values alone.
@@ -23,6 +24,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import dtype_of, type_of
 from pullback.ir.graph import Graph, Node
 from pullback.passes.lowering import Form, inside, written_out
+from pullback.rules.determinants import MOST_COFACTORS, adjugate
 from pullback.rules.eigen import eigh, eigvalsh
 from pullback.rules.factorizations import cholesky, qr
 from pullback.rules.matrices import as_columns, as_rows, matrix_dtype, transposed
@@ -120,6 +122,20 @@ def _rank(a: Any, *, tol: float | None, rtol: float | None, hermitian: bool) -> 
     return np.sum(large, axis=-1)
 
 
+def _cofactors(a: Any) -> Any:
+    """The adjugate by singular values, as its rule computes it; small matrices have a kernel of their own."""
+    _check_real(a)
+    if np.shape(a)[-1] <= MOST_COFACTORS:
+        raise TypeError("the cofactors of small matrices are written out")
+    u, s, vh = svd(a)
+    one = s[..., :1] * 0 + 1
+    before = np.cumprod(np.concatenate([one, s[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([one, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    scaled = as_columns(before * after * np.expand_dims(sign, -1)) * transposed(vh)
+    return np.matmul(scaled, transposed(u))
+
+
 def _real_quotient(x: Any, d: Any) -> Any:
     _check_real(x, d)
     return quotient_steps(x, d)
@@ -146,5 +162,6 @@ _NATIVE: dict[Primitive, Callable[..., Any]] = {
     pinv: _pseudoinverse,
     least_squares: _solution,
     matrix_rank: _rank,
+    adjugate: _cofactors,
     quotient: _real_quotient,
 }

@@ -133,6 +133,18 @@ def _has_pure_loops(graph: Graph) -> bool:
     return _has_loops(graph) and _has_no_writes(graph)
 
 
+def _has_complex(graph: Graph) -> bool:
+    """True if a value is complex, inside loops and branches too."""
+    atoms = (*graph.inputs, *(atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)))
+    return any(atom.type.dtype.kind == "c" for atom in atoms) or any(
+        _has_complex(body) for node in graph.nodes for _, body in node.bodies()
+    )
+
+
+def _has_complex_alone(graph: Graph) -> bool:
+    return _has_complex(graph) and _has_no_writes(graph)
+
+
 def _spreads_maxima(graph: Graph) -> bool:
     return any(node.primitive is max_spread for node in graph.nodes) and _has_no_writes(graph)
 
@@ -162,6 +174,12 @@ def _rolled(graph: Graph, compiler: LoopCompiler) -> Graph:
     return roll_loops(graph, compiler.becomes_native)
 
 
+def _with_complex_parts(graph: Graph) -> Graph:
+    from pullback.passes.complex_parts import split_complex  # noqa: PLC0415 - what complex programs alone pay
+
+    return split_complex(graph)
+
+
 # --- differentiation -----------------------------------------------------------------------------------------------------
 def gradient(graph: Graph, stages: Stages, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
     """The joint graph of value and gradients, and which inputs of `wrt` have one."""
@@ -186,12 +204,15 @@ def partition(joint: Graph, stages: Stages, inputs_count: int, values_count: int
 
 
 # --- simplification ------------------------------------------------------------------------------------------------------
-def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False) -> Graph:
+def simplify(
+    graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False, on_device: bool = False
+) -> Graph:
     """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory.
 
     `looping`: for a backend that compiles loops, and for which how operands of products lie is worth a copy before them.
+    `on_device`: for a program of PyTorch's functions, which take complex numbers.
     """
-    return stages.run(_simplifying(lowered=lowered, looping=looping), graph)
+    return stages.run(_simplifying(lowered=lowered, looping=looping, on_device=on_device), graph)
 
 
 def simplify_bodies(graph: Graph) -> Graph:
@@ -225,7 +246,7 @@ EVERYWHERE = (
 
 
 @lru_cache
-def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
+def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass | Group, ...]:
     native = lowered and looping
     passes: list[Pass | Group] = [
         Pass("undone writes", drop_undone_writes, _writes),
@@ -233,8 +254,10 @@ def _simplifying(*, lowered: bool, looping: bool) -> tuple[Pass | Group, ...]:
         Pass("systems", partial(factor_systems, native=native), _has_no_writes),
     ]
     if lowered:
+        passes += [Pass("lowered", lower)]
+        if looping and not on_device:
+            passes += [Pass("complex parts", _with_complex_parts, _has_complex_alone)]
         passes += [
-            Pass("lowered", lower),
             Pass("parts", join_parts, _has_no_writes),
             Pass("wholes", reshape_wholes, _has_no_writes),
             Pass("stores", forward_stores, _has_no_writes),

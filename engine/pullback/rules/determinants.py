@@ -19,6 +19,9 @@ from pullback.core.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_type, real, real_dtype, stack_shape, trace, transposed
 from pullback.rules.systems import inv
 
+#: Rows of matrices of which native programs write cofactors out: three to five times as many multiplications for each more.
+MOST_COFACTORS = 4
+
 
 def _adjugate(a: Any) -> Any:
     u, s, vh = np.linalg.svd(a)

@@ -36,7 +36,8 @@ def _multiplicities(n: int, axis: int, ndim: int, dtype: np.dtype[Any]) -> Any:
     return counts.reshape([-1 if place == axis else 1 for place in range(ndim)])
 
 
-def _with_length(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
+def with_length(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
+    """A shape with another length along one axis."""
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
@@ -57,10 +58,11 @@ def _irfft_transpose(v: Any, x: Any, *, n: int, axis: int, norm: str) -> Any:
 
 def _irfft_type(type_: ArrayType, *, n: int, axis: int, norm: str) -> ArrayType:
     dtype = np.fft.irfft(np.ones(2, type_.dtype), 2).dtype
-    return ArrayType(_with_length(type_.shape, axis, n), dtype)
+    return ArrayType(with_length(type_.shape, axis, n), dtype)
 
 
-def _transform_flops(types: Any) -> int:
+def transform_flops(types: Any) -> int:
+    """About how many operations a transform takes, of the operands' size."""
     size: int = types[0].size
     return 5 * size * max(1, size.bit_length())
 
@@ -70,17 +72,17 @@ fft: Linear = Linear(
     _fft,
     lambda type_, axes, inverse, norm: ArrayType(type_.shape, complex_dtype(type_.dtype)),
     lambda v, x, axes, inverse, norm: cast(fft(v, axes=axes, inverse=inverse, norm=norm), dtype_of(x)),
-    flops=_transform_flops,
+    flops=transform_flops,
     batch=lambda x, axes, inverse, norm: fft(x, axes=tuple(axis + 1 for axis in axes), inverse=inverse, norm=norm),
 )
 rfft: Linear = Linear(
     "rfft",
     lambda x, axis, norm: np.fft.rfft(x, axis=axis, norm=norm),
     lambda type_, axis, norm: ArrayType(
-        _with_length(type_.shape, axis, lines(type_.shape[axis])), complex_dtype(type_.dtype)
+        with_length(type_.shape, axis, lines(type_.shape[axis])), complex_dtype(type_.dtype)
     ),
     _rfft_transpose,
-    flops=_transform_flops,
+    flops=transform_flops,
     batch=lambda x, axis, norm: rfft(x, axis=axis + 1, norm=norm),
 )
 irfft: Linear = Linear(
@@ -88,7 +90,7 @@ irfft: Linear = Linear(
     lambda x, n, axis, norm: np.fft.irfft(x, n, axis=axis, norm=norm),
     _irfft_type,
     _irfft_transpose,
-    flops=_transform_flops,
+    flops=transform_flops,
     batch=lambda x, n, axis, norm: irfft(x, n=n, axis=axis + 1, norm=norm),
 )
 

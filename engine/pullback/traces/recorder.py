@@ -19,7 +19,7 @@ from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
-from pullback.numpy_api.masked_reads import MaskedRead
+from pullback.numpy_api.masked_reads import MaskedRead, Positions
 from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of, lack
 from pullback.traces.layouts import transposed_values
@@ -361,7 +361,7 @@ class Recorder(Trace):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
-        if type(value) is MaskedRead:
+        if type(value) in (MaskedRead, Positions):
             value.refuse()
         if not is_array_like(value):
             raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")

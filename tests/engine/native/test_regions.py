@@ -86,7 +86,7 @@ def test_python_numbers_beside_what_is_not_native_stay_python_numbers():
 @pytest.mark.parametrize(
     ("argument", "reason"),
     [
-        (np.ones(3, complex), "complex128"),
+        (np.ones(3, complex), "complex number that is no array"),
         (np.ones(3, np.float16), "float16"),
         (np.ones((0, 3)), "without elements"),
     ],
@@ -198,10 +198,10 @@ def test_powers_at_the_borders_are_those_of_numpy():
             np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
-def transforms_between(x, *others):
-    """Native programs of several operations, and complex numbers between them."""
+def gammas_between(x, *others):
+    """Native programs of several operations, and a function of SciPy's between them."""
     for other in others:
-        x = np.fft.irfft(np.fft.rfft(np.tanh(x * other.T) + 0.5 * x), 4)
+        x = special.gammaln(np.tanh(x * other.T) + 3 + 0.5 * np.tanh(x))
     return np.sum(x * x)
 
 
@@ -217,14 +217,14 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_arguments_of_any_layout_reach_native_programs_without_python(layout, calls_in_python):
     laid, others = LAYOUTS[layout](X), (X + 1.0, LAYOUTS[layout](X - 1.0))
-    gradient = pb.value_and_grad(transforms_between, wrt=(0, 1, 2))
+    gradient = pb.value_and_grad(gammas_between, wrt=(0, 1, 2))
     plan = pb.compile(gradient)
     for _ in range(4):
         plan(laid, *others)
     calls_in_python.clear()
     value, slopes = plan(laid, *others)
     assert calls_in_python == []
-    assert "native3 of the program" in plan.explain()
+    assert "native2 of the program" in plan.explain()
     expected, expected_slopes = gradient(laid, *others)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     for ours, theirs in zip(slopes, expected_slopes, strict=True):
@@ -275,7 +275,7 @@ def test_one_operation_that_numpy_does_as_fast_is_left_to_it(operation, n, regio
 
 
 def test_the_page_says_all_that_fell_back():
-    plan = pb.compile(lambda x: np.sum(np.tanh(np.fft.rfft(np.sort(x) * 2.0 + x).real) * 3.0))
+    plan = pb.compile(lambda x: np.sum(np.tanh(special.gammaln(np.sort(x) ** 2 + 2.0) * special.j0(x)) * 3.0))
     plan(X)
     (calls,) = (line for line in plan.explain().splitlines() if line.startswith("calls"))
     assert all(reason in calls for reason in plan.summary()["fallbacks"])
@@ -292,7 +292,7 @@ OF_NUMBERS = {
         np.linalg.det(x),
     ),
     "a gradient": lambda x, t: pb.grad(
-        lambda y: np.linalg.det(y + np.where(y > t, y, 0)) * np.sum(np.where(y > t, y, t))
+        lambda y: np.sum(special.j0(y + np.where(y > t, y, 0))) * np.sum(np.where(y > t, y, t))
     )(x),
 }
 

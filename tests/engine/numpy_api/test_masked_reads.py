@@ -90,8 +90,17 @@ def nothing_selected(x):
     return np.sum(y) + np.sum(np.sqrt(x[far] - 100))
 
 
+def by_positions(x):
+    y = x.copy()
+    y[np.where(x > 0.5)] *= 2.0
+    low = np.nonzero(x < -0.5)
+    y[low] = np.sin(x[low])
+    first = x[0]
+    return np.sum(y**2) + np.sum(first[np.flatnonzero(first > 0)]) + np.sum(first[np.where(first < 1)[0]] ** 3)
+
+
 PROGRAMS = [
-    leaky, outside_of_the_domain, statistics, rows, products, columns, through_a_view, steps, in_a_loop, batched, second_order,
+    by_positions, leaky, outside_of_the_domain, statistics, rows, products, columns, through_a_view, steps, in_a_loop, batched, second_order,
     nothing_selected,
 ]  # fmt: skip
 
@@ -123,6 +132,14 @@ def test_gradients_are_those_of_differences(program):
         lambda x: np.sum(x[x > 0] * x[x > 0][0]),
         lambda x: x[x > 0],
         lambda x: (x[x > 0], np.sum(x)),
+        lambda x: np.sum(x) / len(np.where(x > 0)[0]),
+        lambda x: x[np.where(x > 0)[0]],
+        lambda x: x[np.nonzero(x > 0)[0], 2] + x[np.where(x > 0)[1], 0],
+        lambda x: np.sum(x[:, 0]) * np.sum(np.flatnonzero(x[:, 0] > 0)),
+        lambda x: sum(x[i, j] for i, j in zip(*np.where(x > 0), strict=True)),
+        lambda x: np.sum(x) * np.arange(20.0).reshape(5, 4)[np.where(x > 0)],
+        lambda x: np.sum(x) + np.where(x > 0)[0],
+        lambda x: np.where(x > 0)[0] == 2,
         lambda x: np.sum(x[x > 0]) if x[x > 0].shape[0] > 3 else np.sum(x),
     ],
 )

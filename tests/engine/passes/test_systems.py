@@ -113,14 +113,31 @@ def test_a_filter_written_as_a_loop_of_python_is_one_native_loop(native_only):
     assert names.count("lu") < 5  # of steps that are not as the others; 30 as written
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("stack", [(), (11,)], ids=str)
 def test_determinants_have_their_gradient_at_singular_matrices_too(size, stack):
     a = rng().normal(size=(*stack, size, size))
     a[..., -1, :] = a[..., 0, :] if size > 1 else 0
     plan = pb.compile(pb.grad(lambda a: np.sum(np.linalg.det(a))))
     np.testing.assert_allclose(plan(a), pb.grad(lambda a: np.sum(np.linalg.det(a)))(a), rtol=1e-9, atol=1e-12)
-    assert bool(plan.summary()["fallbacks"]) == (size > 4 or availability.why_not() is not None)
+    assert bool(plan.summary()["fallbacks"]) == (availability.why_not() is not None)
+
+
+def test_large_determinants_have_their_gradient_in_loops_and_in_tangents():
+    def summed(a):
+        def step(b, _):
+            det = np.linalg.det(b)
+            return 0.9 * b + 0.1 * det * np.eye(6), det
+
+        return np.sum(pb.scan(step, a, None, length=4)[1])
+
+    a = rng().normal(size=(6, 6))
+    pb.testing.check_grads(summed, (a,))
+    gradient = pb.compile(pb.grad(summed))
+    np.testing.assert_allclose(gradient(a), pb.grad(summed)(a), rtol=1e-9, atol=1e-12)
+    assert availability.why_not() or gradient.summary()["fallbacks"] == []
+    along = pb.compile(lambda a: pb.jvp(pb.grad(np.linalg.det), (a,), (np.ones((6, 6)),))[1])
+    np.testing.assert_allclose(along(a), pb.jvp(pb.grad(np.linalg.det), (a,), (np.ones((6, 6)),))[1], atol=1e-11)
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def _join_product(node: Node, own: Callable[[Atom, int], _Axis | None], axes: _A
 def _axis(views: Views, atom: Atom, number: int) -> _Axis | None:
     """The axis of the memory of a value in C order that an axis of `atom` runs along; None for some axes of views."""
     access, size = views.access(atom), atom.type.shape[number]
-    if isinstance(access.root, Var) and size > 1:
+    if isinstance(access.root, Var) and size > 1 and access.root.type.dtype.kind != "c":
         shape, stride = access.root.type.shape, access.strides[number]
         for own, found in enumerate(zip(shape, contiguous_strides(shape), strict=True)):
             if found == (size, stride):

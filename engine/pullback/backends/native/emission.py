@@ -156,6 +156,7 @@ _LOADED_LATER = {
     "pullback.backends.native.kernels.branches": ("switch",),
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
     "pullback.backends.native.kernels.diagonals": ("diagonal", "on_diagonal", "lower_triangle", "upper_triangle"),
+    "pullback.backends.native.kernels.fourier": ("complex_of", "fft_parts", "rfft_parts", "irfft_parts"),
     "pullback.backends.native.kernels.gathers": (
         *("gather", "take_along", "scatter_add", "put_along", "set_at", "add_at", "class_numbers"),
     ),

@@ -32,7 +32,7 @@ class Source:
                 place = self._places[key[:2]] = len(self.operands)
                 self.operands.append(access)
             self._numbers[key] = len(self.reads)
-            self.reads.append(Read(place, strides, access.root.type.dtype))
+            self.reads.append(Read(place, strides, access.dtype))
         return self._numbers[key]
 
 

@@ -13,7 +13,7 @@ from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.fusing import Alone, Fused, ProductWithEpilogue
 from pullback.backends.native.joining import is_in_place, join_of
-from pullback.backends.native.kernels.moving import emit_joined
+from pullback.backends.native.kernels.moving import copy_into, emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
@@ -23,6 +23,7 @@ from pullback.backends.native.views import Access
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.backends.native.writing.module import Module
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
 from pullback.rules.joining import concatenate
@@ -201,6 +202,10 @@ def _emit_with_epilogue(kernel: ProductWithEpilogue, places: Places, position: i
 def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:
     """Copy to an output that is the memory of another value."""
     access = places.memory.kernels.views.access(atom)
+    if output.dtype.kind == "c":  # all of its memory: views are of parts
+        type_ = ArrayType((*output.shape, 2), access.dtype)
+        copy_into(places.emission, *(Stored.in_order(at, type_) for at in (places.first(access), output.pointer)))
+        return
     source = Source()
     value = source.read(access, atom.type.shape, output.shape)
     steps = (Step(identity, (value,), (output.dtype,), output.dtype),)

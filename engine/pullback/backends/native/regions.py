@@ -178,7 +178,12 @@ def becomes_native(node: Node) -> bool:
     """True if a node, or all of what it is written out as, is native."""
     inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
     alone = share_decompositions(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
-    return not any(map(why_not, lower(factor_systems(alone, native=True)).nodes))
+    written = lower(factor_systems(alone, native=True))
+    if any(atom.type.dtype.kind == "c" for atom in (*node.inputs, *node.outputs)) or node.bodies():
+        from pullback.passes.complex_parts import inside_loops  # noqa: PLC0415 - what complex programs alone pay
+
+        written = inside_loops(written)
+    return not any(map(why_not, written.nodes))
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:

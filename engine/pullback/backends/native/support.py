@@ -6,10 +6,13 @@ from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.fusing import space_of, why_not_fused
 from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.lanes import DTYPES
+from pullback.core.types import ArrayType
 from pullback.ir.graph import Node
+from pullback.rules.complex_numbers import imag, real
+from pullback.rules.complex_parts import COMPLEX_OF, complex_of
 
 _SPECIAL = "SciPy's special functions are called, not written anew"
-_COMPLEX = "native programs compute with real numbers"
+_COMPLEX = "native programs compute with the parts of complex numbers, as `passes/complex_parts.py` writes them"
 _ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
 
 #: Reasons why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in
@@ -76,16 +79,28 @@ NOT_NATIVE: Mapping[str, str] = {
     "tiles": "arrays of a block as one, decided by their addresses, which a native program does not see",
 }
 
+#: The nodes that read or write complex arrays, part by part.
+_OF_COMPLEX = frozenset({real, imag, complex_of})
+
+
+def _why_not_of(node: Node, type_: ArrayType) -> str | None:
+    """The kind of value that native programs do not compute with; None if they do."""
+    if node.primitive in _OF_COMPLEX and type_.dtype in COMPLEX_OF.values():
+        if not type_.shape:
+            return "a complex number that is no array"
+    elif type_.dtype not in DTYPES:
+        return str(type_.dtype)
+    return None if type_.size else "an array without elements"
+
 
 def why_not(node: Node) -> str | None:
     """The reason why a node cannot be native; None if it can."""
     if node.primitive.effect.writes:
         return f"{node.primitive.name} writes to memory of the caller"
     for atom in (*node.inputs, *node.outputs):
-        if atom.type.dtype not in DTYPES:
-            return f"{node.primitive.name} of {atom.type.dtype}"
-        if not atom.type.size:
-            return f"{node.primitive.name} of an array without elements"
+        reason = _why_not_of(node, atom.type)
+        if reason is not None:
+            return f"{node.primitive.name} of {reason}"
     if is_view(node):
         return None
     if space_of(node) is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
+from pullback.rules.complex_numbers import imag, real
 from pullback.rules.constants import stop
 from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose
@@ -17,9 +18,13 @@ from pullback.rules.shapes import broadcast_to, reshape, transpose
 _VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
 
 
+#: Rules whose result is memory of their operand where that is complex.
+_PARTS = frozenset({real, imag})
+
+
 def is_view(node: Node) -> bool:
     """True if a node computes nothing: its result is its first operand, seen otherwise."""
-    return node.primitive in _VIEWS
+    return node.primitive in _VIEWS or (node.primitive in _PARTS and node.inputs[0].type.dtype.kind == "c")
 
 
 #: Strides in elements of what a graph is given, where it is not in C order.
@@ -28,11 +33,20 @@ Layouts: TypeAlias = Mapping[Var, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A value as elements of its root: the first one, and how far apart they are along each axis, in elements."""
+    """A value as elements of its root: the first one, and how far apart they are along each axis, in elements.
+
+    Of a complex root elements are the parts: real parts are two elements apart.
+    """
 
     root: Atom
     offset: int
     strides: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements: of a complex root, that of its parts."""
+        dtype = self.root.type.dtype
+        return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
     def over(self, shape: Shape, space: Shape) -> tuple[int, ...]:
         """Strides along the axes of a space that a value of this shape is broadcast over."""
@@ -63,6 +77,10 @@ class Views:
         """Enter a node whose result is a view of its first operand; ValueError for a reshape that needs a copy."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
+        if node.primitive in _PARTS:  # elements of a complex root are counted by its parts
+            strides = tuple(2 * stride for stride in before.strides)
+            self._of[result] = Access(before.root, 2 * before.offset + (node.primitive is imag), strides)
+            return
         whole = places(operand.type.shape, before.strides)
         if node.primitive is index:
             seen = selected(whole, dict(node.params)["key"])

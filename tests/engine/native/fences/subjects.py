@@ -165,6 +165,8 @@ np.sum(C**2 + 3.0 * C) + np.sum(x**3)
 pb.nn.logitcrossentropy(A, np.abs(A) / 3.0, axis=1)
 pb.vmap(lambda v: np.sum(v * x) * v)(C)
 np.maximum(np.sqrt(np.abs(x) + 1.0), y) / (1.0 + y * y)
+np.fft.irfft(np.fft.rfft(x) * (1.0 + y[0]), len(x)) + np.real(np.fft.fft(x * np.exp(1j * y)))
+np.real(np.fft.ifft2(np.fft.fft2(C) * np.fft.fft(A, axis=0)[:, :1])) + np.fft.irfft(np.fft.rfft(C, axis=0), len(C), axis=0)
 np.linalg.solve(C * 0.2 + len(C) * np.eye(len(C), dtype=C.dtype), A) + np.linalg.inv(C + len(C) * np.eye(len(C), dtype=C.dtype)) @ A
 np.linalg.solve((C * 0.2 + len(x) * np.eye(len(x), dtype=C.dtype)).T, x) + np.linalg.slogdet(C + len(x) * np.eye(len(x), dtype=C.dtype))[1]
 np.linalg.solve(np.linalg.cholesky(C @ C.T + np.eye(len(x), dtype=C.dtype)), x)

@@ -52,6 +52,7 @@ def fits(graph: Graph) -> bool:
     values = {atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)} | {*graph.inputs, *graph.outputs}
     return (
         all(map(_is_known, graph.nodes))
+        and all(atom.type.dtype.kind != "c" for atom in values)
         and all(atom.type.size <= _MOST_ELEMENTS for atom in values)
         and sum(map(_instructions, graph.nodes)) <= _MOST_INSTRUCTIONS
     )

@@ -3,6 +3,7 @@
     blas_<routine>, lapack_<routine>   SciPy's, as `scipy.linalg.cython_blas` and `cython_lapack` hand them out
     Py…, _Py…                          CPython's functions and objects
     PyArray…                           NumPy's functions and types, by their place in its table
+    numpy_fft_…                        the loops of NumPy's Fourier transforms, and what they are called with
     malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
     what `provide` was called for      other parts of this package
 
@@ -69,6 +70,8 @@ NUMPY_ABI: Final = 0x02000000
 _SCIPY_MODULES: Final = {"blas_": "scipy.linalg.cython_blas", "lapack_": "scipy.linalg.cython_lapack"}
 
 
+_FFT: Final = "numpy_fft_"
+
 _provided: dict[str, Callable[[], int]] = {}
 
 
@@ -94,6 +97,8 @@ def address_of(name: str) -> int:
     for prefix, module in _SCIPY_MODULES.items():
         if name.startswith(prefix):
             return _scipy_routine(module, name.removeprefix(prefix))
+    if name.startswith(_FFT):
+        return _numpy_fft(name.removeprefix(_FFT))
     if name in NUMPY_TABLE:
         return _numpy_entry(NUMPY_TABLE[name])
     if name.startswith(("Py", "_Py")):
@@ -168,6 +173,47 @@ def _numpy_table() -> list[int | None]:
     if version & 0xFF000000 != NUMPY_ABI:
         raise ValueError(f"NumPy's ABI is {version:#x}; native programs are written for {NUMPY_ABI:#x}.")
     return table
+
+
+# --- Fourier transforms -------------------------------------------------------------------------------------------------
+def fft_data(ufunc: str, dtype: str) -> int:
+    """The address that the loop of a transform is called with last; 0 where there is none."""
+    return _fft_loop(ufunc, dtype)[1]
+
+
+@functools.cache
+def why_no_fft() -> str | None:
+    """The reason why programs cannot call NumPy's transforms; None if they can."""
+    try:
+        for ufunc in ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft"):
+            for dtype in "fd":
+                _fft_loop(ufunc, dtype)
+    except (ImportError, AttributeError, ValueError):
+        return "this NumPy does not have its transforms where programs look for them"
+    return None
+
+
+def _numpy_fft(name: str) -> int:
+    kind, _, rest = name.partition("_")
+    ufunc, _, dtype = rest.rpartition("_")
+    return _fft_loop(ufunc, dtype)[0 if kind == "loop" else 1]
+
+
+def _fft_loop(ufunc: str, dtype: str) -> tuple[int, int]:
+    """Loop and data of a transform of singles or doubles, from the head of its ufunc (numpy/ufuncobject.h)."""
+    found = getattr(importlib.import_module("numpy.fft._pocketfft_umath"), ufunc)
+    head = id(found) + object.__basicsize__
+    counts = tuple((ctypes.c_int * 3).from_address(head))
+    loops, data = (ctypes.c_void_p * 2).from_address(head + 16)
+    types = ctypes.c_int.from_address(head + 32).value
+    number = next((k for k, text in enumerate(found.types) if text.lower() == f"{dtype}{dtype}->{dtype}"), None)
+    if counts != (found.nin, found.nout, found.nargs) or counts != (2, 1, 3) or types != len(found.types):
+        raise ValueError(f"numpy.fft's {ufunc} is not laid out as in NumPy's headers.")
+    if number is None or not loops:
+        raise ValueError(f"numpy.fft's {ufunc} has no loop for {dtype!r}.")
+    word = ctypes.sizeof(ctypes.c_void_p)
+    at = [0 if not begin else ctypes.c_void_p.from_address(begin + word * number).value or 0 for begin in (loops, data)]
+    return at[0], at[1]
 
 
 def _in_library(library: ctypes.CDLL, name: str) -> int:

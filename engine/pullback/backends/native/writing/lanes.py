@@ -19,13 +19,13 @@ from pullback.backends.native.writing.function import Function, Index
 DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?"))
 
 _REGISTER = {"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "b1": "i1"}
-_MEMORY = {**_REGISTER, "b1": "i8"}
+_MEMORY = {**_REGISTER, "b1": "i8", "c8": "float", "c16": "double"}
 _COMPARISONS = {"==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "<=": ("ole", "sle")}
 _COMPARISONS |= {">": ("ogt", "sgt"), ">=": ("oge", "sge")}
 
 
 def memory_type(dtype: np.dtype[Any]) -> str:
-    """LLVM's type of one element in memory."""
+    """LLVM's type of one element in memory; of one part of a complex number."""
     return _MEMORY[dtype.str[1:]]
 
 

@@ -21,7 +21,7 @@ from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
-from pullback.rules.determinants import adjugate
+from pullback.rules.determinants import MOST_COFACTORS, adjugate
 from pullback.rules.factorizations import cholesky, cholesky_pull
 from pullback.rules.lu_factors import lu
 
@@ -181,13 +181,9 @@ def _emit_cholesky_pull(
     emission.kernel(in_blocks, f"cholesky_pull_{size}", pointers, build, can_fail=True)
 
 
-#: Rows of matrices whose cofactors are written out: three to five times as many multiplications for each more.
-_COFACTORS = 4
-
-
 def _why_no_adjugate(node: Node) -> str | None:
     size = node.inputs[0].type.shape[-1]
-    return why_not(node) if size <= _COFACTORS else f"adjugate of {size} x {size} has no native form"
+    return why_not(node) if size <= MOST_COFACTORS else f"adjugate of {size} x {size} has no native form"
 
 
 @emits(adjugate, supports=_why_no_adjugate)
