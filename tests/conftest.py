@@ -121,10 +121,10 @@ OF_PROCESSES = ("tests/runners", "tests/benchmarks", "tests/cli", "tests/engine/
 
 def _stage(item):
     """The place of a test in the order: the longest come first, and those of milliseconds last."""
+    if item.nodeid.startswith("tests/dashboards/browser"):
+        return 1
     if item.get_closest_marker("system"):
         return 0
-    if item.get_closest_marker("browser"):
-        return 1
     return 2 if item.nodeid.startswith(OF_PROCESSES) else 4 if item.nodeid.startswith("tests/engine") else 3
 
 
