@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from fcntl import LOCK_EX, flock
 from importlib.resources import files
+from itertools import groupby, islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,10 +32,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)
 
 # Where CI runs, which its variable says, a property test tries the same examples every time, so that a change fails for
-# what it changed; on a developer's machine it looks for new ones. Neither has a deadline: machines are shared.
+# what it changed; on a developer's machine it looks for new ones, and for more of them. Neither has a deadline: machines
+# are shared.
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.register_profile(
     "ci",
+    max_examples=50,
     deadline=None,
     print_blob=True,
     derandomize=True,
@@ -112,10 +115,43 @@ def pytest_collection():
         gc.enable()
 
 
+# Folders whose tests start processes: seconds each, where others take milliseconds.
+OF_PROCESSES = ("tests/runners", "tests/benchmarks", "tests/cli", "tests/engine/native/test_fences.py")
+
+
+def _stage(item):
+    """The place of a test in the order: the longest come first, and those of milliseconds last."""
+    if item.nodeid.startswith("tests/dashboards/browser"):
+        return 1
+    if item.get_closest_marker("system"):
+        return 0
+    return 2 if item.nodeid.startswith(OF_PROCESSES) else 4 if item.nodeid.startswith("tests/engine") else 3
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """The longest tests come first: they wait for processes while others compute, and one begun last would end alone."""
-    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("system", "browser")])
+def pytest_collection_modifyitems(config, items):
+    """Every worker begins with long tests and ends with short ones.
+
+    xdist cuts the tests into as many stretches as there are workers, and who is done takes some from the end of another
+    stretch. So the files of system tests, and of those that start processes, are dealt out; those of the browser stay
+    together, for they share a service with a made history.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    begins, rest = [[] for _ in range(workers)], []
+    for stage, of_stage in groupby(sorted(items, key=_stage), key=_stage):
+        files = [list(of_file) for _, of_file in groupby(of_stage, key=lambda item: item.path)]
+        for number, of_file in enumerate(files):
+            if stage > 2:
+                rest += of_file
+            else:
+                begins[-1 if stage == 1 else number % workers] += of_file
+    left, taken = len(items), iter(rest)
+    items.clear()
+    for number, begun in enumerate(begins):
+        size = left // (workers - number)
+        items += begun + list(islice(taken, max(size - len(begun), 0)))
+        left -= size
+    items += taken
 
 
 @pytest.fixture(scope="session")

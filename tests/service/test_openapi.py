@@ -55,7 +55,7 @@ def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, desc
 
 
 @settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -59,9 +59,8 @@ def folder():
     shutil.rmtree(path)
 
 
-@pytest.fixture
-def repository(folder):
-    """A clone with two commits, of which the first changed the engine."""
+def clone_of_the_engine(folder):
+    """Make a clone with two commits, of which the first changed the engine."""
     path = folder / "repository"
     shutil.copytree(ENGINE, path / "engine" / "pullback", ignore=shutil.ignore_patterns("__pycache__"))
     (path / "pullback.toml").write_text(PROJECT)
@@ -72,6 +71,12 @@ def repository(folder):
     git(path, "add", "-A")
     git(path, "commit", "-qm", "The words")
     return path
+
+
+@pytest.fixture
+def repository(folder):
+    """A clone of the engine."""
+    return clone_of_the_engine(folder)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Whatever is killed, cut, repeated or reordered: what was acknowledged is there, once and whole.
 
 Real processes on a Postgres of their own. Clients reach the replicas through proxies that cut connections at any byte;
-meanwhile replicas, workers and Postgres itself are killed. PULLBACK_FAULTS is the number of uploads (120 unless set).
+meanwhile replicas, workers and Postgres itself are killed. PULLBACK_FAULTS is the number of uploads (72 unless set).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from pullback_service.reports.reading import LONG_BODY_BYTES
 
 pytestmark = pytest.mark.system
 
-UPLOADS = int(os.environ.get("PULLBACK_FAULTS", "120"))
+UPLOADS = int(os.environ.get("PULLBACK_FAULTS", "72"))
 JOBS = max(UPLOADS // 6, 6)
 CLIENTS, AGENTS = 6, 4
 OPERATIONS_BETWEEN_FAULTS = max(40, UPLOADS // 12)  # about fifty faults, however long the run

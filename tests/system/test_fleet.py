@@ -7,7 +7,9 @@ import signal
 import psutil
 import psycopg
 import pytest
+from tests.runners.projects.conftest import Repository
 from tests.system.clusters import free_port, is_ready
+from tests.system.conftest import clone_of_the_engine
 from tests.system.products import SUITE, Product, until
 
 from pullback_runners.suites import SUITES
@@ -90,7 +92,7 @@ class Fleet:
         assert self.product.start(*arguments, log=log, environment=self.secrets).wait(60) == 0, log.read_text()
         return log.read_text()
 
-    def ask_for_job(self, sha, suite=SUITE):
+    def ask_for_job(self, sha, suite="trial"):
         commit = {"sha": sha, "parents": [], "branch": "main", "author": "A", "title": "t"}
         body = {"project": "pullback", "commit": commit, "suite": suite, "timeout_s": 300}
         answer = self.api.http.post("/api/v1/jobs", json=body)
@@ -105,6 +107,20 @@ class Fleet:
 
     def measuring(self):
         return self.product.measuring()
+
+
+@pytest.fixture
+def repository(request, folder):
+    """A small library with one case, or what a test of the engine's own commits names: a clone of the engine."""
+    if getattr(request, "param", None) == "engine":
+        return clone_of_the_engine(folder)
+    (folder / "repository").mkdir()
+    library = Repository(folder / "repository")
+    library.commit("one")
+    return library.folder
+
+
+of_the_engine = pytest.mark.parametrize("repository", ["engine"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +168,11 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
+@of_the_engine
 def test_the_commands_of_the_compose_file_measure_a_commit(own_fleet, head):
     own_fleet.serve()
     own_fleet.work()
-    job_id = own_fleet.ask_for_job(head)
+    job_id = own_fleet.ask_for_job(head, SUITE)
     assert own_fleet.agent("--once").wait(120) == 0
     assert own_fleet.api.job(job_id)["state"] == "done"
     assert len(_accepted(own_fleet, head)) == 1
@@ -163,6 +180,7 @@ def test_the_commands_of_the_compose_file_measure_a_commit(own_fleet, head):
     assert own_fleet.api.http.get("/api/v1/jobs", headers={"Authorization": ""}).status_code == 401
 
 
+@of_the_engine
 def test_agents_of_two_equal_computers_measure_for_a_machine_each(own_fleet, head):
     own_fleet.serve()
     own_fleet.work()
@@ -298,6 +316,7 @@ def test_a_job_that_outlives_no_agent_is_lost_until_somebody_retries_it(fleet, h
     assert len(_accepted(fleet, head)) == 1
 
 
+@of_the_engine
 def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, head):
     fleet.serve()
     body = {

@@ -4,6 +4,7 @@ Nobody keeps a list that a new page could be missing from: a page that no link l
 that leads nowhere.
 """
 
+import re
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -113,13 +114,23 @@ class Sitemap:
     broken: list[str] = field(default_factory=list)
 
     def worth_a_look(self):
-        """Of every kind of page the first that was found, the largest, and one with names that try to break out."""
-        chosen = {}
+        """Of every kind of page the first that was found, the largest, and one with names that try to break out.
+
+        One page of them all has such a name only in its bar, which is the same on every page.
+        """
+        chosen, in_bar = {}, None
         for found in self.addresses.values():
-            largest = max(found, key=found.__getitem__)
-            wild = next((address for address in found if "wild%2F" in address), None)
-            chosen |= dict.fromkeys(address for address in (next(iter(found)), largest, wild) if address)
-        return list(chosen)
+            own = [address for address in found if not _is_wild_in_bar(address)] or list(found)
+            largest = max(own, key=found.__getitem__)
+            wild = next((address for address in own if "wild%2F" in address), None)
+            in_bar = in_bar or next(filter(_is_wild_in_bar, found), None)
+            chosen |= dict.fromkeys(address for address in (own[0], largest, wild) if address)
+        return [*chosen, *filter(None, [in_bar])]
+
+
+def _is_wild_in_bar(address):
+    """True if the name of the project that the reader comes from is all that is wild."""
+    return "wild%2F" in address and "wild%2F" not in re.sub(r"via=[^&]*", "", address)
 
 
 def explore(base, starts=("/",)):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 LOOKING = Path(__file__).with_name("looking.js").read_text(encoding="utf-8")
 
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+WIDE, MIDDLE, NARROW = ({"width": width, "height": height} for width, height in ((1440, 900), (768, 900), (390, 844)))
 MOST_BYTES = 150_000  # of a page with everything it loads, Plotly apart
 MOST_SHIFT = 0.02
 LAID_OUT = ["link-in-text-block", "target-size", "scrollable-region-focusable"]  # what depends on width and colours
@@ -99,6 +99,13 @@ class Visitor:
     def write_roomily(self):
         """Change the font of the page at hand to one that takes more room than the system's."""
         self.page.evaluate(ROOMY_FONT)
+
+    def resize(self, size):
+        """Change the window to another size, which the page at hand must fit, and back."""
+        self.page.set_viewport_size(size)
+        if (beyond := self.page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 0:
+            self.say(f"{beyond} px wider than a window of {size['width']}")
+        self.page.set_viewport_size(self.size)
 
     def settle(self):
         """Wait until scripts run, and until what is drawn is drawn as the page now stands."""
@@ -185,7 +192,10 @@ def site(base):
 
 
 def look_at(browser, base, addresses):
-    """Load each page twice, wide and narrow, and look at it in both themes and two fonts; return every complaint."""
+    """Load each page twice, wide and narrow, and look at it in both themes and two fonts; return every complaint.
+
+    A window of the width of a tablet is tried with the page that was loaded in a wide one.
+    """
     complaints = []
     with Visitor(browser, base, size=WIDE, theme="light") as visitor:
         for address in addresses:
@@ -194,6 +204,7 @@ def look_at(browser, base, addresses):
             visitor.look(keyboard=True)
             visitor.write_roomily()
             visitor.look("dark", rules=LAID_OUT)
+            visitor.resize(MIDDLE)
             visitor.wear("light")
         complaints += visitor.complaints
     with Visitor(browser, base, size=NARROW, theme="dark") as visitor:

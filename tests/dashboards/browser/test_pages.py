@@ -254,18 +254,6 @@ def test_a_click_on_a_point_leads_to_its_commit(visit):
     assert page.locator(".facts", has_text="Cut a broadcast copy").is_visible()
 
 
-def test_every_page_fits_its_window_in_both_themes_and_complains_of_nothing(visit, places, base):
-    page = visit(places[0])
-    for place in places:
-        page.goto(base + place)
-        assert page.locator("h1").inner_text()
-        for width in (1440, 768, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            for theme in ("light", "dark"):
-                page.emulate_media(color_scheme=theme)
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (place, width, theme)
-
-
 def let_happen(page):
     """Return when the page has painted twice and got an answer: what it was about to begin before has begun."""
     page.evaluate(

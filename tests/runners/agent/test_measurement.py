@@ -118,18 +118,23 @@ def test_a_job_of_the_engine_gives_a_report_with_real_ratios_also_of_a_commit_be
     assert "poly9_broadcast" in folder.log.read_text()
 
 
-@pytest.mark.parametrize(("older", "cases"), [("second", 0), ("first", 1)])
-def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(measured, engine, older, cases):
+def test_a_job_that_compares_commits_of_the_engine_gives_comparisons_of_all_tiers(measured, engine):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
-    sha = getattr(engine, older)
-    report = measured(engine, engine.second, cases=("poly9_broadcast*",), reference=sha)
+    report = measured(engine, engine.second, cases=("poly9_broadcast*",), reference=engine.first)
     assert (report["id"], report["commit"]["sha"]) == (KEY, engine.second)
-    assert len(report["cases"]) == cases
+    assert len(report["cases"]) == 1
     times = [row for row in report["comparisons"] if row["metric"] == "time"]
     assert {row["variant"] for row in times} >= {"unfused", "fused", "stateful"}
-    assert {(row["reference"], row["candidate"]) for row in times} == {(sha, engine.second)}
+    assert {(row["reference"], row["candidate"]) for row in times} == {(engine.first, engine.second)}
     stored = schemas.ReportDocument.model_validate(report)
     assert {len(row.log_ratios) for row in stored.comparisons if row.metric == "time"} == {2}
+
+
+def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_else(measured, waves):
+    report = measured(waves, reference=waves.first)
+    assert (report["id"], report["commit"]["sha"], report["cases"]) == (KEY, waves.first, [])
+    (row,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert (row["variant"], row["reference"], row["candidate"]) == ("waves", waves.first, waves.first)
 
 
 def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):

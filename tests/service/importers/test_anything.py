@@ -85,7 +85,7 @@ def dumps(value):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_file_with_anything_at_any_place(name, data):
     document = DOCUMENTS[name]
@@ -97,7 +97,7 @@ def test_a_file_with_anything_at_any_place(name, data):
 
 
 @pytest.mark.parametrize("name", registry.NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(value=values)
 def test_any_document_under_any_name(name, value):
     attempt(dumps(value), format=name)
@@ -108,13 +108,13 @@ def test_any_document_under_any_name(name, value):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=300))
 def test_any_bytes(body):
     attempt(body)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_log_with_anything_at_any_place(data):
     lines = [
@@ -130,7 +130,7 @@ def test_a_log_with_anything_at_any_place(data):
 
 
 @pytest.mark.parametrize("sample", ["asv/results", "criterion/target/criterion"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_folder_with_anything_in_any_file(sample, data):
     folder = SAMPLES / sample

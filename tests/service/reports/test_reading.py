@@ -161,7 +161,7 @@ def test_unknown_keys_nested_beyond_reason_are_refused(report):
     assert "nested too deeply" in error.detail
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_no_document_raises_anything_but_our_own_errors(data, reports):
     document = data.draw(mutated(reports.report))
@@ -172,14 +172,14 @@ def test_no_document_raises_anything_but_our_own_errors(data, reports):
         assert all(item["path"].startswith("$") for item in error.errors)  # noqa: PT017 - as above
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(body=st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_our_own_errors(body):
     with pytest.raises(RequestError):
         prepare(body)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_reports_read_case_by_case_are_told_the_same_as_read_whole(data, reports):
     """Whatever is wrong: the values, or what stands between them."""

@@ -105,7 +105,7 @@ def test_what_cannot_be_unpacked_is_damage(read):
     assert [line["event"] for line in logs] == ["stored_file_damaged"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_whatever_is_stored_it_is_read_or_damaged(data):
     content = RAW
@@ -123,7 +123,7 @@ def test_whatever_is_stored_it_is_read_or_damaged(data):
             orjson.loads(content)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mutated(make_report))
 @example(make_report(cases=[]))
 def test_what_was_accepted_is_no_damage(document):

@@ -110,7 +110,7 @@ def test_text_that_would_read_as_something_else_is_in_quotes(case, shown):
     assert label(*case) == shown
 
 
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(cases)
 @example(("w", {'a="],b=': '"'}, "[", "]"))
 @example(("w[]", {}, None, None))
