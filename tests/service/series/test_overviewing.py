@@ -200,7 +200,9 @@ async def changed(session):
     ids=["contaminated", "contaminated and without a ratio", "without a ratio", "fewer groups"],
 )
 async def test_a_step_is_told_whatever_another_report_of_the_commit_before_says(client, measured, session, between):
-    await upload(client, measured(1, log_ratio=-0.5), measured(1, **between), measured(2, log_ratio=-0.1, seconds=(0.9,)))
+    await upload(
+        client, measured(1, log_ratio=-0.5), measured(1, **between), measured(2, log_ratio=-0.1, seconds=(0.9,))
+    )
     assert await changed(session) == {"time"}
 
 
