@@ -100,7 +100,7 @@ class VariantBlock:
     groups_before: Groups | None
     layers: tuple[Layer, ...]
     others: tuple[Amount, ...]
-    """Neither time nor memory. What is measured, not counted, has no change: values of different moments drift."""
+    """Neither time nor memory. What is measured, not counted, has the change that is likely: values of different moments drift."""
     plan: PlanChange | None
 
     @property
@@ -367,7 +367,7 @@ def _others(entry: Mapping[str, Any], judged: Judged) -> Iterator[Amount]:
 
 
 def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None) -> Amount:
-    """An amount, and how it differs; of what is measured and not counted nothing is told, for that always differs."""
+    """An amount, and how it differs; of what is measured and not counted what is likely is told, for that always differs."""
     value, unit = value_of(metric or {}), (metric or {}).get("unit", "")
     amount = Amount(
         metric=name,
@@ -380,7 +380,10 @@ def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None
     )
     if value is None or judged is None or judged.reference is None or judged.candidate is None:
         return amount
-    difference = judged.candidate.value - judged.reference.value
+    said, difference = judged.judgement, judged.candidate.value - judged.reference.value
+    if said.outcome in factors.LIKELY and said.log_ratio is not None and judged.is_subject:
+        tone = factors.tone(said.outcome, bigger_is_better=judged.bigger_is_better)
+        return replace(amount, change=factors.shift(said.log_ratio), tone=tone)
     if not difference or not (judged.exact or name in COUNTED_IN_ONE_SESSION):
         return amount
     return replace(

@@ -85,8 +85,10 @@ def test_what_a_comparison_found_follows_the_direction_too(cache):
     for one in (report(2) | {"project": "stated"}, stated):
         cache.post("/api/v1/reports", json=one).raise_for_status()
     said = cache.get("/overview.json", params={"project": "stated"}).json()["news"]
-    assert {(item["tone"], item["mark"]) for item in said} == {("worse", "▲")}
-    assert [item["text"] for item in said] == ["hits 9 → 2 (−7)"]
+    assert [(item["tone"], item["mark"], item["text"]) for item in said] == [
+        ("worse", "▲", "hits 9 → 2 (−7)"),
+        ("likely-worse", "△", "likely 75 % less rate: rate against unfused 2.00× → 0.50×"),
+    ]
     view = cache.get(f"/projects/stated/commits/{SHAS[3]}/cases/{quote(CASE)}.json").json()
     assert {said["tone"] for said in view["sentences"]} == {"worse"}
     events = cache.get("/projects/stated/workloads/lookup.json").json()["view"]["events"]
@@ -97,10 +99,12 @@ def test_fewer_hits_are_worse_in_the_news_and_their_feed(cache):
     news = cache.get("/overview.json", params={"project": "cache"}).json()["news"]
     assert [(item["tone"], item["mark"], item["text"]) for item in news] == [
         ("worse", "▲", "hits 9 → 2 (−7)"),
+        ("likely-worse", "△", "likely 75 % less rate: rate against unfused 2.00× → 0.50×"),
+        ("likely-better", "▽", "likely 2.0× as much rate: rate against unfused 1.00× → 2.00×"),
         ("better", "▼", "hits 5 → 9 (+4)"),
     ]
     titles = re.findall(r"<title>(.*?)</title>", cache.get("/projects/cache/feed.atom").text)
-    assert titles[1:] == ["▲ fused: hits 9 → 2 (−7)", "▼ fused: hits 5 → 9 (+4)"]
+    assert titles[1:] == [f"{item['mark']} fused: {item['text']} in {CASE}" for item in news]
 
 
 @pytest.mark.parametrize("metric", ["hits", "rate"])
@@ -150,7 +154,7 @@ def test_the_foot_of_a_page_says_on_which_side_of_one_its_metric_is_better(cache
 def test_the_page_of_a_case_blames_fewer_hits(cache):
     view = cache.get(f"/projects/cache/commits/{SHAS[3]}/cases/{quote(CASE)}.json").json()
     assert [(said["tone"], said["mark"], said["text"]) for said in view["sentences"]] == [
-        ("worse", "▲", "hits −7, now 2")
+        ("worse", "▲", "hits −7, now 2; rate −75.0 %, now 500\u202fkop/s")
     ]
 
 

@@ -46,7 +46,10 @@ def upload(address):
         for variant in case["variants"]:
             variant["program_hash"] = None  # of equal programs nothing is likely
             counted = baseline if variant["variant"] == "unfused" else array_bytes
-            timed = variant["metrics"]["time"] | ({} if processes is None else {"processes": processes, "slices": None})
+            seconds = [
+                100e-6 * (1 if variant["variant"] == "unfused" else ratio or 0.5) * (1 + n / 1000) for n in range(9)
+            ]
+            timed = variant["metrics"]["time"] | {"processes": processes or seconds, "slices": None}
             variant["metrics"] = {
                 "time": {name: value for name, value in timed.items() if value is not None},
                 "array_bytes": {"unit": "B", "value": counted, "method": "nep49"},
@@ -135,7 +138,7 @@ def test_a_step_is_news_whatever_was_measured_beside_it(upload, ask, between):
     upload(1, ratio=0.5)
     upload(1, **between)
     upload(2, ratio=0.6)
-    assert [item["text"] for item in news(ask, upload)] == ["likely slower: time against unfused 0.50× → 0.60×"]
+    assert [item["text"] for item in news(ask, upload)] == ["likely 20 % slower: time against unfused 0.50× → 0.60×"]
     rows = rows_of(ask("/overview.csv", project=upload.project, changed="1"))
     assert {row["variant"] for row in rows} == {"unfused", "fused"}
 
