@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import platform
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ PARTS = ("queries", "matrix", "pages", "large", "small", "agents")
 
 EXAMPLES = """examples:
   python -m benchmarks.service_load --folder /tmp/load --points 200000       a minute, for a first look
-  python -m benchmarks.service_load --folder /tmp/load --fill-only           ten million points: ten minutes, once
+  python -m benchmarks.service_load --folder /tmp/load --fill-only           ten million points: twenty minutes, once
   python -m benchmarks.service_load --folder /tmp/load --json load.json --write-docs
 """
 
@@ -79,7 +80,9 @@ def _fill(url: str, points: int) -> None:
         print("\nvacuum and analyze", flush=True)
         filling.analyze(url)
         began = time.monotonic()
-        print(f"projected {asyncio.run(project_all(url))} commits, {time.monotonic() - began:.0f} s", flush=True)
+        commits = asyncio.run(project_all(url))
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"projected and judged {commits} commits, {time.monotonic() - began:.0f} s, {most:.0f} MiB", flush=True)
 
 
 def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str, *, warm: bool) -> Iterator[Figure]:

@@ -260,3 +260,22 @@ async def test_uncommitted_changes_are_refused_or_kept_off_the_history(client, r
     assert kept.json()["notes"] == ["uncommitted changes: kept as a report, on no history"]
     assert (await client.get("/api/v1/series")).json()["items"] == []
     assert (await client.get(kept.json()["url"])).json()["document"]["cases"] == report["cases"]
+
+
+async def test_a_small_upload_takes_few_statements(client, reports, count_statements):
+    """So many are what it costs: none of them asks for what another one has answered."""
+
+    async def upload(number, machine="ci"):
+        made = reports.report(number, machine=machine)
+        made["commit"] |= {"parents": [reports.sha(number - 1)], "branch": "main"}
+        async with count_statements() as statements:
+            answer = await client.post("/api/v1/reports", json=made)
+        assert answer.status_code == 201, answer.text
+        return statements
+
+    for number in (1, 2, 3):
+        for machine in ("ci", "other"):
+            await upload(number, machine)
+    at_new_commit, where_nothing_is_new = await upload(4), await upload(4, "other")
+    assert len(at_new_commit) <= 23, "\n".join(map(str, at_new_commit))
+    assert len(where_nothing_is_new) <= 16, "\n".join(map(str, where_nothing_is_new))

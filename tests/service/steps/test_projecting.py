@@ -296,6 +296,33 @@ async def test_history_that_an_earlier_release_stored_is_judged_with_each_step_w
     assert await followed_as_stored(database) == await followed_by_hand(database)
 
 
+async def test_after_an_upgrade_nobody_looks_for_what_follows_a_commit_also_where_uploads_came_meanwhile(
+    client, reports, database, monkeypatch
+):
+    """Nothing is judged before all is projected, so there is nothing that was judged without a reading."""
+    for number in range(1, 6):
+        await upload(client, reports.report(number))
+    async with database.writing.begin() as session:
+        for statement in (
+            "DELETE FROM step",
+            "DELETE FROM reading",
+            "UPDATE commit SET projected = false, judged_by = 0",
+        ):
+            await session.execute(text(statement))
+    await upload(client, reports.report(6))
+    looked_for = []
+
+    async def noted(session, followed):
+        looked_for.extend(followed)
+        return set()
+
+    monkeypatch.setattr(projecting, "later_steps", noted)
+    await work(database)
+    assert looked_for == []
+    assert await wrong(database) == set()
+    assert await followed_as_stored(database) == await followed_by_hand(database)
+
+
 async def test_two_uploads_of_parent_and_child_at_once_are_judged_against_each_other(client, reports, database):
     from anyio import create_task_group
 
