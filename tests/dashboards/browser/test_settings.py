@@ -94,6 +94,8 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
         *actions
     }
     of_demo = admin.get("/settings/audit.csv?project=demo").text.splitlines()
-    assert len(of_demo) == 6  # its making, its change, its channel and the test of it, the upload; and the line of names
+    assert (
+        len(of_demo) == 6
+    )  # its making, its change, its channel and the test of it, the upload; and the line of names
     nobody = httpx.get(f"{guarded_base}/boards", headers={"accept": "text/html"})
     assert (nobody.status_code, "sign in" in nobody.text) == (200, True)  # demo is public
