@@ -123,3 +123,37 @@ def test_every_setting_is_on_the_page_with_what_it_means_and_its_default():
         rows.append(f"| `{variable}` | {shown} | {' '.join(field.description.split())} |")
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
     assert "\n".join(rows) in page, "the table of docs/operating.md should be:\n" + "\n".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("smtp://mail.example", ("mail.example", 587, False, None, None)),
+        ("smtps://me%40x:p%3Ass@mail.example", ("mail.example", 465, True, "me@x", "p:ss")),
+        ("smtp://127.0.0.1:2525", ("127.0.0.1", 2525, False, None, None)),
+    ],
+)
+def test_a_mail_server_is_read_from_its_address(url, server):
+    found = Settings(smtp_url=url, public_url="https://pullback.example/").mail_server()
+    assert (found.host, found.port, found.is_encrypted, found.user, found.password) == server
+    assert found.sender == "pullback@pullback.example"
+
+
+@pytest.mark.parametrize("url", ["https://mail.example", "mail.example:25", "smtp://", "smtp://h:port"])
+def test_what_is_no_mail_server_is_refused_without_showing_it(url, tmp_path):
+    (tmp_path / "url").write_text(url.replace("//", "//me:hunter2@"))
+    with pytest.raises(SetupError, match="is not an address like smtps://") as refused:
+        Settings(smtp_url_file=tmp_path / "url", mail_from="a@b.co").mail_server()
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sender", [None, "nobody", "a@b.co\nBcc: c@d.co", "a@b.co, c@d.co"])
+def test_a_sender_is_one_address(sender):
+    with pytest.raises(SetupError, match="PULLBACK_MAIL_FROM must be the sender"):
+        Settings(smtp_url="smtp://mail.example", mail_from=sender).mail_server()
+
+
+def test_networks_that_are_none_are_refused():
+    assert len(Settings(allow_networks="10.0.0.0/8,fd00::/8").networks()) == 2
+    with pytest.raises(SetupError, match="PULLBACK_ALLOW_NETWORKS is not valid"):
+        Settings(allow_networks="10.0.0.1/8").networks()

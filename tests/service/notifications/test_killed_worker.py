@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def start_worker(database_url, tmp_path):
+def start_worker(database_url, tmp_path, mailbox):
     """Start `pullback worker` as an operator does."""
     started = []
 
@@ -26,6 +26,8 @@ def start_worker(database_url, tmp_path):
             **{name: value for name, value in os.environ.items() if not name.startswith("PULLBACK_")},
             "DATABASE_URL": database_url,
             "PULLBACK_ALLOW_NETWORKS": "127.0.0.0/8",
+            "PULLBACK_SMTP_URL": mailbox.url,
+            "PULLBACK_PUBLIC_URL": "https://pullback.example",
         }
         with (tmp_path / "worker.log").open("ab") as log:
             process = subprocess.Popen(
@@ -48,7 +50,7 @@ def until(condition, what):
 
 
 async def test_a_message_in_flight_is_sent_again_by_another_worker(
-    box, project_id, hooks, start_worker, database, database_url
+    box, project_id, hooks, start_worker, database, database_url, mailbox
 ):
     arrived, killed = threading.Event(), threading.Event()
 
@@ -61,6 +63,7 @@ async def test_a_message_in_flight_is_sent_again_by_another_worker(
 
     hooks.answers = [hold]
     await box.make_channel(project_id)
+    await box.make_channel(project_id, "list", kind="email", target="a@b.co")
     await box.tell(project_id)
     first = start_worker()
     until(arrived.is_set, "the first attempt")
@@ -79,7 +82,10 @@ async def test_a_message_in_flight_is_sent_again_by_another_worker(
     until(lambda: len(hooks.received) == 2, "the second attempt")
     assert len({request.headers["pullback-delivery"] for request in hooks.received}) == 1
     assert hooks.received[0].body == hooks.received[1].body
-    while (row := await box.rows("SELECT state, attempts FROM delivery")) != [("sent", 1)]:
+    while (row := await box.rows("SELECT state, attempts FROM delivery ORDER BY channel_id LIMIT 1")) != [("sent", 1)]:
         assert row == [("waiting", 0)]
         await asyncio.sleep(0.05)
     assert len(hooks.received) == 2
+    until(lambda: mailbox.mails, "the mail")
+    assert len({mail["Message-ID"] for mail in mailbox.mails}) == 1
+    assert (mailbox.mails[0]["From"], mailbox.envelopes[0]) == ("pullback@pullback.example", ["a@b.co"])
