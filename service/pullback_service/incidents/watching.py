@@ -192,8 +192,8 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
                 continue  # nothing says by how much others moved it
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (baseline if has_ratio else None, method, workload, harness, facts[machine_id].at(received_at))
-            paired = (ratio, low, high) if has_ratio else (None, None, None)
-            observed[series_id].append(Observed(commit_id, value, *paired, level=level, subject=subject))
+            reading = Observed(commit_id, value, ratio, low, high, level, subject)
+            observed[series_id].append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
     claims = await _claims(session, ids, trunk.places)
     return [
         History(
