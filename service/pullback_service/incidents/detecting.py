@@ -38,8 +38,9 @@ from pullback_service.incidents.watching import (
 from pullback_service.logs import logger
 from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
 
-REPORTS_AT_ONCE: Final = 50
-PAIRS_AT_ONCE: Final = 50
+REPORTS_AT_ONCE: Final = 200
+PAIRS_AT_ONCE: Final = 8
+"""Cases and machines whose series are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
 MISSED_AFTER_S: Final = 120
 MOST_SWEPT_AT_ONCE: Final = 500
 

@@ -189,8 +189,8 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
                 continue  # nothing says by how much others moved it
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (baseline if has_ratio else None, method, workload, harness, facts[machine_id].at(received_at))
-            one = Observed(commit_id, value, ratio, low, high, level, subject)
-            observed[series_id].append(one if has_ratio else one._replace(log_ratio=None, low=None, high=None))
+            reading = Observed(commit_id, value, ratio, low, high, level, subject)
+            observed[series_id].append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
     claims = await _claims(session, ids, trunk.places)
     return [
         History(
