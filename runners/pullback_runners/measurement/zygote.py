@@ -64,7 +64,7 @@ def _import_shared(first: dict[str, Any]) -> None:
     Modules of the subjects, which each worker imports by itself, cannot be found meanwhile: an installed package that needs one
     would bring that which is installed.
     """
-    subjects = first["subjects"]
+    subjects = first.get("subjects", ())
     sys.modules.update(dict.fromkeys(subjects))  # None: not to be imported
     for name in first["modules"]:
         with contextlib.suppress(Exception):

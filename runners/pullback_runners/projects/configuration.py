@@ -36,12 +36,12 @@ class Build:
     """`path`: nothing is installed; `wheel`: the commit is installed into a folder of its own by pip."""
     commands: tuple[str, ...] = ()
     """Run one after the other at the top of the commit, with the environment's Python first on PATH."""
-    submodules: tuple[str, ...] = ()
-    """Paths of submodules whose files a commit needs; others are empty folders."""
     imports: tuple[str, ...] = field(default=(), metadata={"key": "import"})
     """Modules that have to come from the commit."""
     files: tuple[str, ...] = ()
     """What makes two commits differ; the path, the requirements, pyproject.toml and setup.py, if nothing is named."""
+    submodules: tuple[str, ...] = ()
+    """Paths of submodules whose files a commit needs; others are empty folders."""
 
 
 @dataclass(frozen=True)

@@ -28,25 +28,32 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
         if place not in _in_use:
             _in_use[place] = os.open(_beside(place, ".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         lock = _in_use[place]
-        fcntl.flock(lock, fcntl.LOCK_EX)
         finished = _beside(place, ".bytes")
+        fcntl.flock(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
         if not finished.exists():
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-            try:
-                make(place)
-            except BaseException:
-                shutil.rmtree(place, ignore_errors=True)
-                raise
-            finished.write_text(str(_bytes_of(place)), encoding="ascii")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not finished.exists():
+                _make_whole(place, make)
+                finished.write_text(str(_bytes_of(place)), encoding="ascii")
+            fcntl.flock(lock, fcntl.LOCK_SH)
         os.utime(finished)
-        fcntl.flock(lock, fcntl.LOCK_SH)
         _remove_oldest(place.parent, most_bytes)
     except OSError as error:
         raise BuildError(
             f"{place} cannot be written ({error.strerror}); free some space or set XDG_CACHE_HOME"
         ) from error
     return place
+
+
+def _make_whole(place: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder, or leave none."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        make(place)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
 
 
 def _remove_oldest(root: Path, most_bytes: int) -> None:

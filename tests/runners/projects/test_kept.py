@@ -47,3 +47,16 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BuildError, match="cannot be written .*; free some space or set XDG_CACHE_HOME"):
         kept_folder(tmp_path / "file" / "one", lambda _: None, 1)
+
+
+def test_a_folder_that_another_process_uses_is_had_without_waiting_for_its_end(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from pullback_runners.projects.kept import kept_folder\n"
+        f"kept_folder(Path({str(tmp_path / 'one')!r}), lambda f: None, 2500); print(flush=True); sys.stdin.read()"
+    )
+    start = [sys.executable, "-c", script]
+    with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"\n"
+        again = subprocess.run(start, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+        assert again.stdout == b"\n"
+        other.stdin.close()

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from pullback_runners.workloads import grid, workload
 
-SIZES = {"quick": grid(n=(20, 60), dtype=("f4",)), "standard": grid(n=(20, 60), dtype=("f4",))}
+SIZES = {"quick": grid(n=(10, 20), dtype=("f4",)), "standard": grid(n=(10, 20), dtype=("f4",))}
 
 
 @workload(wrt="b", numpy=False, **SIZES)
