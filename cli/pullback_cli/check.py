@@ -104,7 +104,7 @@ def check(
         if file is not None:
             check_output("check", file, option)
     surroundings = read_surroundings()
-    asked = _Asked(
+    asked = _Request(
         project=project or _project(repository),
         head=find_head(head, repository, surroundings),
         base=find_base(base, repository, surroundings),
@@ -130,8 +130,8 @@ def check(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is to be checked."""
+class _Request:
+    """The head and base of a check, with its limits."""
 
     project: str
     head: "Head"
@@ -158,7 +158,9 @@ def _project(repository: Path) -> str:
     return require_project(repository.resolve()).name
 
 
-def _ask(client: "Client", asked: _Asked, stop: "Interrupts") -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
+def _ask(
+    client: "Client", asked: _Request, stop: "Interrupts"
+) -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
     """The answer, why what was to be measured was not, and what else to know."""
     from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base
 
@@ -174,8 +176,8 @@ def _ask(client: "Client", asked: _Asked, stop: "Interrupts") -> "tuple[models.C
     return answer, unmeasured, [each for each in (asked.head.remark, doubt) if each is not None]
 
 
-def _answer(client: "Client", asked: _Asked) -> "models.CheckAnswer":
-    """What the service answers; of a commit or branch that it does not know, that nothing can be said, and how to tell it."""
+def _answer(client: "Client", asked: _Request) -> "models.CheckAnswer":
+    """The service's answer; of an unknown commit or branch, that nothing can be said, and how to send it."""
     from pullback_service.client import ProblemError, models
 
     try:

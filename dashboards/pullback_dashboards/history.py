@@ -264,7 +264,7 @@ class History:
         return self.verdicts.get(pair_of(line, before, now), _NOT_JUDGED)
 
     def move(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
-        """What is likely of a value that was measured at two times; None where nothing is, and of counts."""
+        """The likely outcome of a value that was measured at two times; None where nothing is, and of counts."""
         if self.verdicts is None or before is None or line.metric.exact:
             return None
         judged = self.verdicts.get(pair_of(line, before, now))

@@ -174,7 +174,7 @@ def _choose_for_both(
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
-    """Whether two commits have the same files of what is measured, or of what was installed of them, in one environment.
+    """True if two commits have the same files of what is measured, or of what was installed of them, in one environment.
 
     A commit compared with itself is A/A.
     """

@@ -1,1 +1,1 @@
-"""What `pullback check` is made of: the surroundings, the wait, the verdict, and the forms in which it is told."""
+"""The parts of `pullback check`: the surroundings, the wait, the verdict, and its forms."""

@@ -1,4 +1,4 @@
-"""What is left at GitHub: the check run of a commit, and the one comment of its pull request, changed in place."""
+"""Results at GitHub: the check run of a commit, and the one comment of its pull request, changed in place."""
 
 from collections.abc import Iterator
 from typing import Any, Self
@@ -70,7 +70,7 @@ class GitHub:
                 return
 
     def _is_ours(self, comment: dict[str, Any], marker: str) -> bool:
-        """Whether a comment is ours: anybody can write the marker, but not as the account of this token."""
+        """True if a comment is ours: anybody can write the marker, but not as the account of this token."""
         user = comment.get("user") or {}
         if not str(comment.get("body") or "").startswith(marker):
             return False

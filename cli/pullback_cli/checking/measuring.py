@@ -1,4 +1,4 @@
-"""What is missing is measured: the job that compares both commits in turns, and the wait for it."""
+"""Measurement of what is missing: the job that compares both commits in turns, and the wait for it."""
 
 import re
 import time
@@ -32,7 +32,7 @@ def duration_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long is waited for a job, and who is told meanwhile."""
+    """The limit of the wait for a job, and the function that is told of progress."""
 
     wait: str
     tell: Callable[[str], None]
@@ -65,7 +65,7 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
 
 
 def has_to_wait(answer: "models.CheckAnswer", wait: str) -> bool:
-    """Whether something is open that a job would answer, which is under way, or is to be asked for, and is to be waited for."""
+    """True if a question is open that a job would answer, and the job is to be waited for."""
     is_open = answer.base is not None and bool(answer.not_in_turns or answer.lacks)
     under_way = any(job.state in UNFINISHED for job in answer.jobs)
     return duration_s(wait) > 0 and is_open and (under_way or answer.wants_job)
@@ -138,7 +138,7 @@ def _wanted(answer: "models.CheckAnswer", repository: Path, suite: str | None, f
 
 
 def _commit(repository: Path, sha: str) -> dict[str, object]:
-    """What this clone knows of a commit, without a branch: one of a fork must not come onto a branch of the project."""
+    """The commit as this clone knows it, without a branch: one of a fork must not come onto a branch of the project."""
     found = first_parents(repository, sha, 1)
     return found[0] if found else {"sha": sha}
 

@@ -1,4 +1,4 @@
-"""What CI says of a change: the head and the base of its pull request, and what GitHub needs to be told."""
+"""The change that CI is about: the head and the base of its pull request, and the identifiers that GitHub needs."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Surroundings:
 
 
 def read_surroundings(environment: Mapping[str, str] | None = None) -> Surroundings:
-    """What the environment says. CI checks out a merge of a pull request with its base; its head is in the event."""
+    """Read the environment. CI checks out a merge of a pull request with its base; its head is in the event."""
     said = os.environ if environment is None else environment
     event = _event(said.get("GITHUB_EVENT_PATH"))
     request = event.get("pull_request")
@@ -82,7 +82,7 @@ class Head:
 
     @property
     def remark(self) -> str | None:
-        """What to say where another commit is checked out than the one that is checked."""
+        """A remark where another commit is checked out than the one that is checked."""
         if self.checked_out is None:
             return None
         return (
@@ -104,7 +104,7 @@ def find_head(said: str | None, repository: Path, surroundings: Surroundings) ->
 
 
 def find_base(said: str | None, repository: Path, surroundings: Surroundings) -> str | None:
-    """What the head is held against, as the service knows it: a branch, or a hash."""
+    """The base of the head, as the service knows it: a branch, or a hash."""
     if said is not None and _REVISION.search(said):  # a revision of this clone, `HEAD~1`, and no name for others
         found = _resolved(repository, said)
         if found is None:

@@ -133,7 +133,7 @@ def page_of(server: str, answer: CheckAnswer) -> str | None:
 
 
 def marker_of(project: str) -> str:
-    """What a comment of ours begins with: readers do not see it, and the next check finds the comment by it."""
+    """The beginning of a comment of ours: readers do not see it, and the next check finds the comment by it."""
     return f"<!-- pullback-check {quote(project, safe='')} -->"
 
 

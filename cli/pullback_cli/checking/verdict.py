@@ -1,4 +1,4 @@
-"""What a check comes to: an exit status, a sentence, and what else to know. Pure: the service's answer in, words out."""
+"""The verdict of a check: an exit status, a sentence, and remarks. Pure: the service's answer in, words out."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Verdict:
 
     @property
     def conclusion(self) -> Literal["success", "failure", "neutral"]:
-        """How a check run ends: not enough data is neither success nor failure."""
+        """The conclusion of a check run: not enough data is neither success nor failure."""
         if self.status == NOT_ENOUGH_DATA:
             return "neutral"
         return "failure" if self.failed_on else "success"
@@ -66,17 +66,17 @@ def decide(
 
 
 def count_of(answer: CheckAnswer, kind: str) -> int:
-    """How many findings there are of a kind; no rule defines a budget yet."""
+    """The number of findings of a kind; no rule defines a budget yet."""
     return getattr(answer.counts, kind.replace("-", "_"), 0)
 
 
 def has_changes(answer: CheckAnswer) -> bool:
-    """Whether there is anything to tell of the commit."""
+    """True if the commit changed anything worth a comment."""
     return any(count_of(answer, kind) for kind in _WORDS)
 
 
 def _found(answer: CheckAnswer) -> str:
-    """What there is of each kind: "2 regressions and 1 improvement"."""
+    """The counts of each kind in words: "2 regressions and 1 improvement"."""
     parts = [
         f"{count} {words[0] if count == 1 else words[1]}"
         for kind, words in _WORDS.items()
@@ -103,7 +103,7 @@ def _passed(answer: CheckAnswer) -> str:
 
 
 def _remarks(answer: CheckAnswer, fail_on: Collection[Failing]) -> Iterator[str]:
-    """What a reader must know to judge the answer."""
+    """Remarks that a reader needs to judge the answer."""
     apart = answer.not_in_turns
     if apart and not answer.lacks:
         yield (

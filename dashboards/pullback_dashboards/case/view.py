@@ -334,7 +334,7 @@ def _since(judged: Compared | None) -> tuple[str, str]:
 
 
 def _in_words(judged: Compared | None, since: str, now: str) -> str:
-    """What moved, by how much, and where it is now."""
+    """The change of a value, by how much, and where it is now."""
     if judged is not None and judged.judgement.evidence == "values" and judged.candidate is not None:
         return f"time {since}, now {units.quantity(judged.candidate.value, judged.unit or 's')}"
     return f"time against {BASELINE} {since}{f', now {now}' if now else ''}"

@@ -90,7 +90,7 @@ class CommitView:
 
     @property
     def compares(self) -> bool:
-        """Whether anything in the fullest report has a ratio to the baseline."""
+        """True if anything in the fullest report has a ratio to the baseline."""
         return self.fullest is not None and self.fullest.compares
 
 

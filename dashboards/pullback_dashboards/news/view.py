@@ -165,7 +165,7 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
 
 
 def _remedy(change: "_Change", commit: Commit) -> str:
-    """How to know what is only likely: what the tool of somebody else measured, only that can measure again."""
+    """The remedy for what is only likely: what another tool measured, only that can measure again."""
     if not change.is_likely:
         return ""
     if change.is_external:

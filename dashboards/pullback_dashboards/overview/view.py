@@ -95,7 +95,7 @@ class HeatMap:
         return BASELINE in self.variants or self.has_means
 
     def named(self, variant: str) -> str:
-        """What a column is called: what another tool measured has no variants, so its only column is that of the metric."""
+        """The name of a column: what another tool measured has no variants, so its only column is that of the metric."""
         return self.metric.label if self.variants == (EXTERNAL,) else variant
 
     @property

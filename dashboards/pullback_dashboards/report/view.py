@@ -91,7 +91,7 @@ class CaseBlock:
 
     @property
     def compares(self) -> bool:
-        """Whether any variant has a ratio to the baseline in its time."""
+        """True if any variant has a ratio to the baseline in its time."""
         return any(row.factor for row in self.variants)
 
 
@@ -149,7 +149,7 @@ class ReportView:
 
     @property
     def compares(self) -> bool:
-        """Whether anything in it has a ratio to the baseline."""
+        """True if anything in it has a ratio to the baseline."""
         return any(block.compares for block in self.cases)
 
 

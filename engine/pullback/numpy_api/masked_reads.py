@@ -210,7 +210,7 @@ class Positions:
 
 
 def positions_of(mask: Any) -> tuple[Positions, ...]:
-    """What `numpy.nonzero` gives for a mask that is unknown."""
+    """The result of `numpy.nonzero` for a mask that is unknown."""
     mask = as_value(mask)
     return tuple(Positions(mask, axis) for axis in range(np.ndim(mask)))
 

@@ -170,7 +170,7 @@ class _Walk:
         return Pair(complex_numbers.real(value), complex_numbers.imag(value), whole=value)
 
     def returned(self, atom: Atom) -> Atom:
-        """What the graph returns for one of its outputs."""
+        """The value that the graph returns for one of its outputs."""
         if isinstance(atom, Literal) or not _is_complex(atom):
             return atom if isinstance(atom, Literal) else self.recorder.atom_of(self.values[atom])
         pair = self.values[atom]

@@ -50,7 +50,7 @@ class Repositories:
         return self._with(self._mirror(address), address, shas)
 
     def is_allowed(self, address: str) -> bool:
-        """Whether the operator listed the repository, however its address is written."""
+        """True if the operator listed the repository, however its address is written."""
         return _key(address) in self._allowed
 
     def _mirror(self, address: str) -> Path:

@@ -43,7 +43,7 @@ class Chosen:
     """Whether an engine is what is measured."""
 
     def variants(self, workload: str) -> list[str]:
-        """What commits are compared by if nothing is named: the tiers, where there is a NumPy form, and what it declares.
+        """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones.
 
         Of a project's own NumPy function two tiers are enough: the tape, which runs its Python, and `native`, which runs the
         program made of it. The two between them change as these do, and each costs as much time.

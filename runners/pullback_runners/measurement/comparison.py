@@ -81,7 +81,7 @@ class Comparison:
         )
 
     def is_plain(self, *, may_say_same: bool) -> bool:
-        """Whether the answer holds at `EARLY_CONFIDENCE`, by a noise floor that is known."""
+        """True if the answer holds at `EARLY_CONFIDENCE`, by a noise floor that is known."""
         estimate, smallest = self.estimate(EARLY_CONFIDENCE), self.margins()
         return (
             estimate is not None

@@ -56,7 +56,7 @@ def _read(kept: Path) -> Differentiated | None:
 
 
 def _differentiated_by(variant: str | None, workload: Workload, case: Case, inputs: Inputs) -> Differentiated | None:
-    """What another variant gives; None if there is none, or where it cannot be computed: that is told where it is measured."""
+    """The gradient by another variant; None if there is none, or where it cannot be computed: that is told where it is measured."""
     if variant is None:
         return None
     with contextlib.suppress(Exception), open_variant(variant, workload, case, inputs) as prepared:

@@ -9,7 +9,7 @@ OTHER = "fused"
 
 
 def heard(variant: str, found: Differentiated, workload: Workload, case: Case, inputs: Inputs) -> str:
-    """What another tier says, as the end of a sentence that says what is wrong; empty where none can be asked.
+    """The result of another tier, as the end of an error message; empty where none can be asked.
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
     """

@@ -189,7 +189,7 @@ class WorkerProcess:
 
 
 def _place(folder: Path | None, case: Case, member: Member) -> str | None:
-    """Where the first gradient of a variant of a case lies: the same place for twins."""
+    """The place of the first gradient of a variant of a case: the same place for twins."""
     what = json.dumps([case.name, member.variant, member.subject.document()])
     return None if folder is None else str(folder / f"{hashlib.sha256(what.encode()).hexdigest()}.npy")
 
@@ -251,7 +251,7 @@ def python_environment(subject: Subject) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn for a group: hash seed and stack position."""
+    """The random draws of a group: hash seed and stack position."""
 
     hash_seed: int
     padding: int

@@ -155,7 +155,7 @@ class Zygote:
 
 
 def _runs_one_engine(members: Sequence[Member], shared: Subject | None) -> bool:
-    """Whether members run tiers of one engine: of the subject that they share, or of the installed one where none is a subject."""
+    """True if members run tiers of one engine: of the subject that they share, or of the installed one where none is a subject."""
     has_one = (shared is not None and shared.has_engine) or not any(each.subject.has_engine for each in members)
     return has_one and any(each.variant in TIERS for each in members)
 

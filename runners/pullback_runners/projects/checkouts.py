@@ -46,7 +46,7 @@ def write_commit(repository: Path, sha: str, target: Path, submodules: Collectio
 
 
 def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
-    """Where a clone keeps the commits of a submodule, by the name that a commit's .gitmodules gives it; None if it does not."""
+    """The folder of a submodule's commits in a clone, by the name that a commit's .gitmodules gives it; None if there is none."""
     if (repository / path / ".git").exists():
         return repository / path
     listed = git(

@@ -168,7 +168,7 @@ def imported_engines(folder: Path) -> dict[str, Path]:
 
 
 def imported_by(folder: Path) -> Counter[str]:
-    """How many files of a folder import each module or package at its top."""
+    """The number of files of a folder that import each module or package at their top."""
     return Counter(
         top
         for path in python_files(folder)

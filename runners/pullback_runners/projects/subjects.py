@@ -128,7 +128,7 @@ def files_of(build: Build, files: Path) -> tuple[str, ...]:
 
 
 def said_of_empty(submodules: Sequence[str]) -> str:
-    """What may be behind a failure of a commit whose submodules are empty folders, as the end of a sentence."""
+    """A possible reason for the failure of a commit whose submodules are empty folders, as the end of a sentence."""
     if not submodules:
         return ""
     return f"; its submodules are empty folders: {', '.join(submodules)}; [build] submodules lists those that it needs"

@@ -283,7 +283,7 @@ def ratio_document(estimate: RatioEstimate, smallest: Margins, *, may_say_same: 
 
 
 def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of an exact metric. Calls of one program that differ hide a difference unless none comes near the other's."""
+    """The entry of an exact metric. Calls of one program that differ hide a difference unless none comes near the other's."""
     ratio = exact_log_ratio(ours["value"], theirs["value"])
     outcome: str = exact_outcome(ours["value"], theirs["value"])
     if outcome != "equal" and not are_apart(ours, theirs):
@@ -302,7 +302,7 @@ def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
 
 
 def are_apart(ours: Mapping[str, Any], *theirs: Mapping[str, Any]) -> bool:
-    """Whether all calls counted more, or all less, than all of the others did."""
+    """True if all calls counted more, or all less, than all of the others did."""
     low, high = _range(ours)
     ranges = [_range(each) for each in theirs]
     return low > max(most for _, most in ranges) or high < min(least for least, _ in ranges)

@@ -186,7 +186,7 @@ async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int
 
 
 class FleetCounts(NamedTuple):
-    """How many agents there are, how many of them were heard of lately or are at work, and when any last was; and the jobs."""
+    """Counts of agents: all, those heard of lately or at work, and when any last was; and of the jobs."""
 
     agents: int
     present: int

@@ -1,4 +1,4 @@
-"""What a check finds: the outcomes of a comparison, sorted by what a gate does about them. Pure.
+"""Findings of a check: the outcomes of a comparison, sorted by their meaning for a gate. Pure.
 
 Nothing is judged here. A finding is an outcome of `comparisons/judging.py`, or that something is not there.
 """
@@ -42,7 +42,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What changed of a series, or what failed or is missing of a variant of a case; ratios are natural-log head/base.
+    """A change of a series, or a failed or missing variant of a case; ratios are natural-log head/base.
 
     Without a metric it is about all of them, without a variant about all variants of the case.
     """
@@ -70,12 +70,12 @@ class Finding:
 
 
 def is_deciding(found: Outcomes) -> Flags:
-    """Which series a check fails for: not those whose counts change with any line of Python, as in `pullback compare`."""
+    """Flags of the series that a check fails for: not those whose counts change with any line of Python, as in `pullback compare`."""
     return found.of_shapes([shape.metric not in COUNTED_IN_ONE_SESSION for shape in found.shapes])
 
 
 def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:
-    """Which series changed, or stayed ambiguous although they were counted or measured in turns."""
+    """Flags of series that changed, or stayed ambiguous although they were counted or measured in turns."""
     deciding, in_turns = is_deciding(found), np.isin(found.evidence, _IN_TURNS)
     return {
         "regression": found.trending("worse") & ~found.having("failed") & deciding,
@@ -87,7 +87,7 @@ def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:
 
 
 def not_in_turns(found: Outcomes, cases_on_cpu: Collection[int], external: str) -> Flags:
-    """Which series agents could measure in turns and nobody has, on whichever machine.
+    """Flags of series that agents could measure in turns and nobody has, on whichever machine.
 
     They are there at both commits, and were measured at different times, or at levels that do not compare.
     """
@@ -138,5 +138,5 @@ def wrong_gradients(
 
 
 def is_wrong(failure: Failed) -> bool:
-    """Whether a gradient of the commit itself was wrong."""
+    """True if a gradient of the commit itself was wrong."""
     return failure.kind == WRONG_GRADIENT and not failure.message.startswith(OF_THE_REFERENCE)

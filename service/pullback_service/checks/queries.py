@@ -1,4 +1,4 @@
-"""What a check needs of the database: where two commits parted, what was judged of both, what is missing, who could measure.
+"""Queries of a check: the place where two commits parted, judgements of both, missing results, machines that could measure.
 
 The base is the one that is named, or rather where the head parted from it. Nothing else takes its place: where it has no
 results, that is the answer.
@@ -110,7 +110,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Parted:
-    """Where a head parted from its base, or why that is not known."""
+    """The commit where a head parted from its base, or why that is not known."""
 
     base: Commit | None = None
     branch: str | None = None
@@ -207,7 +207,7 @@ async def _parted(session: AsyncSession, project_id: ProjectId, candidate: Named
 
 
 def _is_equal_code(judged: Judged) -> bool:
-    """Whether all that was measured at both commits is of the same files."""
+    """True if all that was measured at both commits is of the same files."""
     found = judged.outcomes
     return judged.equal_code == int((found.has_reference & found.has_candidate).sum()) > 0
 
@@ -283,7 +283,7 @@ def _changed(
 
 
 def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]:
-    """What was judged of each case, variant and metric, by machine, where there are several machines."""
+    """The judgements of each case, variant and metric, by machine, where there are several machines."""
     if len(names.machines) < 2:
         return {}
     told: dict[tuple[int, str, str], list[tuple[int, Elsewhere]]] = {}
@@ -296,7 +296,7 @@ def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequ
 
 
 async def _missing(session: AsyncSession, judged: Judged) -> Mapping[Measurement, str]:
-    """What the base has and the head has not, with why: it failed, or a run of the same suite there was without it.
+    """Results that the base has and the head has not, with the reason: it failed, or a run of the same suite there was without it.
 
     Index: ix_point_commit_id_series_id, ix_report_commit_id.
     """
@@ -357,7 +357,7 @@ async def _lacks(
 
 
 async def _can_measure(session: AsyncSession, project_id: ProjectId) -> bool:
-    """Whether an agent is there for jobs of the project. Index: agents are few; ix_job_commit."""
+    """True if an agent is there for jobs of the project. Index: agents are few; ix_job_commit."""
     values = {"project": project_id, "cpu": CPU, "silent_after_s": SILENT_AFTER_S}
     found = await statements.row(session, _CAN_MEASURE, values)
     return bool(found and found[0])

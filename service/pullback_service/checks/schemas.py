@@ -1,4 +1,4 @@
-"""What the API says of a check."""
+"""Answers about a check."""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -47,7 +47,7 @@ class ElsewhereSummary(BaseModel):
 
 
 class CheckFinding(BaseModel):
-    """What changed of a series, or what failed or is missing of a variant of a case.
+    """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on the
     same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
@@ -109,7 +109,7 @@ class CheckJob(BaseModel):
 
 
 class CheckCounts(BaseModel):
-    """How many findings there are of each kind, those that are left out of the list included, and of how many series."""
+    """Counts of findings of each kind, those that are left out of the list included, and of series."""
 
     wrong_gradient: int
     regression: int

@@ -365,7 +365,7 @@ async def positions_on(
 
 
 async def around_commit(session: AsyncSession, project_id: ProjectId, commit_id: int) -> Around:
-    """What there is around a commit. Index: pk_commit_parent, uq_commit_project_id_sha, ix_job_commit."""
+    """The surroundings of a commit: parents, children and jobs. Index: pk_commit_parent, uq_commit_project_id_sha, ix_job_commit."""
     found = await statements.row(session, _AROUND, {"project": project_id, "commit": commit_id})
     assert found is not None  # noqa: S101 - a statement of one row
     parents, known, has_jobs = found

@@ -150,7 +150,7 @@ class DescribedSeries(NamedTuple):
         return np.array(flags, bool)[self.shape]
 
     def keys(self, places: NDArray[np.intp]) -> Iterator[Key]:
-        """What names the series at some places."""
+        """The keys of the series at some places."""
         named = [(shape.variant, shape.metric) for shape in self.shapes]
         columns = (column[places].tolist() for column in (self.case_id, self.machine_id, self.shape))
         for case_id, machine_id, shape in zip(*columns, strict=True):

@@ -71,7 +71,7 @@ async def find_pair(
 
 
 def uncertainty(found: MergeBase) -> Sequence[str]:
-    """What to know of a merge base that may not be the newest one."""
+    """A note about a merge base that may not be the newest one."""
     note = (
         f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
         "may be a newer one: send their history with `pullback log`."

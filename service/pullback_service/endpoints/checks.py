@@ -45,7 +45,7 @@ async def check_commit(
         Name | None, Query(description="Of which suite a job would be. Default: the one that was measured.")
     ] = None,
 ) -> Response:
-    """What a commit changed, and whether that can be known.
+    """Check a commit: its changes against its base, and what is missing to know them.
 
     It is held against the merge base of `head` and `base`, and against nothing else: where that has no results, `lacks` says
     so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes are those of

@@ -46,7 +46,7 @@ ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]
 
 @router.get("", response_model=Page[IncidentSummary], responses=LISTED)
 async def list_incidents(asked: KnownListing, chosen: ChosenIncidents) -> Response:
-    """What changed since which commit, newest first. Improvements are of the kind `better`."""
+    """List incidents, newest first. Improvements are of the kind `better`."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[IncidentSummary]:
         place = read_cursor(cursor, Place)

@@ -69,7 +69,7 @@ def note_event(
 
 
 async def told_of(session: AsyncSession, incident: Incident) -> Literal["told", "withdrawn", "never"]:
-    """Whether people know of an incident: by its own events, or by those of the one that it was split from.
+    """Tell if people know of an incident: by its own events, or by those of the one that it was split from.
 
     Index: ix_incident_event_incident_id.
     """

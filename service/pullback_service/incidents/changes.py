@@ -13,7 +13,7 @@ Places: TypeAlias = Mapping[int, int]
 
 
 class Change(NamedTuple):
-    """What a series, a case or a variant of it did behind `reference_id`, up to `commit_id`. Fields are those of the table.
+    """A change of a series, a case or a variant of it behind `reference_id`, up to `commit_id`. Fields are those of the table.
 
     Sizes are natural logs, candidate/reference; `before` and `after` are in the unit of the series.
     """
@@ -39,7 +39,7 @@ class Change(NamedTuple):
     detector: str | None = None
 
     def meets(self, other: "Change", places: Places) -> bool:
-        """Whether one commit can have caused both."""
+        """True if one commit can have caused both."""
         return (
             places[self.reference_id] < places[other.commit_id] and places[other.reference_id] < places[self.commit_id]
         )

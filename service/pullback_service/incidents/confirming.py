@@ -36,7 +36,7 @@ SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.require
 
 
 class Measuring(NamedTuple):
-    """How a machine measures a project: by the suite of its newest run."""
+    """The way a machine measures a project: by the suite of its newest run."""
 
     machine_id: int
     suite: str

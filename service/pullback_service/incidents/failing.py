@@ -11,7 +11,7 @@ from pullback_service.models.reports import WRONG_GRADIENT
 
 
 class Failing(NamedTuple):
-    """What a report says that failed at a commit of the trunk; the whole case where `variant` is None."""
+    """A failure that a report states at a commit of the trunk; of the whole case where `variant` is None."""
 
     case_id: int
     machine_id: int
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 
 
 def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places: Places) -> list[Change]:
-    """What fails since a commit although it did not before; what failed from the beginning is no change.
+    """Failures since a commit that did not fail before; what failed from the beginning is no change.
 
     A wrong gradient is claimed by one report. What did not run is claimed once a second report or commit says so: a machine may have
     had no memory left.

@@ -151,14 +151,14 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
 
 
 def _size(change: Change) -> float:
-    """How far a level moved: of counts by difference, which may be from zero, else by the log ratio."""
+    """The distance of a level's move: of counts by difference, which may be from zero, else by the log ratio."""
     if change.evidence == "exact" and change.before is not None and change.after is not None:
         return abs(change.after - change.before)
     return abs(change.log_ratio) if change.log_ratio is not None else inf
 
 
 def _suspected(series: Watched, readings: Sequence[Observed], *, least: float) -> list[Change]:
-    """What the detector sees, level by level: as lived, and still in hindsight."""
+    """The detector's changes, level by level: as lived, and still in hindsight."""
     levels: dict[tuple[object, ...], list[Observed]] = defaultdict(list)
     for reading in readings[-MOST_READINGS:]:
         levels[reading.level].append(reading)
@@ -205,7 +205,7 @@ def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:
 
 
 def _is_equal_code(before: Observed, after: Observed) -> bool:
-    """Whether nothing that is measured was changed from one to the other, so that the machine is to blame."""
+    """True if nothing that is measured was changed from one to the other, so that the machine is to blame."""
     return before.subject == after.subject != ""
 
 
@@ -250,7 +250,7 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
 
 
 def _is_borne_out(shift: Shift, values: Sequence[float]) -> bool:
-    """Whether so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
+    """True if so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
     later = values[shift.last + 1 : shift.last + 1 + LATER]
     middle = median(values[max(0, shift.first - LATER) : shift.first]) * exp(shift.size / 2)
     return len(later) == LATER and all((value > middle) == (shift.size > 0) for value in later)

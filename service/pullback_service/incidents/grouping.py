@@ -1,4 +1,4 @@
-"""Which changes are one incident. Pure: the same changes make the same groups, in whichever order they came.
+"""Grouping of changes to incidents. Pure: the same changes make the same groups, in whichever order they came.
 
 Changes are of one incident where they are of one kind, one commit can have caused all of them, and they are of one cause: they share
 the workload (sizes, variants, metrics, machines) or the variant (a tier across workloads).

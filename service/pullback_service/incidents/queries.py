@@ -67,7 +67,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class IncidentChoice:
-    """Which incidents; None is any."""
+    """A choice of incidents; None is any."""
 
     project: str | None = None
     states: Collection[str] = ()
@@ -155,7 +155,7 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
 
 
 async def events_of(session: AsyncSession, incident_id: int) -> Sequence[IncidentEvent]:
-    """What happened to an incident, oldest first. Index: ix_incident_event_incident_id."""
+    """The events of an incident, oldest first. Index: ix_incident_event_incident_id."""
     statement = select(IncidentEvent).where(IncidentEvent.incident_id == incident_id).order_by(IncidentEvent.id)
     return (await session.scalars(statement)).all()
 

@@ -1,4 +1,4 @@
-"""What the API takes and says about incidents."""
+"""Requests and answers about incidents."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -38,7 +38,7 @@ class IncidentCommit(BaseModel):
 
 
 class VerdictSummary(BaseModel):
-    """What a person says of an incident. The newest one that was not revoked counts."""
+    """A person's judgement of an incident. The newest one that was not revoked counts."""
 
     verdict: VerdictWord
     note: str | None
@@ -93,7 +93,7 @@ class IncidentSummary(BaseModel):
 
 
 class IncidentChange(BaseModel):
-    """What one series did; or a case, or a variant of it, that gave no measurement: it has no metric.
+    """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `failure` else.
     """
@@ -198,7 +198,7 @@ class IncidentDetail(IncidentSummary):
 
 
 class VerdictRequest(BaseModel):
-    """What a person says of an incident; it takes the place of what was said before.
+    """A person's judgement of an incident; it takes the place of an earlier one.
 
     `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
     later suspicions of the same series are raised from twice its size on. `real` decides nothing, and is remembered.

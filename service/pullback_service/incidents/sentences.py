@@ -35,7 +35,7 @@ _METRIC_ORDER: Final = ("time", "peak_bytes", "array_bytes", "array_allocs")
 
 
 def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> str:
-    """What happened, since when, and where, in plain text; `quoted` writes a title otherwise than in quotes."""
+    """An incident in plain text: its change, since when, and where; `quoted` writes a title otherwise than in quotes."""
     quoted = quoted or in_quotes
     incident, changes = detail.incident, detail.changes
     since = _since(detail.reference, detail.commit, quoted)
@@ -197,7 +197,7 @@ def _spread(changes: Sequence[NamedChange]) -> str:
 
 
 def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
-    """What else moved, a clause for each other metric: counts as such, in the words of the largest."""
+    """Other changes, a clause for each other metric: counts as such, in the words of the largest."""
     found = {}
     for each in sorted(changes, key=lambda each: -abs(each.change.log_ratio or 0.0)):
         if each.metric is not None and each.metric != lead.metric and each.metric not in found:

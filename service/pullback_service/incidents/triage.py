@@ -1,4 +1,4 @@
-"""What people say of incidents."""
+"""Verdicts of people on incidents."""
 
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncSession

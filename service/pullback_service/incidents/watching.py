@@ -131,7 +131,7 @@ async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | No
 
 
 async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
-    """Whether all steps of a project are as they should be. Index: ix_commit_unprojected, ix_commit_judged_by, ix_step_stale."""
+    """True if all steps of a project are up to date. Index: ix_commit_unprojected, ix_commit_judged_by, ix_step_stale."""
     found = await statements.row(session, _IS_JUDGED, {"project": project_id, "rule": RULE})
     return bool(found and found[0])
 
@@ -213,7 +213,7 @@ async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: 
 async def read_failures(
     session: AsyncSession, pairs: Collection[Pair], trunk: Trunk
 ) -> tuple[Sequence[Failing], Sequence[Measured]]:
-    """What failed of some cases on some machines, and of those with failures what was measured.
+    """The failures of some cases on some machines, and the measurements of those with failures.
 
     Index: ix_failure_case_history, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
     """

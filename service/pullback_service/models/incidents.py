@@ -49,7 +49,7 @@ class Incident(Base):
 
 
 class StoredChange(Base):
-    """What one series did at a range of commits; or a case, or a variant of it, where it gave no measurement.
+    """A change of one series at a range of commits; or of a case, or a variant of it, where it gave no measurement.
 
     It came in behind `reference_id`, up to `commit_id`, both on the trunk. `worse` is null of a count that goes back and
     forth. `standing`: `claimed`, by counts, pairs or a failure; `suspected` by the detector; `borne_out`, by three later commits;
@@ -106,7 +106,7 @@ class IncidentEvent(Base):
 
 
 class Verdict(Base):
-    """What a person says of an incident. The newest one that was not revoked counts."""
+    """A person's judgement of an incident. The newest one that was not revoked counts."""
 
     __tablename__ = "verdict"
     __table_args__ = (

@@ -107,7 +107,7 @@ SELECT given.series_id, given.commit_id, ({BEFORE})
 async def followed_by(
     session: AsyncSession, pairs: Collection[Pair], parents: Mapping[int, Ancestors] | None = None
 ) -> Mapping[Pair, Followed]:
-    """What each (series, commit) of a project follows; `parents` are those of all its commits, where they are known.
+    """The pair that each (series, commit) of a project follows; `parents` are those of all its commits, where they are known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """

@@ -244,7 +244,7 @@ async def _known(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair
 
 
 async def _stated(session: AsyncSession, commits: Collection[int]) -> _Stated:
-    """What uploads state of commits, oldest first, by both orders of the two."""
+    """The statements of uploads about commits, oldest first, by both orders of the two."""
     found: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
     values = {"commits": statements.array_of(commits)}
     for row in map(StatedRow._make, await statements.rows(session, _STATED, values)):

@@ -153,7 +153,7 @@ class Waiting(NamedTuple):
 
 
 async def waiting_commits(session: AsyncSession, project: str | None, *, others: bool = False) -> Waiting:
-    """What a task still has to compute of a project, or of all; the session, which only reads, knows it from then on.
+    """The work left for a task on a project, or on all; the session, which only reads, knows the project from then on.
 
     With `others` it knows which projects there are besides. Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by,
     ix_step_stale, pk_commit.
