@@ -131,9 +131,8 @@ def github():
     double.close()
 
 
-def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
-    installed, product, connect, git, github, tmp_path
-):
+def _newcomers_repository(installed, git, tmp_path):
+    """A clone of a repository after `pullback init`, and its commit."""
     origin, folder = tmp_path / "waves.git", tmp_path / "waves"
     folder.mkdir()
     (folder / "waves.py").write_text(WAVES.format(times=1))
@@ -148,7 +147,13 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
     base = git(folder, "rev-parse", "HEAD")
     git(folder, "clone", "-q", "--bare", ".", str(origin))
     git(folder, "remote", "add", "origin", str(origin))
+    return folder, base
 
+
+def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
+    installed, product, connect, git, github, tmp_path
+):
+    folder, base = _newcomers_repository(installed, git, tmp_path)
     product.up("--no-agent")
     address = product.status()["url"]
     service = {"PULLBACK_SERVER": address, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
