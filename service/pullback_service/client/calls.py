@@ -454,7 +454,7 @@ class Client(Sender):
     def check_commit(
         self, *, project: str, head: str, base: str | None = None, suite: str | None = None
     ) -> models.CheckAnswer:
-        """What a commit changed, and whether that can be known.
+        """Check a commit: its changes against its base, and what is missing to know them.
 
         It is held against the merge base of `head` and `base`, and against nothing else: where that has no results,
         `lacks` says so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes
@@ -512,7 +512,7 @@ class Client(Sender):
         kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"] | None = None,
         since: datetime | None = None,
     ) -> models.PageOfIncidentSummary:
-        """What changed since which commit, newest first. Improvements are of the kind `better`."""
+        """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(
             models.PageOfIncidentSummary,
             Call(

@@ -319,7 +319,7 @@ class CheckedCommit(Answer):
 
 
 class CheckCounts(Answer):
-    """How many findings there are of each kind, those that are left out of the list included, and of how many series."""
+    """Counts of findings of each kind, those that are left out of the list included, and of series."""
 
     wrong_gradient: int
     regression: int
@@ -354,7 +354,7 @@ class ElsewhereSummary(Answer):
 
 
 class CheckFinding(Answer):
-    """What changed of a series, or what failed or is missing of a variant of a case.
+    """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on
     the same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence,
@@ -848,7 +848,7 @@ class HeartbeatAnswer(Answer):
 
 
 class IncidentChange(Answer):
-    """What one series did; or a case, or a variant of it, that gave no measurement: it has no metric.
+    """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
     `failure` else.
@@ -891,7 +891,7 @@ class IncidentCommit(Answer):
 
 
 class VerdictSummary(Answer):
-    """What a person says of an incident. The newest one that was not revoked counts."""
+    """A person's judgement of an incident. The newest one that was not revoked counts."""
 
     verdict: Literal["real", "noise", "expected", "fixed"]
     note: str | None
@@ -1717,7 +1717,7 @@ class UploadReceipt(Answer):
 
 
 class VerdictRequest(Statement):
-    """What a person says of an incident; it takes the place of what was said before.
+    """A person's judgement of an incident; it takes the place of an earlier one.
 
     `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise`
     refutes it, and later suspicions of the same series are raised from twice its size on. `real` decides nothing, and
