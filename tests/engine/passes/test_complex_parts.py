@@ -167,7 +167,7 @@ def transforms():
     """Each transform over each axis of some shapes; norms and dtypes take turns."""
     for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "irfftn"):
         over_several = name[-1] in "2n"
-        for shape in ((4, 6), (3, 8, 5)) if over_several else ((7,), (3, 8, 5)):
+        for shape in ((3, 8, 5),) if over_several else ((7,), (3, 8, 5)):
             for axes in ({}, {"axes": (-1, 0)}) if over_several else ({"axis": 0}, {"axis": -1}, {"axis": 0, "n": 5}):
                 yield name, shape, axes
 
@@ -480,7 +480,7 @@ def random_program(seed):
     return program
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "12"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "8"))))
 def test_random_programs_of_complex_steps_agree_with_the_tape(seed):
     program = random_program(seed)
     args = tuple(np.random.default_rng(seed + 1000).normal(size=(2, 4, 6)))
