@@ -28,7 +28,7 @@ _MAIL_PORTS = {"smtp": 587, "smtps": 465}
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where mail is handed in: `smtps` is encrypted from the first byte on, `smtp` as soon as the server offers it."""
+    """The server that mail is handed to: `smtps` is encrypted from the first byte on, `smtp` as soon as the server offers it."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class MailServer:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine."""
+        """True on this machine."""
         return _is_loopback(self.host)
 
 
@@ -119,7 +119,7 @@ class Settings(BaseSettings):
             ) from error
 
     def mail_server(self) -> MailServer | None:
-        """Where notifications are mailed from; None where nothing says so."""
+        """The server that mails notifications; None where nothing names one."""
         if self.smtp_url:
             return self._mail_server("PULLBACK_SMTP_URL", self.smtp_url)
         if self.smtp_url_file:

@@ -66,7 +66,7 @@ class _Worse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What changed, with its evidence."""
+        """The change in words, with its evidence."""
         where = f"{self.variant} of {self.case} on {self.machine}"
         if self.evidence == "exact":
             return f"{where}: {self.metric} {_number(self.before)} → {_number(self.after)} {self.unit}".rstrip()

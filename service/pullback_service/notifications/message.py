@@ -17,7 +17,7 @@ class Told(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What is sent to a channel under the id of its delivery: one notification, or a digest of several."""
+    """A message to a channel, under the id of its delivery: one notification, or a digest of several."""
 
     delivery_id: UUID
     channel: str

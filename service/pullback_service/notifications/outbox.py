@@ -141,7 +141,7 @@ async def gather_digest(session: AsyncSession, channel_id: int) -> None:
 
 
 async def next_message(session: AsyncSession, channel_id: int) -> Message | None:
-    """What is to be sent to a channel now, which others leave alone until this transaction ends; tests come first.
+    """The message to be sent to a channel now, which others leave alone until this transaction ends; tests come first.
 
     Index: pk_channel, ix_delivery_open, ix_delivery_digest_id.
     """

@@ -1,4 +1,4 @@
-"""What the API takes and says about channels and deliveries."""
+"""Schemas of the API for channels and deliveries."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias

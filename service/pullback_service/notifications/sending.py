@@ -39,7 +39,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """How a worker reaches those it tells: networks that the operator allows, the mail server, and where people find the pages."""
+    """The ways of a worker to those it tells: networks that the operator allows, the mail server, and where people find the pages."""
 
     networks: Sequence[Network] = ()
     mail_server: MailServer | None = None
@@ -48,12 +48,12 @@ class Outside:
 
 
 def outside_of(settings: Settings) -> Outside:
-    """What the settings say of it."""
+    """The ways that settings name."""
     return Outside(settings.networks(), settings.mail_server(), settings.public_url)
 
 
 class Answer(NamedTuple):
-    """What came of an attempt, and what the other side said, in a line."""
+    """The outcome of an attempt, with what the other side said in a line."""
 
     is_delivered: bool
     said: str

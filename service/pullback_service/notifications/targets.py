@@ -1,4 +1,4 @@
-"""Where a channel sends to: addresses of webhooks, mail addresses."""
+"""Targets of channels: addresses of webhooks, mail addresses."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def fit_webhook(url: str, networks: Sequence[Network]) -> str:
 
 
 def shown(kind: str, target: str) -> str:
-    """What is shown of a target: of a webhook the host, for the rest of its address is a secret."""
+    """The part of a target that is shown: of a webhook the host, for the rest of its address is a secret."""
     if kind == "email":
         return target
     parts = urlsplit(target)
