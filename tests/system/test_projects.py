@@ -131,9 +131,10 @@ def github():
     double.close()
 
 
-def _newcomers_repository(installed, git, tmp_path):
-    """A clone of a repository after `pullback init`, and its commit."""
-    origin, folder = tmp_path / "waves.git", tmp_path / "waves"
+@pytest.fixture
+def waves(installed, git, tmp_path):
+    """A project that was begun by `pullback init`, with an origin; its folder and its commit."""
+    folder = tmp_path / "waves"
     folder.mkdir()
     (folder / "waves.py").write_text(WAVES.format(times=1))
     git(folder, "init", "-q")
@@ -144,16 +145,15 @@ def _newcomers_repository(installed, git, tmp_path):
     settings.write_text(settings.read_text().replace("[measure]\n", '[measure]\nvariants = ["unfused", "fused"]\n'))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "Measure gradients")
-    base = git(folder, "rev-parse", "HEAD")
-    git(folder, "clone", "-q", "--bare", ".", str(origin))
-    git(folder, "remote", "add", "origin", str(origin))
-    return folder, base
+    git(folder, "clone", "-q", "--bare", ".", str(tmp_path / "waves.git"))
+    git(folder, "remote", "add", "origin", str(tmp_path / "waves.git"))
+    return folder, git(folder, "rev-parse", "HEAD")
 
 
 def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
-    installed, product, connect, git, github, tmp_path
+    installed, waves, product, connect, git, github, tmp_path
 ):
-    folder, base = _newcomers_repository(installed, git, tmp_path)
+    folder, base = waves
     product.up("--no-agent")
     address = product.status()["url"]
     service = {"PULLBACK_SERVER": address, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
