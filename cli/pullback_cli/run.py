@@ -15,6 +15,7 @@ from pullback_cli.watching import Interrupts, check_output, interrupts, progress
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
+    from pullback_runners.projects.subjects import BuiltCommit
 
 CASE_FAILED = 1
 USAGE = 2
@@ -243,10 +244,9 @@ def _measure_commits(
 ) -> tuple[list[Report], int]:
     """Measure commit after commit, each written as soon as it is measured, and return the reports and an exit status.
 
-    A commit that cannot be built, and a report that cannot be written, are said and stop no other.
+    A commit that cannot be built or imported, and a report that cannot be written, are said and stop no other.
     """
-    from pullback_runners.errors import BuildError, UsageError
-    from pullback_runners.projects.subjects import build_subject
+    from pullback_runners.errors import UsageError
     from pullback_runners.report import write_report
     from pullback_runners.revisions import find_commits, require_project
 
@@ -263,24 +263,43 @@ def _measure_commits(
         if stop():
             break
         typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
-        try:
-            built = build_subject(project, project.top, commit)
-        except BuildError as error:
+        name = f"{number:03d}-{commit['sha'][:10]}"
+        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log")
+        if built is None:
             status = max(status, CASE_FAILED)
-            typer.echo(f"pullback run: {error}", err=True)
-            if folder is not None and error.log:
-                (folder / f"{number:03d}-{commit['sha'][:10]}.log").write_text(error.log, encoding="utf-8")
             continue
-        tell_refused("run", filter(None, [built.warning()]))
-        report = measure(subject=built.subject, **_measured(project, commit))
+        try:
+            report = measure(subject=built.subject, **_measured(project, commit))
+        except UsageError as error:
+            if number == len(found) and not reports:  # what no commit has is asked for wrongly
+                raise
+            status = max(status, CASE_FAILED)
+            typer.echo(f"pullback run: commit {commit['sha'][:10]} cannot be measured: {error}", err=True)
+            continue
         reports.append(report)
         try:
             if folder is not None:
-                write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
+                write_report(report, folder / f"{name}.json")
         except UsageError as error:
             status = USAGE
             typer.echo(f"pullback run: {error}", err=True)
     return reports, status
+
+
+def _built_or_told(project: "ProjectFile", commit: Mapping[str, Any], log: Path | None) -> "BuiltCommit | None":
+    """A commit made ready; None if it cannot be built, which is told, with what its build wrote in a file."""
+    from pullback_runners.errors import BuildError
+    from pullback_runners.projects.subjects import build_subject
+
+    try:
+        built = build_subject(project, project.top, commit)
+    except BuildError as error:
+        typer.echo(f"pullback run: {error}", err=True)
+        if log is not None and error.log:
+            log.write_text(error.log, encoding="utf-8")
+        return None
+    tell_refused("run", filter(None, [built.warning()]))
+    return built
 
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:

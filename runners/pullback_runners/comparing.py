@@ -158,7 +158,7 @@ def _choose_for_both(
         folders = ", ".join(path.name for path in candidate.subject.paths)
         raise UsageError(
             f"the workloads import nothing from the commit's {folders}/, so that both commits would be the same; "
-            "mend [build] path, or name the modules in [build] import"
+            f"mend [build] path, or name the modules in [build] import{candidate.subject.hint}"
         )
     names = {case.name for case in older.cases}
     refused = [*choice.refused, *(each for each in older.refused if each not in choice.refused)]

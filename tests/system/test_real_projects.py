@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,10 +64,9 @@ def test_twenty_commits_are_measured_or_it_is_said_why_not(history, tmp_path):
     assert done.returncode in {0, 1}, done.stderr
     assert "Traceback" not in done.stderr
     reports = [json.loads(path.read_text())["pullback"] for path in sorted(output.glob("*.json"))]
-    failed = sorted(path.stem for path in output.glob("*.log"))
-    print(f"{history.name}: {len(reports)} commits measured, not built: {failed}")  # noqa: T201 - for who runs it with -s
+    failed = re.findall(r"commit (\w+) cannot be (?:built|measured)", done.stderr)
+    print(f"{history.name}: {len(reports)} commits measured, not: {failed}")  # noqa: T201 - for who runs it with -s
     assert len(reports) + len(failed) == 20
-    assert len(reports) >= 10
     newest = reports[-1]["cases"]
     assert len(newest) == history.cases
     assert [each["error"] for case in newest for each in case["variants"]] == [None] * history.cases

@@ -233,7 +233,10 @@ def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository):
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("vendor/waves/src", "it has no vendor/waves/src/ folder"), ("vendor", "No module named 'waves'")],
+    [
+        ("vendor/waves/src", "it has no vendor/waves/src/ folder"),
+        ("vendor", "the workloads import nothing from the commit's vendor/"),
+    ],
 )
 def test_what_is_missing_where_a_submodule_is_not_listed_is_said_with_its_name(repository, path, said):
     with_submodule(repository, f'path = ["{path}"]\n[measure]\nworkloads = ["bench/total.py"]')
@@ -306,6 +309,22 @@ def test_a_project_that_cannot_be_compared_is_refused_with_status_2(repository, 
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(repository, tmp_path):
+    text = (repository.folder / "src/waves.py").read_text()
+    repository.commit("first")
+    repository.write("src/waves.py", "raise ImportError('not yet')")
+    sha = repository.commit("second")
+    repository.write("src/waves.py", text)
+    repository.commit("third")
+    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "run", "--suite", "trial", "--json"]
+    done = subprocess.run(
+        [*start, "--commits", "HEAD~2..HEAD"], cwd=repository.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert f"commit {sha[:10]} cannot be measured: not yet" in done.stderr
+    assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
 
 
 def test_a_reference_without_any_workload_in_common_is_refused(repository):
