@@ -58,6 +58,11 @@ def markdown(detail: Detail) -> str:
     return sentence(detail, quoted=in_code)
 
 
+def headline(detail: Detail) -> str:
+    """What happened, in a few words, without since when and where."""
+    return _happening(detail, _lead(detail.changes)) if detail.changes else "Nothing is left of what was found"
+
+
 def plain(text: str, longest: int = LONGEST_TITLE) -> str:
     """Strangers' text in one line, all of it to be seen, and not too long."""
     line = in_plain_sight(re.sub(r"\s+", " ", text).strip())
