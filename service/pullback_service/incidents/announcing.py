@@ -8,16 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.facts import facts_of
-from pullback_service.incidents.sentences import SHORT
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue
 
 Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn"]
 TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady"})
 """Kinds of incidents that people are told of. Improvements are shown."""
-_HAPPENED: Final = {
-    "worse": "more time or memory", "wrong_gradient": "wrong gradient", "failed": "does not run", "unsteady": "varying counts",
-}  # fmt: skip
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
 }  # fmt: skip
@@ -34,23 +30,11 @@ async def announce(session: AsyncSession, incident: Incident, event: Event, *, a
     await session.flush()
     if tells:
         name = "wrong_gradient" if event == "confirmed" and incident.kind == "wrong_gradient" else event
-        message = _message(event, facts)
+        title = _OPENINGS[event] + facts["title"]
+        message = {**facts, "title": title, "severity": incident.kind}
         await enqueue(
             session, ProjectId(incident.project_id), name, f"incident {incident.id}, event {noted.id}", message
         )
-
-
-def _message(event: Event, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The facts of an incident as channels take them; messages about one incident belong together."""
-    title = f"{_OPENINGS[event]}{_HAPPENED[facts['kind']]} since {facts['commit'][:SHORT]}"
-    return {
-        **facts,
-        "title": title[0].upper() + title[1:],
-        "commit_title": facts["title"],
-        "url": facts["path"],
-        "severity": facts["kind"],
-        "thread": f"incident {facts['incident']}",
-    }
 
 
 def note_event(
