@@ -2,6 +2,7 @@
 
 import copy
 import random
+from math import exp
 
 import pytest
 from sqlalchemy import select
@@ -25,15 +26,14 @@ class History:
         noise = random.Random(f"{seed} {number}")
         cases = []
         for each in WORKLOADS:
-            seconds = [0.6 * noise.gauss(1, 0.05) for _ in range(3)]
             mine = each == workload
+            level = ratio if mine else -0.5
+            seconds = [exp(level) * noise.gauss(1, 0.05) for _ in range(3)]
             variants = [
                 self.reports.variant("unfused"),
                 self.reports.variant("fused", seconds=seconds, array_bytes=array_bytes if mine else 1024.0),
             ]
-            case = self.reports.case(
-                each, variants=variants, log_ratio=(ratio if mine else -0.5) + noise.gauss(0, 0.002)
-            )
+            case = self.reports.case(each, variants=variants, log_ratio=level + noise.gauss(0, 0.002))
             if each in wrong:
                 case |= {"gradient": WRONG, "variants": [], "paired": []}
             cases.append(case)
