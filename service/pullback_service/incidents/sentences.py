@@ -59,7 +59,7 @@ def markdown(detail: Detail) -> str:
 
 
 def headline(detail: Detail) -> str:
-    """What happened, in a few words, without since when and where."""
+    """An incident in a few words, without since when and where."""
     return _happening(detail, _lead(detail.changes)) if detail.changes else "Nothing is left of what was found"
 
 
