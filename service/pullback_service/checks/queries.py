@@ -27,6 +27,7 @@ from pullback_service.checks.findings import (
 )
 from pullback_service.commits.naming import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.queries import commit_by_sha, find_merge_base, parents_of
+from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
 from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes
@@ -44,7 +45,6 @@ from pullback_service.series.choosing import SeriesChoice
 
 MOST_FINDINGS = 500
 MOST_JOBS = 50
-USUAL_BASE = "main"
 USUAL_SUITE = "quick"
 EXTERNAL = "external"
 """The kind of variants that another tool measured, and agents cannot."""
@@ -122,7 +122,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     """A head against where it parted from its base. Index: as `named_commit`, `find_merge_base`, `compare` and `show`."""
     stored = await project_by_name(session, project)
     project_id = ProjectId(stored.id)
-    against = base or trunk_of(stored)
+    against = base or await trunk_of(session, stored.id)
     candidate = await _named(session, project_id, head, where="head")
     parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
     can_measure = await _can_measure(session, project_id)
@@ -168,11 +168,6 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         lacks=lacks,
         notes=parted.notes,
     )
-
-
-def trunk_of(project: Project) -> str:
-    """The branch that a head is held against where nobody names one."""
-    return str((project.backfill or {}).get("branch") or USUAL_BASE)
 
 
 async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> NamedCommit:

@@ -37,7 +37,7 @@ async def check_commit(
         Name | None,
         Query(
             description="What it is held against: a branch or a commit, or rather where `head` parted from it. Default: the "
-            "branch that is backfilled, or else `main`.",
+            "trunk of the project.",
             examples=["main"],
         ),
     ] = None,

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing import Failing, Measured
@@ -24,15 +25,11 @@ from pullback_service.steps.following import IS_RIGHT
 Pair: TypeAlias = tuple[int, int]
 """A case and a machine."""
 
-USUAL_TRUNK: Final = "main"
-
-_TRUNK: Final[LiteralString] = """
-SELECT project.name, project.detected_from, project.watched, coalesce(project.trunk, project.backfill ->> 'branch', %(usual)s), branch.id
-  FROM project
-  LEFT JOIN branch ON branch.project_id = project.id
-       AND branch.name = coalesce(project.trunk, project.backfill ->> 'branch', %(usual)s)
- WHERE project.id = %(project)s
-"""
+_TRUNK: Final[LiteralString] = f"""
+SELECT watched.name, watched.detected_from, watched.watched, watched.trunk, branch.id
+  FROM (SELECT id, name, detected_from, watched, {TRUNK} AS trunk FROM project WHERE id = %(project)s) watched
+  LEFT JOIN branch ON branch.project_id = watched.id AND branch.name = watched.trunk
+"""  # noqa: S608 - our own words
 _PLACES: Final[LiteralString] = "SELECT commit_id, position FROM branch_commit WHERE branch_id = %(branch)s"
 _IS_JUDGED: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND NOT projected)
@@ -122,7 +119,7 @@ class History(NamedTuple):
 
 async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | None:
     """The trunk, or None where the project was removed meanwhile. Index: pk_project, uq_branch_project_id_name, pk_branch_commit."""
-    found = await statements.row(session, _TRUNK, {"project": project_id, "usual": USUAL_TRUNK})
+    found = await statements.row(session, _TRUNK, {"project": project_id})
     if found is None:
         return None
     project, detected_from, watched, name, branch_id = found

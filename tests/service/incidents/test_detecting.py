@@ -192,11 +192,19 @@ async def test_results_older_than_detection_make_incidents_that_are_seen(history
 
 async def test_only_the_trunk_is_watched(history, reports, database):
     documents = story(history)
-    for document in documents:
-        document["commit"]["branch"] = "master"
+    for document in documents[1:]:
+        document["commit"]["branch"] = "topic"
     await history.upload(*documents)
     assert await history.incidents() == []
-    await history.client.patch("/api/v1/projects/demo", json={"trunk": "master"})
+    await history.client.patch("/api/v1/projects/demo", json={"trunk": "topic"})
     await history.look()
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
     assert await history.told() == []  # a trunk that is chosen later is no news
+
+
+async def test_a_branch_of_another_name_is_the_trunk_where_there_is_no_main(history, reports):
+    documents = story(history)
+    for document in documents:
+        document["commit"]["branch"] = "master"
+    await history.upload(*documents)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
