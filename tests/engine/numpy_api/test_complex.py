@@ -145,6 +145,16 @@ def test_a_real_power_that_turns_complex_is_refused():
         pb.grad(lambda x: x**0.5)(-1.0)
 
 
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_parts_that_are_no_numbers_are_replaced_alone(tier):
+    z = np.array([complex(np.nan, 2), complex(3, -np.inf), 1 - 2j])
+    for dtype in (np.complex128, np.complex64):
+        with pb.tier(tier):
+            y, pullback = pb.vjp(lambda z: np.nan_to_num(z, nan=5.0), z.astype(dtype))
+        np.testing.assert_array_equal(y, np.nan_to_num(z.astype(dtype), nan=5.0), strict=True)
+        np.testing.assert_array_equal(pullback(np.full(3, 1 + 1j, dtype))[0], [1j, 1, 1 + 1j])
+
+
 def test_fabs_is_not_for_complex_numbers():
     with pytest.raises(TypeError, match=r"use numpy\.abs"):
         pb.vjp(np.fabs, Z)
