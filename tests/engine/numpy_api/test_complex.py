@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import DifferentiationError
+from pullback.errors import DifferentiationError, TracingError
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
@@ -153,6 +153,18 @@ def test_parts_that_are_no_numbers_are_replaced_alone(tier):
             y, pullback = pb.vjp(lambda z: np.nan_to_num(z, nan=5.0), z.astype(dtype))
         np.testing.assert_array_equal(y, np.nan_to_num(z.astype(dtype), nan=5.0), strict=True)
         np.testing.assert_array_equal(pullback(np.full(3, 1 + 1j, dtype))[0], [1j, 1, 1 + 1j])
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_a_store_of_one_part_is_refused(part):
+    def function(z):
+        y = z * 1
+        setattr(y, part, R)
+        return np.sum(np.abs(y))
+
+    with pytest.raises(TracingError, match="store both"):
+        pb.grad(function)(Z)
+    np.testing.assert_allclose(pb.compile(function)(Z), function(Z))
 
 
 def test_fabs_is_not_for_complex_numbers():
