@@ -170,3 +170,11 @@ def test_a_store_of_one_part_is_refused(part):
 def test_fabs_is_not_for_complex_numbers():
     with pytest.raises(TypeError, match=r"use numpy\.abs"):
         pb.vjp(np.fabs, Z)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+def test_parts_of_a_number_of_python_take_the_dtype_of_arrays(tier):
+    z = Z.astype(np.complex64)
+    plan = pb.compile(lambda z, c: z * c.real + c.imag, tier=tier)
+    for c in (2 - 1j, 0.5j, 3 + 0j):
+        np.testing.assert_allclose(plan(z, c), z * c.real + c.imag, rtol=1e-6, strict=True)
