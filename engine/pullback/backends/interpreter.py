@@ -51,6 +51,12 @@ _CONSTANT = re.compile(r"\bc\d+\b")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
+def _numpy_answers(node: Node) -> bool:
+    """True if the result of an operator is NumPy's: Python's complex numbers take NumPy's floats for their own."""
+    is_complex = (isinstance(atom, Literal) and isinstance(atom.value, complex) for atom in node.inputs)
+    return not node.outputs[0].type.weak and (bool(node.outputs[0].type.shape) or not any(is_complex))
+
+
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
@@ -299,7 +305,7 @@ class _Writer:
         """An expression that computes the result in memory of NumPy's choosing."""
         primitive, params = node.primitive, dict(node.params)
         first = operands[0]
-        if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and not node.outputs[0].type.weak:
+        if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and _numpy_answers(node):
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
         if isinstance(primitive, Scalar) or primitive is matmul or node.bodies():
             return f"{self.function_of(node)}({', '.join(operands)})"

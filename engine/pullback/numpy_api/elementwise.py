@@ -91,8 +91,11 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Replaced elements are constants: no cotangent goes to them."""
+    """Replaced elements are constants: no cotangent goes to them. The parts of a complex number are replaced by themselves."""
     del copy
+    if x.dtype.kind == "c":
+        re, im = (nan_to_num(part(x), nan=nan, posinf=posinf, neginf=neginf) for part in (np.real, np.imag))
+        return re + 1j * im
     largest = np.finfo(x.dtype)
     x = e.where(logic.isnan(x), nan, x)
     high, low = largest.max if posinf is None else posinf, largest.min if neginf is None else neginf

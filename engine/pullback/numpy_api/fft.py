@@ -42,9 +42,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = Non
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     refuse("numpy.fft.irfft", out=out)
     place = normalized_axis(axis, np.ndim(a))
-    length = 2 * (np.shape(a)[place] - 1) if n is None else operator.index(n)
-    if length < 1:
-        raise ValueError(f"numpy.fft.irfft: {length} samples were asked for; at least one is needed")
+    length = _positive(2 * (np.shape(a)[place] - 1) if n is None else n)
     fitted = _fitted(a, fourier.lines(length), place)
     return fourier.irfft(fitted, n=length, axis=place, norm=_norm(norm))
 
@@ -165,13 +163,20 @@ def _lengths_and_places(a: Any, s: Any, axes: Any) -> tuple[tuple[int, ...], tup
     return tuple(shape[p] if length == -1 else length for length, p in zip(lengths, places, strict=True)), places
 
 
+def _positive(n: Any) -> int:
+    length = operator.index(n)
+    if length < 1:
+        raise ValueError(f"numpy.fft: {length} samples were asked for; at least one is needed")
+    return length
+
+
 def _fitted(a: Any, n: Any, place: int) -> Any:
     """Cut or filled up with zeros to a length along an axis."""
     a = as_operand(a)
     shape = np.shape(a)
     if n is None or operator.index(n) == shape[place]:
         return a
-    length = operator.index(n)
+    length = _positive(n)
     key = (*[slice(None)] * place, slice(min(length, shape[place])), *[slice(None)] * (len(shape) - place - 1))
     if length < shape[place]:
         return index(a, key=key)

@@ -109,6 +109,11 @@ def _unknown_layout(array: Any) -> NoReturn:
     )
 
 
+def _refuse_part(value: Any) -> NoReturn:
+    del value
+    raise TracingError("one part of a traced array cannot be stored alone; store both: `y[...] = re + 1j * im`")
+
+
 def _own(result: Any, operands: tuple[Any, ...]) -> Any:
     """A result that shares no memory: a traced value that is its operand gets a name of its own."""
     if isinstance(result, tuple | list):
@@ -291,9 +296,17 @@ class Tracer(Traced):
     def real(self) -> Any:
         return np.real(self)
 
+    @real.setter
+    def real(self, value: Any) -> NoReturn:
+        _refuse_part(value)
+
     @property
     def imag(self) -> Any:
         return np.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> NoReturn:
+        _refuse_part(value)
 
     @property
     def device(self) -> str:

@@ -226,7 +226,10 @@ class _Walk:
 
     def _left(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """A node as it is, of complex values that are put together for it."""
-        wholes = [self.joined(value, atom.type) for value, atom in zip(operands, node.inputs, strict=True)]
+        wholes = [
+            atom.value if isinstance(atom, Literal) else self.joined(value, atom.type)
+            for value, atom in zip(operands, node.inputs, strict=True)
+        ]
         return [self.given(value) for value in self._plain(node, wholes)]
 
     def _typed(self, result: Any, type_: ArrayType) -> Any:
@@ -342,6 +345,8 @@ def _div(a: Pair, b: Pair) -> Pair | None:
     """By Smith's algorithm, as NumPy does it."""
     if _is_real(b):
         return _div_by_real(a, b.re)
+    if not isinstance(b.re, Traced) and not isinstance(b.im, Traced):
+        return _div_by_number(a, b)
     size_re, size_im = elementwise.absolute(b.re), elementwise.absolute(b.im)
     steep = size_re >= size_im
     large, small = elementwise.where(steep, b.re, b.im), elementwise.where(steep, b.im, b.re)
@@ -352,6 +357,17 @@ def _div(a: Pair, b: Pair) -> Pair | None:
     im = elementwise.where(steep, a.im - a.re * ratio, a.im * ratio - a.re) * scale
     is_zero = logic.logical_and(is_zero, steep)
     return Pair(elementwise.where(is_zero, a.re / size_re, re), elementwise.where(is_zero, a.im / size_re, im))
+
+
+def _div_by_number(a: Pair, b: Pair) -> Pair:
+    """The same where the divisor is one number that is not zero: it says which of its parts is larger."""
+    if abs(b.re) >= abs(b.im):
+        ratio = b.im / b.re
+        scale = 1.0 / (b.re + b.im * ratio)
+        return Pair((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+    ratio = b.re / b.im
+    scale = 1.0 / (b.im + b.re * ratio)
+    return Pair((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
 
 
 def _div_by_real(a: Pair, b: Any) -> Pair | None:
@@ -373,8 +389,8 @@ def _reciprocal(a: Pair) -> Pair:
     wide = elementwise.absolute(a.im) <= elementwise.absolute(a.re)
     large, small = elementwise.where(wide, a.re, a.im), elementwise.where(wide, a.im, a.re)
     ratio = small / large
-    scale = 1.0 / (large + small * ratio)
-    scaled = ratio * scale
+    divisor = large + small * ratio
+    scale, scaled = 1.0 / divisor, ratio / divisor
     return Pair(elementwise.where(wide, scale, scaled), -elementwise.where(wide, scaled, scale))
 
 

@@ -39,7 +39,8 @@ class _Part(Primitive):
         return self._evaluate(operands[0])
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        return (ArrayType(types[0].shape, self._dtype(types[0].dtype)),)
+        weak = types[0].weak and self is not conj  # parts of Python's numbers are Python's
+        return (ArrayType(types[0].shape, self._dtype(types[0].dtype), weak=weak),)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
@@ -53,9 +54,13 @@ class _Part(Primitive):
         return self(operands[0])
 
 
+def _copied(part: Any) -> Any:
+    return np.array(part)[()] if isinstance(part, np.ndarray | np.generic) else part
+
+
 # The parts are copied out: a view of every second number would keep the whole array alive.
-real = _Part("real", lambda x: np.array(np.real(x))[()], lambda v: v, real_dtype)
-imag = _Part("imag", lambda x: np.array(np.imag(x))[()], lambda v: v * -1j, real_dtype)
+real = _Part("real", lambda x: _copied(np.real(x)), lambda v: v, real_dtype)
+imag = _Part("imag", lambda x: _copied(np.imag(x)), lambda v: v * -1j, real_dtype)
 conj = _Part("conj", np.conjugate, np.conj, lambda dtype: dtype)
 
 for _part in (real, imag, conj):

@@ -65,9 +65,10 @@ def _without_broadcasts(node: Node, makers: dict[Var, Node]) -> Node:
 
 def _square_of(atom: Atom, node: Node) -> Node:
     # A square of a Python number stays a Python number only through Python's own operators; truth values have no square.
+    # A power of a float32 and a number of NumPy's is a float64, a square is not.
     return (
         node
-        if atom.type.weak or atom.type.dtype.kind == "b"
+        if atom.type.weak or atom.type.dtype.kind == "b" or atom.type.dtype != node.outputs[0].type.dtype
         else replace(node, primitive=elementwise.square, inputs=(atom,))
     )
 

@@ -105,3 +105,27 @@ def test_memory_that_is_made_anew_on_each_call_is_given_back_when_it_is_dead():
         read = counter.read()
     assert read.peak_bytes <= plan.summary()["peak_bytes"]
     assert read.peak_bytes < 0.8 * read.requested_bytes
+
+
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+def test_a_complex_number_of_python_and_a_number_make_one_of_numpy(tier):
+    def function(x):
+        start = 0.5j + x[0]
+        return start, *pb.scan(lambda z, step: (z * 1j + step, z), start, x)
+
+    x = np.array([0.3, -0.7, 1.1])
+    plan = pb.compile(function, tier=tier)
+    for _ in range(2):
+        for found, expected in zip(plan(x), function(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+            assert np.asarray(found).dtype == complex
+
+
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_a_power_by_a_number_of_numpys_is_as_wide_as_numpys(tier, dtype):
+    x = np.array([1.5, -0.25], dtype)
+    for exponent in (np.int64(2), np.float64(2), 2):
+        found = pb.compile(lambda x, exponent=exponent: x**exponent, tier=tier)(x)
+        np.testing.assert_allclose(found, x**exponent, rtol=1e-6)
+        assert found.dtype == (x**exponent).dtype

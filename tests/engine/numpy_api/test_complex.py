@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import DifferentiationError
+from pullback.errors import DifferentiationError, TracingError
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
@@ -145,6 +145,36 @@ def test_a_real_power_that_turns_complex_is_refused():
         pb.grad(lambda x: x**0.5)(-1.0)
 
 
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_parts_that_are_no_numbers_are_replaced_alone(tier):
+    z = np.array([complex(np.nan, 2), complex(3, -np.inf), 1 - 2j])
+    for dtype in (np.complex128, np.complex64):
+        with pb.tier(tier):
+            y, pullback = pb.vjp(lambda z: np.nan_to_num(z, nan=5.0), z.astype(dtype))
+        np.testing.assert_array_equal(y, np.nan_to_num(z.astype(dtype), nan=5.0), strict=True)
+        np.testing.assert_array_equal(pullback(np.full(3, 1 + 1j, dtype))[0], [1j, 1, 1 + 1j])
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_a_store_of_one_part_is_refused(part):
+    def function(z):
+        y = z * 1
+        setattr(y, part, R)
+        return np.sum(np.abs(y))
+
+    with pytest.raises(TracingError, match="store both"):
+        pb.grad(function)(Z)
+    np.testing.assert_allclose(pb.compile(function)(Z), function(Z))
+
+
 def test_fabs_is_not_for_complex_numbers():
     with pytest.raises(TypeError, match=r"use numpy\.abs"):
         pb.vjp(np.fabs, Z)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+def test_parts_of_a_number_of_python_take_the_dtype_of_arrays(tier):
+    z = Z.astype(np.complex64)
+    plan = pb.compile(lambda z, c: z * c.real + c.imag, tier=tier)
+    for c in (2 - 1j, 0.5j, 3 + 0j):
+        np.testing.assert_allclose(plan(z, c), z * c.real + c.imag, rtol=1e-6, strict=True)

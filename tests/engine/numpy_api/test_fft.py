@@ -117,6 +117,9 @@ def test_bad_arguments_are_said_so():
         pb.grad(lambda z: np.sum(np.abs(np.fft.rfft(z))))(complex_(4))
     with pytest.raises(ValueError, match="samples"):
         pb.grad(lambda z: np.sum(np.fft.irfft(z, 0)))(complex_(4))
+    for transform in (np.fft.fft, np.fft.rfft, np.fft.ihfft):
+        with pytest.raises(ValueError, match="-1 samples"):
+            pb.grad(lambda x, transform=transform: np.sum(np.abs(transform(x, -1))))(real(4))
 
 
 WITHOUT_RULE = {"fftfreq": "takes no array", "rfftfreq": "takes no array", "test": "numpy's own tests"}

@@ -236,6 +236,10 @@ UNARY = {
     "by a real number": lambda z: z * 2.5,
     "over a real number": lambda z: z / -4.0,
     "a real number over it": lambda z: 2.0 / z,
+    "over a number": lambda z: z / (3 - 4j),
+    "over another": lambda z: z / (-0.5 + 4j),
+    "over an imaginary number": lambda z: z / 2j,
+    "its real part over an imaginary number": lambda z: np.real(z) / 1j,
     "less a number": lambda z: z - 3,
     "by an imaginary number": lambda z: z * 2j,
     "exp of an angle": lambda z: np.exp(1j * np.real(z)),
@@ -282,12 +286,30 @@ def test_powers_are_numpys(exponent):
     assert not is_native or bool(plan.summary()["fallbacks"]) == (exponent not in (3, 4, 7, -1))
 
 
+def test_what_numpy_computes_with_a_complex_number_leaves_the_rest_native():
+    def function(z):
+        return z / 0j, np.real(z * z) + 1, z ** (2 + 1j)
+
+    z = np.array([1 + 2j, -3j, 0, complex(0.0, -0.0)])
+    plan = pb.compile(function)
+    with np.errstate(all="ignore"):
+        for found, expected in zip(plan(z), function(z), strict=True):
+            same_numbers(found, expected, 1e-13)
+    assert not is_native or sorted(plan.summary()["fallbacks"]) == ["div of complex128", "power of complex128"]
+
+
 def test_exponentials_at_the_rim_are_those_of_numpy():
     z = np.array(
         [709.9 + 1.5707j, 712 + 1.57079632j, -740 + 0.5j, -744.5 + 3j, 800 + 2j, 1e-310 + 1e-310j, 0.3 + 1e300j]
     )
     with np.errstate(all="ignore"):
         same_numbers(pb.compile(lambda z: np.exp(z))(z), np.exp(z), 1e-13)
+
+
+def test_reciprocals_of_the_smallest_numbers_are_those_of_numpy():
+    z = np.array([5e-324j, -5e-324 + 0j, 1e-310 - 2e-310j, complex(-0.0, 1e-320)])
+    with np.errstate(all="ignore"):
+        same_numbers(pb.compile(lambda z: np.reciprocal(z))(z), np.reciprocal(z), 1e-13)
 
 
 # --- loops, branches, numbers -----------------------------------------------------------------------------------------------
