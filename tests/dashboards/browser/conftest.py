@@ -4,6 +4,7 @@ The made history is small but has everything a page must show: a step in time, a
 wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturbed machine, and names that try to break out.
 """
 
+import asyncio
 import math
 import random
 import shutil
@@ -21,6 +22,11 @@ from pathlib import Path
 import pytest
 
 import pullback
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.detecting import detect
+from pullback_service.projects.queries import list_projects
+from pullback_service.roles import ALL_PROJECTS
 
 WILD_NAME = 'q<script>alert("x")</script>&'
 WILD_TITLE = (
@@ -266,6 +272,17 @@ def serving(database_url, **settings):
             thread.join()
 
 
+async def look_for_incidents(database_url):
+    """Find what changed in all that was uploaded, as the worker does."""
+    database = Database(database_url).seeing(ALL_PROJECTS)
+    async with database.reading() as session:
+        projects = await list_projects(session)
+    for project in projects:
+        async with database.writing.begin() as session:
+            await detect(session, ProjectId(project.id))
+    await database.close()
+
+
 @pytest.fixture(scope="session")
 def base(session_database_url):
     """Address of the application with the made history."""
@@ -279,6 +296,7 @@ def base(session_database_url):
         for place in (10, 11):
             answer = client.post("/api/v1/reports", json=made_report(place, project="wild/<names>", cases=[wild]))
             answer.raise_for_status()
+        asyncio.run(look_for_incidents(session_database_url))
         yield address
 
 
