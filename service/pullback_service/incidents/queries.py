@@ -97,7 +97,7 @@ async def incidents_open_first(
     return await details_of(session, (await session.scalars(statement)).all())
 
 
-def _matching(choice: IncidentChoice) -> Select[tuple[Incident]]:
+def _matching(choice: IncidentChoice) -> Select[Incident]:
     statement = select(Incident)
     if choice.project is not None:
         statement = statement.where(Incident.project_id == id_of(choice.project))

@@ -4,7 +4,6 @@ The made history is small but has everything a page must show: a step in time, a
 wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturbed machine, and names that try to break out.
 """
 
-import asyncio
 import math
 import random
 import shutil
@@ -20,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 import pullback
 from pullback_service.database import Database
@@ -296,7 +296,8 @@ def base(session_database_url):
         for place in (10, 11):
             answer = client.post("/api/v1/reports", json=made_report(place, project="wild/<names>", cases=[wild]))
             answer.raise_for_status()
-        asyncio.run(look_for_incidents(session_database_url))
+        with start_blocking_portal() as portal:  # a loop of its own: the browser has one in this thread
+            portal.call(look_for_incidents, session_database_url)
         yield address
 
 
