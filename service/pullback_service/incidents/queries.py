@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
+from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.models.projects import Project
@@ -95,6 +96,13 @@ async def incidents_open_first(
     order = Incident.state.in_(OPEN).desc(), Incident.id.desc()
     statement = _matching(choice).order_by(*order).offset(skip).limit(limit)
     return await details_of(session, (await session.scalars(statement)).all())
+
+
+async def open_incidents(session: AsyncSession, project_id: ProjectId, *, limit: int) -> Sequence[Incident]:
+    """Open incidents that people are told of, newest first. Index: ix_incident_project_id."""
+    statement = select(Incident).where(Incident.project_id == project_id, Incident.state.in_(OPEN))
+    told = statement.where(Incident.kind != "better").order_by(Incident.id.desc()).limit(limit)
+    return (await session.scalars(told)).all()
 
 
 def _matching(choice: IncidentChoice) -> Select[Incident]:

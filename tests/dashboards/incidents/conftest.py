@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from tests.service.conftest import anyio_backend, database, reports  # noqa: F401 - fixtures
+from tests.service.conftest import anyio_backend, count_statements, database, reports  # noqa: F401 - fixtures
 from tests.service.incidents.conftest import History
 
 from pullback_cli.app import create_app
