@@ -105,6 +105,15 @@ async def open_incidents(session: AsyncSession, project_id: ProjectId, *, limit:
     return (await session.scalars(told)).all()
 
 
+async def incidents_since(
+    session: AsyncSession, project_id: ProjectId, commit_id: int, *, limit: int
+) -> Sequence[Incident]:
+    """Incidents that begin at a commit, newest first, but for those that became a part of another. Index: ix_incident_project_id."""
+    statement = select(Incident).where(Incident.project_id == project_id, Incident.commit_id == commit_id)
+    standing = statement.where(Incident.state != "merged").order_by(Incident.id.desc()).limit(limit)
+    return (await session.scalars(standing)).all()
+
+
 def _matching(choice: IncidentChoice) -> Select[Incident]:
     statement = select(Incident)
     if choice.project is not None:

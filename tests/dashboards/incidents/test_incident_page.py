@@ -107,3 +107,13 @@ async def test_messages_lead_to_the_page(confirmed):
     whole = (await confirmed.client.get("/api/v1/incidents/1")).json()
     (told,) = [event["details"] for event in whole["events"] if event["told"]]
     assert told["url"] == PAGE
+
+
+async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, reports):
+    view = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}.json")).json()
+    assert [(each["id"], each["href"], each["kind"], each["state"]) for each in view["incidents"]] == [
+        (1, PAGE, "worse", "confirmed")
+    ]
+    page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
+    assert f'<a href="{PAGE}">incident 1</a> worse, confirmed' in page
+    assert (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(1)}.json")).json()["incidents"] == []
