@@ -69,7 +69,7 @@ def help_(heading: str | None = None) -> str:
 
 
 def incidents(project: str, **state: str | int | None) -> str:
-    """What changed in a project, since which commit."""
+    """The incidents of a project."""
     return _with(f"/projects/{_segment(project)}/incidents", **state)
 
 

@@ -137,6 +137,11 @@ class IncidentView:
         """The meaning of its state."""
         return _MEANINGS[self.line.state]
 
+    @property
+    def has_pairs(self) -> bool:
+        """True if a change was measured in turns, and values of both commits are shown beside it."""
+        return any(row.evidence == "paired" and row.values for row in self.changes)
+
 
 def rows_of(project: str, changes: Sequence[NamedChange]) -> tuple[ChangeRow, ...]:
     """The changes of an incident: those that are claimed first, the largest of each case first."""
