@@ -68,6 +68,16 @@ def help_(heading: str | None = None) -> str:
     return f"/help#{heading}" if heading else "/help"
 
 
+def incidents(project: str, **state: str | int | None) -> str:
+    """The incidents of a project."""
+    return _with(f"/projects/{_segment(project)}/incidents", **state)
+
+
+def incident(project: str, incident_id: int) -> str:
+    """One incident with its evidence."""
+    return f"/projects/{_segment(project)}/incidents/{incident_id}"
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)

@@ -20,7 +20,9 @@ _QUERY, _PATH = "query.", "path."
 _SHORT = 9
 _LONGEST_SHOWN = 40
 # What a parameter of a path names that has a number or an id, which nobody writes from memory.
-_NUMBERED: Mapping[str, Thing] = {"machine_id": "machine", "report_id": "report", "board_id": "board", "job_id": "job"}
+_NUMBERED: Mapping[str, Thing] = {
+    "machine_id": "machine", "report_id": "report", "board_id": "board", "job_id": "job", "incident_id": "incident",
+}  # fmt: skip
 _NEEDED = frozenset({"chart"})  # without it there is no page
 # The parameters of a query that name a thing.
 _NAMED_BY: Mapping[Thing, frozenset[str]] = {
@@ -203,6 +205,8 @@ def _listing(request: Request, status: int, missing: Missing, project: str | Non
             yield Onward("All machines", links.via(links.fleet(), project))
         case "job" | "attempt":
             yield Onward("All jobs", links.via(links.jobs(), project))
+        case "incident" if name := project or _named(request, missing):
+            yield Onward("All incidents", links.incidents(name))
         case "board":
             yield Onward("All boards", links.via(links.boards(), project))
         case "commit" | "branch" if project:

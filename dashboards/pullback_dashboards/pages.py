@@ -9,6 +9,8 @@
                                                 one case at a commit, against the commit measured before
     /projects/{project}/compare                 two commits, series by series
     /projects/{project}/explore                 series by what they are, drawn side by side
+    /projects/{project}/incidents               what changed since which commit, open incidents first
+    /projects/{project}/incidents/{id}          one incident: its evidence, what became of it
     /projects/{project}/feed.atom               what changed, for feed readers
     /reports/{id}                               one upload
     /boards, /boards/{id}                       pages of pinned charts
@@ -41,6 +43,8 @@ from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
+from pullback_dashboards.incident.page import router as incident_router
+from pullback_dashboards.incidents.page import router as incidents_router
 from pullback_dashboards.job.page import router as job_router
 from pullback_dashboards.login.page import router as login_router
 from pullback_dashboards.machine.page import router as machine_router
@@ -67,6 +71,8 @@ def mount(app: FastAPI) -> None:
         commit_router,
         compare_router,
         explore_router,
+        incidents_router,
+        incident_router,
     ):
         app.include_router(router, dependencies=[Depends(bounded), Depends(note_unprojected)])
     for router in (

@@ -104,6 +104,7 @@ def page(
         bar_project=bar_project,
         compare=links.compare(bar_project) if bar_project else "/compare",
         explore=links.explore(bar_project) if bar_project else "/explore",
+        incidents=links.incidents(bar_project) if bar_project else "/incidents",
         figure=figure,
         figure_href=links.twin(path, query, "figure.json") if figure else None,
         twins={suffix: links.twin(path, query, suffix) for suffix in twins},

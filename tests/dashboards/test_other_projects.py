@@ -74,6 +74,9 @@ async def fill(admin, client, project, workload, variant, value, texts):
     pinned = (await admin.post(f"{API}/boards/{board['id']}/charts", json=chart)).json()
     token = {"name": texts["token"], "scopes": ["read"], "project": project}
     token_id = (await admin.post(f"{API}/tokens", json=token)).json()["id"]
+    channel = {"project": project, "name": "team", "kind": "webhook", "url": "https://hooks.example/made"}
+    made = await admin.post(f"{API}/channels", json=channel)
+    assert made.is_success, made.text
     series = (await admin.get(f"{API}/series?project={project}")).json()["items"]
     return {
         "project": project,
@@ -91,7 +94,28 @@ async def fill(admin, client, project, workload, variant, value, texts):
         "machine_id": (await admin.get(f"{API}/machines")).json()["items"][0]["id"],
         "token_id": token_id,
         "agent_id": enrolled.json()["agent_id"],
+        "channel_id": made.json()["id"],
     }
+
+
+INCIDENT = """
+INSERT INTO incident (project_id, kind, state, seen, reference_id, commit_id)
+SELECT c.project_id, 'worse', 'confirmed', false, b.id, c.id FROM "commit" c, "commit" b
+ WHERE c.sha = %(sha)s AND b.sha = %(base)s RETURNING id
+"""
+CHANGE = """
+INSERT INTO change (project_id, incident_id, case_id, machine_id, series_id, variant, kind, worse, evidence, standing, reference_id, commit_id)
+SELECT i.project_id, i.id, s.case_id, s.machine_id, s.id, s.variant, 'step', true, 'exact', 'claimed', i.reference_id, i.commit_id
+  FROM incident i, series s WHERE i.id = %s AND s.id = %s
+"""
+
+
+def incident_of(database_url, place):
+    """An incident at the second commit of a project, with a change of one of its series."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        found = connection.execute(INCIDENT, place).fetchone()
+        connection.execute(CHANGE, (found[0], place["series_id"]))
+        return found[0]
 
 
 def texts_of(names):
@@ -127,6 +151,7 @@ async def places(service, database_url):
     mine = await fill(admin, client, "mine", "dense", "fused", 1.5, own)
     await admin.patch(f"{API}/projects/mine", json={"public_read": True})
     made = await admin.post(f"{API}/tokens", json={"name": "of mine", "scopes": ["admin"], "project": "mine"})
+    mine["incident_id"] = incident_of(database_url, mine)
     with psycopg.connect(database_url, autocommit=True) as connection:
         counted = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns WHERE is_identity = 'YES' "
@@ -139,6 +164,7 @@ async def places(service, database_url):
     token, failure, log, chart = SPOKEN
     theirs = texts_of((author, title, branch, board, suite, token, failure, log, chart))
     yours = await fill(admin, client, NAMES[0], NAMES[1], NAMES[2], float(VALUE), theirs)
+    yours["incident_id"] = incident_of(database_url, yours)
     return mine, yours, {"authorization": f"Bearer {made.json()['token']}"}, admin
 
 
@@ -208,6 +234,9 @@ async def test_no_route_writes_into_another_project(service, places, database_ur
                 "attempt",
                 "board",
                 "board_chart",
+                "channel",
+                "incident",
+                "verdict",
                 "token",
                 "commit",
                 "series",

@@ -13,6 +13,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_at
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
+from pullback_dashboards.incidents.view import KINDS
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
@@ -22,6 +23,7 @@ from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import around_commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
@@ -33,6 +35,7 @@ router = APIRouter(route_class=WholeNames, include_in_schema=False)
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100
 _MOST_JOBS = 20
+_MOST_INCIDENTS = 10
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,16 @@ class JobRow:
 
 
 @dataclass(frozen=True)
+class IncidentMark:
+    """An incident that begins at the commit."""
+
+    id: int
+    href: str
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True)
 class Parent:
     """A commit that this one follows; the service may never have heard more of it than its hash."""
 
@@ -79,6 +92,7 @@ class CommitView:
     project: str
     commit: Commit
     parents: tuple[Parent, ...]
+    incidents: tuple[IncidentMark, ...]
     changes: Changes | None
     questions: tuple[Question, ...]
     reports: tuple[ReportRow, ...]
@@ -117,6 +131,10 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
         parents=tuple(
             Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None)
             for sha, is_known in around.parents
+        ),
+        incidents=tuple(
+            IncidentMark(each.id, links.incident(project, each.id), KINDS[each.kind], each.state)
+            for each in await incidents_since(session, project_id, found.id, limit=_MOST_INCIDENTS)
         ),
         changes=await changes_at(session, project, project_id, commit_facts(found), chosen, named=machine)
         if chosen

@@ -13,7 +13,9 @@ from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, 
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
+from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import LATELY, News, tell
+from pullback_dashboards.overview.incidents import open_lines
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -64,6 +66,7 @@ class OverviewView:
     """The content of the overview."""
 
     fleet: Fleet
+    incidents: tuple[IncidentLine, ...] = ()
     project: str | None = None
     machine: str | None = None
     commit: Commit | None = None
@@ -109,7 +112,8 @@ async def _read(request: Request, session: ReadSession, state: Asked) -> Overvie
     present = await present_of(session, ProjectId(project.id), machine.id, notice=notice_of(request))
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
-    return replace(view, fleet=await fleet_now(session))
+    incidents = await open_lines(session, ProjectId(project.id))
+    return replace(view, fleet=await fleet_now(session), incidents=incidents)
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class _Places:
 
 
 async def _shown(session: AsyncSession, present: Present, places: _Places, state: State) -> OverviewView:
-    """All of the view but the fleet."""
+    """All of the view but the fleet and incidents."""
     found = await find(session, present, state)
     told = tell(found.lately, LATELY, project=places.project, machine=state.machine)
     return OverviewView(

@@ -14,7 +14,7 @@ from pullback_service.models.incidents import Incident
 async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, Any]:
     """The facts of an incident, as JSON takes them: `title`, `sentence` and `details` for people. Index: as `details_of`.
 
-    `url` is the page of the commit; what has one `thread` is told of one incident.
+    `url` is its page; what has one `thread` is told of one incident.
     """
     (detail,) = await details_of(session, [incident])
     return {
@@ -35,5 +35,5 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "machines": sorted({each.machine for each in detail.changes}),
         "variants": sorted({each.change.variant for each in detail.changes if each.change.variant is not None}),
         "details": sorted({plain(each.change.message) for each in detail.changes if each.change.message is not None}),
-        "url": f"/projects/{quote(detail.project)}/commits/{detail.commit.sha}",
+        "url": f"/projects/{quote(detail.project, safe='')}/incidents/{incident.id}",
     }

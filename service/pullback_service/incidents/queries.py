@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
+from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.models.projects import Project
@@ -25,6 +26,9 @@ SELECT commit.id, commit.sha, commit.title, commit.author, parent.parent_sha
 _CASES: Final[LiteralString] = 'SELECT id, workload, label FROM "case" WHERE id = ANY (%(ids)s::bigint[])'
 _MACHINES: Final[LiteralString] = "SELECT id, name FROM machine WHERE id = ANY (%(ids)s::bigint[])"
 _SERIES: Final[LiteralString] = "SELECT id, metric, unit, direction FROM series WHERE id = ANY (%(ids)s::bigint[])"
+
+OPEN: Final = ("confirmed", "likely", "suspected", "confirming")
+"""States of incidents that nobody has refuted and nothing has ended."""
 
 
 class NamedCommit(NamedTuple):
@@ -79,7 +83,39 @@ async def list_incidents(
     session: AsyncSession, choice: IncidentChoice, *, before_id: int | None = None, limit: int
 ) -> Sequence[Detail]:
     """Incidents, newest first. Index: ix_incident_project_id, else pk_incident; as `details_of`."""
-    statement = select(Incident).order_by(Incident.id.desc()).limit(limit)
+    statement = _matching(choice).order_by(Incident.id.desc()).limit(limit)
+    if before_id is not None:
+        statement = statement.where(Incident.id < before_id)
+    return await details_of(session, (await session.scalars(statement)).all())
+
+
+async def incidents_open_first(
+    session: AsyncSession, choice: IncidentChoice, *, skip: int = 0, limit: int
+) -> Sequence[Detail]:
+    """Open incidents, then the others, each newest first. Index: ix_incident_project_id, else pk_incident; as `details_of`."""
+    order = Incident.state.in_(OPEN).desc(), Incident.id.desc()
+    statement = _matching(choice).order_by(*order).offset(skip).limit(limit)
+    return await details_of(session, (await session.scalars(statement)).all())
+
+
+async def open_incidents(session: AsyncSession, project_id: ProjectId, *, limit: int) -> Sequence[Incident]:
+    """Open incidents that people are told of, newest first. Index: ix_incident_project_id."""
+    statement = select(Incident).where(Incident.project_id == project_id, Incident.state.in_(OPEN))
+    told = statement.where(Incident.kind != "better").order_by(Incident.id.desc()).limit(limit)
+    return (await session.scalars(told)).all()
+
+
+async def incidents_since(
+    session: AsyncSession, project_id: ProjectId, commit_id: int, *, limit: int
+) -> Sequence[Incident]:
+    """Incidents that begin at a commit, newest first, but for those that became a part of another. Index: ix_incident_project_id."""
+    statement = select(Incident).where(Incident.project_id == project_id, Incident.commit_id == commit_id)
+    standing = statement.where(Incident.state != "merged").order_by(Incident.id.desc()).limit(limit)
+    return (await session.scalars(standing)).all()
+
+
+def _matching(choice: IncidentChoice) -> Select[Incident]:
+    statement = select(Incident)
     if choice.project is not None:
         statement = statement.where(Incident.project_id == id_of(choice.project))
     if choice.states:
@@ -88,9 +124,7 @@ async def list_incidents(
         statement = statement.where(Incident.kind == choice.kind)
     if choice.since is not None:
         statement = statement.where(Incident.found_at >= choice.since)
-    if before_id is not None:
-        statement = statement.where(Incident.id < before_id)
-    return await details_of(session, (await session.scalars(statement)).all())
+    return statement
 
 
 async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool = False) -> Incident:
@@ -107,6 +141,8 @@ async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool 
 
 async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> list[Detail]:
     """Incidents with their changes. Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case."""
+    if not incidents:
+        return []
     ids = [incident.id for incident in incidents]
     changes = await changes_of_incidents(session, ids)
     verdicts = await verdicts_of(session, ids)

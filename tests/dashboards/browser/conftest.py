@@ -19,8 +19,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 import pullback
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.detecting import detect
+from pullback_service.projects.queries import list_projects
+from pullback_service.roles import ALL_PROJECTS
 
 WILD_NAME = 'q<script>alert("x")</script>&'
 WILD_TITLE = (
@@ -266,6 +272,17 @@ def serving(database_url, **settings):
             thread.join()
 
 
+async def look_for_incidents(database_url):
+    """Find what changed in all that was uploaded, as the worker does."""
+    database = Database(database_url).seeing(ALL_PROJECTS)
+    async with database.reading() as session:
+        projects = await list_projects(session)
+    for project in projects:
+        async with database.writing.begin() as session:
+            await detect(session, ProjectId(project.id))
+    await database.close()
+
+
 @pytest.fixture(scope="session")
 def base(session_database_url):
     """Address of the application with the made history."""
@@ -279,6 +296,8 @@ def base(session_database_url):
         for place in (10, 11):
             answer = client.post("/api/v1/reports", json=made_report(place, project="wild/<names>", cases=[wild]))
             answer.raise_for_status()
+        with start_blocking_portal() as portal:  # a loop of its own: the browser has one in this thread
+            portal.call(look_for_incidents, session_database_url)
         yield address
 
 

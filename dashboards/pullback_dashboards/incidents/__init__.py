@@ -1,0 +1,1 @@
+"""Incidents of a project: what changed since which commit."""

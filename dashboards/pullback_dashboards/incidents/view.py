@@ -1,0 +1,101 @@
+"""The content of lists of incidents, as plain values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pullback_dashboards import links
+from pullback_dashboards.choices import Empty, Question
+from pullback_service.incidents.queries import OPEN, Detail
+from pullback_service.incidents.sentences import markdown, sentence
+
+KINDS = {
+    "worse": "worse",
+    "better": "better",
+    "unsteady": "unsteady",
+    "wrong_gradient": "wrong gradient",
+    "failed": "failed",
+}
+_TONES = {"worse": ("worse", "▲"), "better": ("better", "▼"), "unsteady": ("unsure", "?")}
+
+
+@dataclass(frozen=True)
+class VerdictLine:
+    """The judgement of a person that counts."""
+
+    verdict: str
+    by: str
+    at: datetime
+    note: str | None
+    link: str | None
+
+
+@dataclass(frozen=True)
+class IncidentLine:
+    """An incident in one sentence; `told` is the same with code between backticks."""
+
+    id: int
+    href: str
+    sentence: str
+    told: str
+    kind: str
+    state: str
+    is_open: bool
+    commit: str
+    commit_href: str
+    cases: int
+    machines: int
+    found_at: datetime
+    verdict: VerdictLine | None = None
+
+    @property
+    def tone(self) -> str:
+        """The tone of its kind."""
+        return _TONES.get(self.kind, ("failed", "✕"))[0]
+
+    @property
+    def mark(self) -> str:
+        """The sign of its kind, which needs no colour."""
+        return _TONES.get(self.kind, ("failed", "✕"))[1]
+
+
+@dataclass(frozen=True)
+class IncidentsView:
+    """A page of the incidents of a project: open ones, then the others."""
+
+    project: str
+    lines: tuple[IncidentLine, ...]
+    questions: tuple[Question, ...]
+    newer_href: str | None = None
+    older_href: str | None = None
+    empty: Empty | None = None
+
+    @property
+    def groups(self) -> tuple[tuple[str, str, tuple[IncidentLine, ...]], ...]:
+        """Open incidents and the others, each with a name and a heading."""
+        return tuple(
+            (name, heading, lines)
+            for name, heading, is_open in (("open", "Open", True), ("closed", "Closed", False))
+            if (lines := tuple(line for line in self.lines if line.is_open is is_open))
+        )
+
+
+def line_of(detail: Detail) -> IncidentLine:
+    """An incident as lists show it."""
+    incident, verdict = detail.incident, detail.verdict
+    return IncidentLine(
+        id=incident.id,
+        href=links.incident(detail.project, incident.id),
+        sentence=sentence(detail),
+        told=markdown(detail),
+        kind=incident.kind,
+        state=incident.state,
+        is_open=incident.state in OPEN,
+        commit=detail.commit.sha,
+        commit_href=links.commit(detail.project, detail.commit.sha),
+        cases=len({change.case for change in detail.changes}),
+        machines=len({change.machine for change in detail.changes}),
+        found_at=incident.found_at,
+        verdict=None
+        if verdict is None
+        else VerdictLine(verdict.verdict, verdict.actor, verdict.at, verdict.note, verdict.link),
+    )

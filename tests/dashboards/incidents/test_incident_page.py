@@ -1,0 +1,119 @@
+"""The page of an incident: its evidence with links to it, what happened, what was said, and how to measure it again."""
+
+import re
+from html import unescape
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+PAGE = "/projects/demo/incidents/1"
+CASE = "lstm[n=100,act=tanh,f4,cpu]"
+
+
+@pytest.fixture
+async def confirmed(history):
+    """An incident at commit 2: a pair is 30 % slower, and four times the bytes."""
+    await history.upload(history.commit(1), history.paired(history.commit(2, array_bytes=4096.0), 0.26, "slower"))
+    return history
+
+
+async def text(history, address=PAGE):
+    answer = await history.client.get(address)
+    assert answer.status_code == 200, answer.text
+    main = answer.text.partition('<main id="content">')[2].partition("</main>")[0]
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", main)))
+
+
+async def test_the_sentence_is_the_title_and_the_state_is_explained(confirmed):
+    page = (await confirmed.client.get(PAGE)).text
+    title = re.search("<h1>(.*?)</h1>", page)[1]
+    assert title.startswith("<code>fused</code> of <code>lstm</code> takes 30 % more time (28 to 31, 20 groups)")
+    assert "confirmed Counts, comparisons or failures show it." in await text(confirmed)
+
+
+async def test_every_change_has_its_numbers_and_leads_to_its_case_and_comparison(confirmed, reports):
+    rows = (await confirmed.client.get(f"{PAGE}.json")).json()["changes"]
+    assert {(row["metric"], row["evidence"]) for row in rows} == {("time", "paired"), ("array_bytes", "exact")}
+    for row in rows:
+        assert (row["case"], row["variant"], row["machine"]) == (CASE, "fused", "box")
+        assert (row["reference"], row["commit"]) == (reports.sha(1), reports.sha(2))
+        assert (await confirmed.client.get(row["case_href"])).status_code == 200
+        compared = await confirmed.client.get(row["compare_href"])
+        assert (compared.status_code, "array bytes" in compared.text) == (200, True)
+    said = await text(confirmed)
+    assert "1 KiB → 4 KiB" in said
+    assert "1.30× 1.28–1.31, 20 groups" in said
+    assert "measured in turns" in said
+
+
+async def test_what_happened_and_who_said_what_is_told(confirmed):
+    body = {"verdict": "expected", "note": "Exact sums.", "link": "https://git.example/7"}
+    (await confirmed.client.post("/api/v1/incidents/1/verdict", json=body)).raise_for_status()
+    view = (await confirmed.client.get(f"{PAGE}.json")).json()
+    assert [(each["event"], each["told"]) for each in view["events"]] == [
+        ("found", False),
+        ("confirmed", True),
+        ("expected", False),
+        ("resolved", True),
+    ]
+    assert view["line"]["verdict"]["note"] == "Exact sums."
+    page = (await confirmed.client.get(PAGE)).text
+    assert 'href="https://git.example/7"' in page
+    assert "Exact sums." in (await confirmed.client.get(f"{PAGE}.md")).text
+
+
+async def test_the_commands_measure_the_range_again_and_give_a_verdict(confirmed, reports):
+    view = (await confirmed.client.get(f"{PAGE}.json")).json()
+    assert view["reproduce"] == (
+        f"pullback compare --against {reports.sha(1)} --candidate {reports.sha(2)} "
+        f"--suite standard --case '{CASE}' --variant fused"
+    )
+    assert view["verdict_command"].startswith("pullback incident verdict 1 expected --note ")
+
+
+async def test_a_failure_is_measured_again_at_its_commit_alone(history, reports):
+    await history.upload(history.commit(1), history.commit(2, wrong=("lstm",)))
+    view = (await history.client.get(f"{PAGE}.json")).json()
+    assert (view["line"]["kind"], view["changes"][0]["metric"]) == ("wrong_gradient", None)
+    assert view["reproduce"].startswith(f"pullback run --commits {reports.sha(2)} --suite standard --case ")
+    assert "wrong gradient" in await text(history)
+    assert (await history.client.get(view["changes"][0]["case_href"])).status_code == 200
+
+
+async def test_what_an_incident_became_a_part_of_is_linked(confirmed, database):
+    from sqlalchemy import text as sql
+
+    async with database.writing.begin() as session:
+        await session.execute(
+            sql(
+                "INSERT INTO incident (project_id, kind, state, seen, reference_id, commit_id, merged_into_id) "
+                "SELECT project_id, kind, 'merged', true, reference_id, commit_id, id FROM incident"
+            )
+        )
+    said = await text(confirmed, "/projects/demo/incidents/2")
+    assert "merged It became a part of another incident. See incident 1 ." in said
+    assert "older than detection" in said
+    assert "Nothing is left of what was found" in said
+
+
+async def test_an_incident_of_another_project_is_not_there(confirmed):
+    await confirmed.client.post("/api/v1/reports", json=confirmed.commit(1, project="other"))
+    answer = await confirmed.client.get("/projects/other/incidents/1", headers={"accept": "text/html"})
+    assert (answer.status_code, "No such incident" in answer.text) == (404, True)
+
+
+async def test_messages_lead_to_the_page(confirmed):
+    whole = (await confirmed.client.get("/api/v1/incidents/1")).json()
+    (told,) = [event["details"] for event in whole["events"] if event["told"]]
+    assert told["url"] == PAGE
+
+
+async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, reports):
+    view = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}.json")).json()
+    assert [(each["id"], each["href"], each["kind"], each["state"]) for each in view["incidents"]] == [
+        (1, PAGE, "worse", "confirmed")
+    ]
+    page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
+    assert f'<a href="{PAGE}">incident 1</a> worse, confirmed' in page
+    assert (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(1)}.json")).json()["incidents"] == []

@@ -1,0 +1,92 @@
+"""The list of a project's incidents: what it shows, in which order, and how it is narrowed."""
+
+import csv
+import io
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+LIST = "/projects/demo/incidents"
+
+
+@pytest.fixture
+async def several(history):
+    """An open incident of time; behind it one of memory that is over, and an improvement."""
+    slower = history.paired(history.commit(2), 0.26, "slower")
+    slower["commit"]["title"] = "Unfuse `it` <b>"
+    await history.upload(
+        history.commit(1), slower, history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0)
+    )
+    return history
+
+
+async def listed(history, **query):
+    answer = await history.client.get(f"{LIST}.json", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_open_incidents_come_before_those_that_are_over(several):
+    view = await listed(several)
+    assert [(line["kind"], line["state"], line["is_open"]) for line in view["lines"]] == [
+        ("better", "confirmed", True),
+        ("worse", "confirmed", True),
+        ("worse", "resolved", False),
+    ]
+    assert [line["id"] for line in view["lines"]] == [3, 1, 2]
+    page = (await several.client.get(LIST)).text
+    assert page.index('id="open"') < page.index("takes 30 % more time") < page.index('id="closed"')
+
+
+async def test_a_line_has_the_sentence_of_the_service_and_what_it_is_about(several):
+    (said,) = (await several.client.get("/api/v1/incidents", params={"state": "confirmed", "kind": "worse"})).json()[
+        "items"
+    ]
+    (line,) = (await listed(several, state="confirmed", kind="worse"))["lines"]
+    assert line["sentence"] == said["sentence"]
+    assert (line["href"], line["cases"], line["machines"], line["verdict"]) == (f"{LIST}/1", 1, 1, None)
+    page = (await several.client.get(LIST)).text
+    assert "<code>fused</code> of <code>lstm</code> takes 30 % more time" in page
+    assert "<code>Unfuse &#39;it&#39; &lt;b&gt;</code>" in page
+
+
+async def test_a_verdict_stands_in_the_line(several):
+    answer = await several.client.post("/api/v1/incidents/1/verdict", json={"verdict": "expected"})
+    assert answer.status_code == 200, answer.text
+    (line,) = [line for line in (await listed(several))["lines"] if line["id"] == 1]
+    assert (line["state"], line["verdict"]["verdict"]) == ("resolved", "expected")
+    rows = list(csv.DictReader(io.StringIO((await several.client.get(f"{LIST}.csv")).text)))
+    assert [(row["id"], row["verdict"]) for row in rows] == [("3", ""), ("2", ""), ("1", "expected")]
+
+
+async def test_states_and_kinds_narrow_the_list_by_its_address(several):
+    assert [line["id"] for line in (await listed(several, state="resolved"))["lines"]] == [2]
+    view = await listed(several, kind="better")
+    assert [line["id"] for line in view["lines"]] == [3]
+    chosen = {one["label"]: [o["text"] for o in one["options"] if o["current"]] for one in view["questions"]}
+    assert chosen == {"state": ["open and resolved"], "kind": ["better"]}
+    assert (await listed(several, state="refuted"))["empty"]["title"] == "No such incidents"
+
+
+async def test_a_long_list_comes_in_pages(several, monkeypatch):
+    monkeypatch.setattr("pullback_dashboards.incidents.page.ON_A_PAGE", 2)
+    first = await listed(several)
+    assert ([line["id"] for line in first["lines"]], first["newer_href"]) == ([3, 1], None)
+    second = (await several.client.get(first["older_href"].replace("incidents?", "incidents.json?"))).json()
+    assert ([line["id"] for line in second["lines"]], second["older_href"]) == ([2], None)
+    assert second["newer_href"] == LIST
+
+
+async def test_a_project_without_incidents_is_told_what_would_appear_and_how(history):
+    await history.upload(history.commit(1))
+    page = (await history.client.get(LIST)).text
+    assert "No incidents" in page
+    assert "<code>pullback project set demo --trunk BRANCH</code>" in page
+
+
+async def test_an_address_without_a_project_leads_to_the_newest_one(history):
+    assert "No projects yet" in (await history.client.get("/incidents")).text
+    await history.upload(history.commit(1))
+    answer = await history.client.get("/incidents?kind=worse")
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{LIST}?kind=worse")

@@ -1,0 +1,48 @@
+"""Open incidents at the head of the overview."""
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+OVERVIEW = "/?project=demo"
+
+
+async def shown(history):
+    view = (await history.client.get("/overview.json?project=demo")).json()
+    return [(line["id"], line["kind"]) for line in view["incidents"]]
+
+
+async def test_the_overview_begins_with_what_is_open_and_leads_to_all(history):
+    slower = history.paired(history.commit(2), 0.26, "slower")
+    await history.upload(
+        history.commit(1), slower, history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0)
+    )
+    assert await shown(history) == [(1, "worse")]  # neither the improvement nor what is resolved
+    page = (await history.client.get(OVERVIEW)).text
+    assert page.index("takes 30 % more time") < page.index("Recent changes")
+    assert 'href="/projects/demo/incidents/1"' in page
+    assert 'href="/projects/demo/incidents">All incidents' in page
+
+
+async def test_where_nothing_is_open_nothing_is_said(history):
+    await history.upload(history.commit(1), history.paired(history.commit(2), 0.26, "slower"))
+    assert "Open incidents" in (await history.client.get(OVERVIEW)).text
+    answer = await history.client.post("/api/v1/incidents/1/verdict", json={"verdict": "expected"})
+    assert answer.status_code == 200, answer.text
+    assert await shown(history) == []
+    assert "Open incidents" not in (await history.client.get(OVERVIEW)).text
+
+
+async def test_the_newest_five_are_shown(history):
+    await history.upload(
+        *(history.commit(number, array_bytes=1024.0 * number, workload="lstm") for number in range(1, 8))
+    )
+    assert [id_ for id_, _ in await shown(history)] == [6, 5, 4, 3, 2]
+
+
+async def test_open_incidents_cost_one_statement_once_they_were_shown(history, count_statements):
+    await history.upload(history.commit(1), history.paired(history.commit(2), 0.26, "slower"))
+    await history.client.get(OVERVIEW)
+    async with count_statements() as statements:
+        assert "takes 30 % more time" in (await history.client.get(OVERVIEW)).text
+    assert len(statements) <= 5, "\n".join(map(str, statements))
