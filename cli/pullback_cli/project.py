@@ -117,7 +117,9 @@ def set_(
     ] = None,
     trunk: Annotated[
         str | None,
-        typer.Option(help="Branch that is watched for changes; '': that of the backfill, else main, master or the first branch."),
+        typer.Option(
+            help="Branch that is watched for changes; '': that of the backfill, else main, master or the first branch."
+        ),
     ] = None,
     raw_days: Annotated[
         int | None,
