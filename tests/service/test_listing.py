@@ -174,4 +174,4 @@ def test_every_list_of_the_api_is_bounded_tagged_and_exported():
             assert {"limit", "cursor", "format", "if-none-match"} <= named, path
             assert {"text/csv", "application/x-ndjson", "application/vnd.apache.parquet"} <= set(answer), path
             assert "304" in operation["responses"], path
-    assert lists == len(LISTS) + 5
+    assert lists == len(LISTS) + 8

@@ -160,7 +160,7 @@ def test_the_page_of_a_case_blames_fewer_hits(cache):
 
 def test_the_page_of_a_case_shows_what_is_neither_time_nor_memory(cache):
     shown = cache.get(f"/projects/cache/commits/{SHAS[2]}/cases/{quote(CASE)}.md").text
-    assert "| rate | 2.00\u202fMop/s |" in shown
+    assert "| fused | rate | 2.00\u202fMop/s · ▽ +100.0" in shown
     assert "| hits | 9 · ▼ +4 |" in shown
 
 
