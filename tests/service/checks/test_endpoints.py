@@ -85,14 +85,16 @@ async def test_a_head_is_held_against_where_it_parted_and_not_against_the_newest
     assert (await check(base=reports.sha(3)))["base"]["sha"] == reports.sha(BASE)
 
 
-async def test_the_branch_that_is_backfilled_is_the_usual_base(client, upload, check, head, reports):
+async def test_the_trunk_is_the_usual_base(client, upload, check, head, reports):
     old = reports.report(BASE)
-    old["commit"]["branch"] = "trunk"
+    old["commit"]["branch"] = "develop"
     await upload(old, head())
-    assert (await check(404, base=None))["errors"][0]["path"] == "query.base"
-    policy = {"branch": "trunk", "suite": "quick"}
+    assert (await check(base=None))["against"] == "develop"  # the first branch, for there is neither main nor master
+    policy = {"branch": "release", "suite": "quick"}
     assert (await client.patch("/api/v1/projects/demo", json={"backfill": policy})).status_code == 200
-    assert (await check(base=None))["against"] == "trunk"
+    assert (await check(404, base=None))["errors"][0]["path"] == "query.base"
+    assert (await client.patch("/api/v1/projects/demo", json={"trunk": "develop"})).status_code == 200
+    assert (await check(base=None))["against"] == "develop"
 
 
 async def test_pairs_counts_and_likely_changes_are_findings_with_their_evidence(upload, check, head, reports):
