@@ -82,7 +82,7 @@ def bar_of(html):
     """The addresses of the bar by their names."""
     bar = html.partition('<nav aria-label="Main">')[2].partition("</nav>")[0]
     found = {text: unescape(href) for href, text in re.findall(r'<a href="([^"]+)"[^>]*>(\w+)</a>', bar)}
-    assert {"Overview", "Compare", "Explore", "Boards", "Fleet", "Jobs", "Settings", "Help"} == set(found)
+    assert {"Overview", "Compare", "Explore", "Boards", "Fleet", "Incidents", "Jobs", "Settings", "Help"} == set(found)
     return found
 
 

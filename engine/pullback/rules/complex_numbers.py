@@ -55,7 +55,7 @@ class _Part(Primitive):
 
 
 def _copied(part: Any) -> Any:
-    return np.array(part)[()] if isinstance(part, np.ndarray | np.generic) else part
+    return np.array(part)[()] if issubclass(type(part), np.ndarray | np.generic) else part
 
 
 # The parts are copied out: a view of every second number would keep the whole array alive.
