@@ -1,7 +1,9 @@
 """The NumPy face of a traced value: operators, methods and NumPy's two protocols, all leading to primitives."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -177,9 +179,22 @@ _ENGINE = str(Path(__file__).parents[1])
 _PYTHON_NUMBERS = (float, int, complex, bool)
 
 
+_have_shapes: ContextVar[bool] = ContextVar("have_shapes", default=False)
+
+
+@contextmanager
+def numbers_with_shapes() -> Iterator[None]:
+    """Let traced Python numbers have the attributes of arrays without axes, as autograd's boxes have."""
+    token = _have_shapes.set(True)
+    try:
+        yield
+    finally:
+        _have_shapes.reset(token)
+
+
 def lack(number: "Tracer", name: str) -> None:
     """Of a traced Python number: say that it has no such attribute of arrays, but to the engine, which asks all of them."""
-    if not _asks_the_engine(3) and number.__class__ in _PYTHON_NUMBERS:
+    if not _have_shapes.get() and not _asks_the_engine(3) and number.__class__ in _PYTHON_NUMBERS:
         raise AttributeError(
             f"{number.__class__.__name__!r} object has no attribute {name!r}; traced it has none either"
         )

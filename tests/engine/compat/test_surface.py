@@ -61,6 +61,14 @@ def test_isinstance_and_type_look_through_a_trace():
     assert grad(function)(2.0) == 1.0
 
 
+def test_a_number_has_a_shape_and_a_dtype():
+    def function(x):
+        assert (x.shape, x.ndim, x.size, x.dtype) == ((), 0, 1, onp.float64)
+        return x**2
+
+    assert grad(function)(3.0) == 6.0
+
+
 class Step(Node):
     """A node that knows how it was computed."""
 

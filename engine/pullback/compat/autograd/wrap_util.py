@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from pullback.numpy_api.tracer import numbers_with_shapes
+
 Function = Callable[..., Any]
 
 
@@ -23,7 +25,8 @@ def unary_to_nary(unary_operator: Function) -> Function:
                 else:
                     for number, value in zip(argnum, x, strict=True):
                         replaced[number] = value
-                return fun(*replaced, **kwargs)
+                with numbers_with_shapes():
+                    return fun(*replaced, **kwargs)
 
             unary_function.__name__ = get_name(fun)
             x = args[argnum] if isinstance(argnum, int) else tuple(args[number] for number in argnum)
