@@ -29,7 +29,7 @@ class Suite:
     twin: bool = True
     """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
-    """What a comparison of two commits may take, by one variant of one case: checking and counting in, building not."""
+    """The limit of a comparison of two commits, by one variant of one case: with checking and counting, without building."""
     shared_comparison_s: float = 15.0
     """Several share the time of one as long as each has so much; more take so much each."""
 

@@ -10,7 +10,7 @@ from pullback_service.incidents.queries import details_of, open_incidents
 MOST = 5
 
 _KEPT: Keeping[tuple[IncidentLine, ...]] = Keeping(16)
-"""What is said of the incidents of a project takes seven statements; which are open, and as what, takes one."""
+"""Details of incidents kept between requests: reading them takes seven statements; reading which are open takes one."""
 
 
 async def open_lines(session: AsyncSession, project_id: ProjectId) -> tuple[IncidentLine, ...]:

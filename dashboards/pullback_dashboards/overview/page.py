@@ -81,7 +81,7 @@ class OverviewView:
     pages: tuple[tuple[int | None, str | None], ...] = ()
     open_all: str | None = None
     is_measured_here: bool = True
-    """Whether Pullback can be asked to measure the project; else the tool is, whose files were uploaded."""
+    """True if Pullback can measure the project; else only the tool whose files were uploaded can."""
 
 
 Asked = Annotated[State, Depends(asked)]

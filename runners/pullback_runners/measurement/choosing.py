@@ -40,7 +40,7 @@ class Chosen:
     modules: Sequence[str] = ()
     """Installed modules that the workloads import, in the order in which they were."""
     of_engine: bool = False
-    """Whether an engine is what is measured."""
+    """True if an engine is measured."""
 
     def variants(self, workload: str) -> list[str]:
         """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones.

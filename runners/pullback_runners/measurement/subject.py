@@ -28,7 +28,7 @@ class Subject:
     """Of what was installed of them, compiled parts included; None where nothing was."""
 
     hint: str = field(default="", compare=False)
-    """What may be behind a module of it that cannot be imported, as the end of a sentence."""
+    """A possible reason why a module of it cannot be imported, as the end of a sentence."""
 
     @property
     def has_engine(self) -> bool:

@@ -23,7 +23,7 @@ KINDS: Final[Sequence[FindingKind]] = get_args(FindingKind)
 """The gravest first."""
 
 OF_THE_REFERENCE: Final = "reference: "
-"""How the message of a failure begins where a comparison failed at its reference: the candidate is not to blame."""
+"""The beginning of a failure's message where a comparison failed at its reference: the candidate is not to blame."""
 
 _IN_TURNS = [EVIDENCE_CODE_OF["paired"], EVIDENCE_CODE_OF["exact"]]
 

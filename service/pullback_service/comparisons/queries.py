@@ -92,7 +92,7 @@ class Compared:
     is_equal_code: bool = False
     """Whether both commits have the same files of what is measured."""
     is_subject: bool = True
-    """Whether commits of the project can move it, as they cannot move an engine's peers; where somebody looked."""
+    """True if commits of the project can move it, as they cannot move an engine's peers; True too where nobody looked."""
 
     @property
     def bigger_is_better(self) -> bool:

@@ -22,7 +22,7 @@ LATER: Final = 3
 MOST_READINGS: Final = 300
 """Readings of a series, the newest ones of the trunk, that the detector looks at."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
-"""What the detector finds that is another level since a commit."""
+"""The kinds of findings that are another level since a commit."""
 FOUND_BY: Final = f"{DETECTOR} {VERSION}"
 
 

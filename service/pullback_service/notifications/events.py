@@ -8,10 +8,10 @@ from pullback_service.notifications.plain_text import one_line
 Event: TypeAlias = Literal[
     "confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"
 ]
-"""What a channel can choose to be told."""
+"""The events that a channel can choose."""
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 USUAL: Final[Sequence[Event]] = tuple(event for event in EVENTS if event != "likely")
-"""What is told on a channel that chose nothing; `likely` too where no agent measures the project, which nothing can confirm there."""
+"""The events of a channel that chose none; `likely` too where no agent measures the project, which nothing can confirm there."""
 TEST: Final = "test"
 CHANNEL_OFF: Final = "channel_off"
 """A channel was switched off: told on all others."""
@@ -19,7 +19,7 @@ DIGEST: Final = "digest"
 """Stands for the event of a message with several notifications."""
 
 Facts: TypeAlias = Mapping[str, Any]
-"""What is known of an event, as JSON. `title` and `sentence` are text for people; `url` is a page, by its path on this service or
+"""The facts of an event, as JSON. `title` and `sentence` are text for people; `url` is a page, by its path on this service or
 whole; `details` are more lines. `project`, `commit`, `severity`, and whatever else there is, are for programs; messages with one
 `thread` belong together. Any text may be a stranger's."""
 
