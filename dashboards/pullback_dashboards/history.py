@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.factors import Spread
 from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import UNPAIRED, Judgement
 from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.ratio import NO_RATIO, Ratio
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -94,10 +94,7 @@ class Reading(NamedTuple):
     """
 
     value: float | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    groups: int | None = None
+    ratio: Ratio = NO_RATIO
     outcome: str | None = None
     contaminated: bool = False
     dirty: bool = False
@@ -107,13 +104,6 @@ class Reading(NamedTuple):
     base: float | None = None
     program_hash: str | None = None
     measured: Measured = NOT_TOLD
-
-    @property
-    def spread(self) -> Spread | None:
-        """The log ratio with its interval, where both were measured."""
-        if self.log_ratio is None or self.low is None or self.high is None:
-            return None
-        return Spread(self.log_ratio, self.low, self.high)
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
@@ -178,10 +168,7 @@ class Claim:
     metric: str
     reference: str
     outcome: str
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    groups: int | None = None
+    ratio: Ratio = NO_RATIO
     provisional: bool = False
     bigger_is_better: bool = False
     reason: str = ""
@@ -194,9 +181,8 @@ class Claim:
     @property
     def words(self) -> str:
         """The comparison in words: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
-        spread = Reading(log_ratio=self.log_ratio, low=self.low, high=self.high).spread or self.log_ratio
         return factors.against_commit(
-            self.outcome, spread, self.groups, metric=metric_label(self.metric), reference=self.reference
+            self.outcome, self.ratio, metric=metric_label(self.metric), reference=self.reference
         )
 
 
@@ -335,4 +321,5 @@ def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     outcome, ratio = outcome_of_counts(reading.value, base.value)
     if reading.outcome == "ambiguous":
         outcome = reading.outcome
-    return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value)
+    counts = reading.ratio._replace(log_ratio=ratio, low=ratio, high=ratio)
+    return reading._replace(ratio=counts, outcome=outcome, base=base.value)

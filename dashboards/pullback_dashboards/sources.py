@@ -15,7 +15,6 @@ from pullback_dashboards.history import (
     Pair,
     Reading,
     variant_of_failures,
-    with_exact_ratios,
 )
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_service.comparisons.judging import Judgement
@@ -56,18 +55,6 @@ async def newest_project(session: AsyncSession) -> Project | None:
     """The project of which a page speaks when its address names none."""
     projects = await list_projects(session)
     return newest_of(projects) if projects else None
-
-
-def as_history(
-    commits: Sequence[CommitFacts],
-    measured: Sequence[LineReading],
-    failures: Sequence[FailedCase],
-    of: Mapping[int, Measured],
-) -> History:
-    """The history of what was measured, and `of` what, and of failures at some commits, oldest first."""
-    places = {commit.id: place for place, commit in enumerate(commits)}
-    lines = tuple(line for _, line in _lines(measured, failures, places, of))
-    return with_exact_ratios(History(tuple(map(commit_of, commits)), lines))
 
 
 def commit_of(facts: CommitFacts) -> Commit:
@@ -203,10 +190,7 @@ def claim_of(known: KnownStep, place: int) -> Claim:
         metric=series.metric,
         reference=known.reference.sha,
         outcome=judgement.outcome,
-        log_ratio=judgement.log_ratio,
-        low=judgement.low,
-        high=judgement.high,
-        groups=judgement.n,
+        ratio=judgement.ratio,
         provisional=judgement.provisional,
         bigger_is_better=series.direction == "bigger",
         reason=judgement.reason or "",
@@ -217,10 +201,7 @@ def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previou
     """A reading as views know it; `of` says by id what readings were measured of."""
     return Reading(
         reading.value,
-        reading.log_ratio,
-        reading.low,
-        reading.high,
-        reading.n,
+        reading.ratio,
         reading.outcome,
         reading.quality != CLEAN,
         reading.dirty,
@@ -234,7 +215,7 @@ def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previou
 
 def shown_mark(mark: Mark) -> Reading:
     """The same of a mark, which says less."""
-    return Reading(mark.value, mark.log_ratio, mark.low, mark.high, None, mark.outcome)
+    return Reading(mark.value, mark.ratio, mark.outcome)
 
 
 def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringMachine:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from math import inf, log
 from typing import Final
 
+from pullback_service.ratio import Ratio
+
 LEAST_CLAIM = 0.005
 """Nothing is called faster or slower below this (decision 38); an upload says its own claim where it is higher."""
 USUAL_MARGIN = 0.01
@@ -82,10 +84,7 @@ def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0)
 
 def doubt_of_measurement(
     outcome: str,
-    log_ratio: float | None,
-    low: float | None,
-    high: float | None,
-    n: int | None,
+    ratio: Ratio,
     *,
     claim: float | None = None,
     margin: float | None = None,
@@ -95,8 +94,10 @@ def doubt_of_measurement(
     """Why what was measured is not `outcome`, or None where its interval bears it out."""
     if outcome in COUNTED:
         return f"The upload states {outcome} for a value that was measured, not counted."
-    if log_ratio is None or low is None or high is None or not low <= log_ratio <= high:
+    bounded, n = ratio.bounded, ratio.n
+    if bounded is None or not bounded[1] <= bounded[0] <= bounded[2]:
         return "The upload has no interval for its ratio."
+    log_ratio, low, high = bounded
     if n is None or n < FEWEST_GROUPS:
         groups = "an unknown number of groups" if n is None else "1 group" if n == 1 else f"{n} groups"
         return f"The interval is of {groups}: at least {FEWEST_GROUPS} are needed."

@@ -34,6 +34,11 @@ def number(value: float | None) -> bytes:
     return NULL if value is None else orjson.dumps(value)
 
 
+def numbers(values: Iterable[float | None]) -> bytes:
+    """Numbers, each a column."""
+    return b"\t".join(map(number, values))
+
+
 @lru_cache(maxsize=1024)  # few words, said of every point
 def text(value: str | None) -> bytes:
     """A text; what would end a line or a column is stored as a blank."""

@@ -9,6 +9,7 @@ import pytest
 
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, pair_of, with_exact_ratios
 from pullback_service.comparisons.judging import Judgement, change_of_ratios, likely
+from pullback_service.ratio import Ratio
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
@@ -18,7 +19,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def paired(ratio, outcome="faster", *, doubt=0.01, base=1e-4):
     """A reading of a paired time."""
     middle = math.log(ratio)
-    return Reading(base * ratio, middle, middle - doubt, middle + doubt, 20, outcome, report="r")
+    return Reading(base * ratio, Ratio(middle, middle - doubt, middle + doubt, 20), outcome, report="r")
 
 
 def commits(count):
@@ -46,15 +47,19 @@ def judged(line):
         if line.metric.exact and before.value is not None and now.value is not None:
             outcome = "more" if now.value > before.value else "less" if now.value < before.value else "equal"
             yield pair_of(line, before, now), Judgement(outcome, "exact")
-        elif before.spread is not None and now.spread is not None:
+        elif before.ratio.bounded is not None and now.ratio.bounded is not None:
             same = now.program_hash is not None and now.program_hash == before.program_hash
-            change, width = change_of_ratios(*((each.log_ratio, each.low, each.high) for each in (before, now)))
+            change, width = change_of_ratios(before.ratio.bounded, now.ratio.bounded)
             found = likely(change, width, "ratios", bigger_is_better=line.metric.bigger_is_better)
-            yield pair_of(line, before, now), Judgement((not same and found) or "ambiguous", "ratios", change)
-        elif min(before.value or 0, now.value or 0) > 0 and before.log_ratio is None and now.log_ratio is None:
+            yield pair_of(line, before, now), Judgement((not same and found) or "ambiguous", "ratios", Ratio(change))
+        elif (
+            min(before.value or 0, now.value or 0) > 0
+            and before.ratio.log_ratio is None
+            and now.ratio.log_ratio is None
+        ):
             change = math.log(now.value / before.value)
             found = likely(change, None, "values", bigger_is_better=line.metric.bigger_is_better)
-            yield pair_of(line, before, now), Judgement(found or "ambiguous", "values", change)
+            yield pair_of(line, before, now), Judgement(found or "ambiguous", "values", Ratio(change))
 
 
 @pytest.fixture

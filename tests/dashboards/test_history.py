@@ -12,7 +12,7 @@ def test_variants_come_baseline_first_then_tiers_then_peers_by_name():
 
 def test_exact_metrics_get_their_ratio_from_the_same_commit(history):
     fused = history.find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
-    assert fused[0].log_ratio == math.log(1024 / 4096)
+    assert fused[0].ratio.log_ratio == math.log(1024 / 4096)
     assert fused[0].outcome == "less"
     assert fused[1].failure is not None
 
@@ -24,7 +24,7 @@ def test_a_zero_has_an_outcome_but_no_ratio(build):
     )
     readings = build.history(*lines).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
     assert [r.outcome for r in readings] == ["equal", "more", "less"]
-    assert [r.log_ratio for r in readings] == [None, None, None]
+    assert [r.ratio.log_ratio for r in readings] == [None, None, None]
 
 
 def test_a_layer_that_was_not_seen_is_not_compared(build):
@@ -42,4 +42,4 @@ def test_a_count_that_is_not_alike_in_every_call_claims_nothing_against_the_base
         build.line("fused", [Reading(5.0, outcome="ambiguous")], build.bytes),
     )
     (reading,) = with_exact_ratios(build.history(*lines)).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
-    assert (reading.outcome, reading.log_ratio) == ("ambiguous", pytest.approx(-0.693, abs=1e-3))
+    assert (reading.outcome, reading.ratio.log_ratio) == ("ambiguous", pytest.approx(-0.693, abs=1e-3))

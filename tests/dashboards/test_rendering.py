@@ -12,9 +12,11 @@ import pullback_dashboards
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.still import Spot
+from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.mistaken import ErrorView
 from pullback_dashboards.rendering import _templates, _whole_words, csv_twin, json_twin, page
+from pullback_service.ratio import Ratio
 
 
 def request():
@@ -41,9 +43,13 @@ def test_a_view_is_json_with_its_instants_in_utc(build):
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
 
 
-@pytest.mark.parametrize("part", [Tick(0.1, 0.0, 0.2), Spot(3, 1.5)])
-def test_parts_of_charts_are_json_by_their_names(part):
-    assert json.loads(json_twin([part]).body) == [part._asdict()]
+def test_parts_of_charts_are_json_by_their_names():
+    parts = [Tick(Ratio(0.1, 0.0, 0.2)), Spot(3, 1.5, (1.0, 2.0)), Groups((0.1, 0.3), Ratio(0.2, 0.1, 0.3))]
+    assert json.loads(json_twin(parts).body) == [
+        {"log_ratio": 0.1, "low": 0.0, "high": 0.2, "failed": False, "nothing": False},
+        {"place": 3, "height": 1.5, "low": 1.0, "high": 2.0, "hollow": False},
+        {"log_ratios": [0.1, 0.3], "low": 0.1, "high": 0.3},
+    ]
 
 
 def test_addresses_survive_any_name():

@@ -23,8 +23,9 @@ from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.ratio import NO_RATIO, Bounded, Ratio
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios
+from pullback_service.reports.ratios import NOTHING_KEPT, Paired, kept_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -280,15 +281,15 @@ def _reason(judged: Compared) -> str:
 def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
-    ratios, ratios_before = kept_ratios(now), kept_ratios(before or {})
+    kept, kept_before = kept_ratios(now), kept_ratios(before or {})
     base, base_before = _processes(entries.get(BASELINE)), _processes(earlier.get(BASELINE))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
-        ratio, ratio_before = (of.get((name, "time"), NO_RATIO).ratio for of in (ratios, ratios_before))
+        paired, paired_before = (of.get((name, "time"), NOTHING_KEPT).paired for of in (kept, kept_before))
         error = entry.get("error")
-        spread, spread_before = _spread(ratio), _spread(ratio_before)
+        ratio, ratio_before = _bounded(paired), _bounded(paired_before)
         is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
-        outcome = ratio.outcome if ratio else None
+        outcome = paired.outcome if paired else None
         since, since_tone = _since(judged.get((name, "time")))
         yield VariantBlock(
             variant=name,
@@ -296,17 +297,17 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
             failure=f"{error['kind']}: {error['message']}" if error else None,
             time=_time(entry),
             time_before=_time(old) if old else "",
-            factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
-            doubt=factors.interval(spread.low, spread.high) if spread else "",
-            words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
+            factor=factors.factor(*ratio) if ratio else "",
+            doubt=factors.interval(*ratio[1:]) if ratio else "",
+            words=factors.words(ratio[0], metric="time", outcome=outcome, baseline=BASELINE) if ratio else "",
             sign=factors.mark(outcome, bigger_is_better=is_bigger),
             tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=since,
             since_tone=since_tone,
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
-            groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
-            groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
+            groups=_groups(_processes(entry), base, ratio) if name != BASELINE else Groups(()),
+            groups_before=_groups(_processes(old), base_before, ratio_before) if name != BASELINE and old else None,
             layers=tuple(_layers(entry, judged)),
             others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),
@@ -318,17 +319,18 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     if judged is None or judged.reference is None or judged.candidate is None:
         return "", ""
     said = judged.judgement
-    spread_before, spread = _ratio(judged.reference), _ratio(judged.candidate)
-    if said.evidence == "values" and said.log_ratio is not None and said.outcome in factors.LIKELY:
-        since = factors.shift(said.log_ratio)
-    elif spread is None or spread_before is None:
+    before, now = _to_baseline(judged.reference), _to_baseline(judged.candidate)
+    change = said.ratio.log_ratio
+    if said.evidence == "values" and change is not None and said.outcome in factors.LIKELY:
+        since = factors.shift(change)
+    elif now is None or before is None:
         return "", ""
     else:
-        since = factors.shift(spread.middle - spread_before.middle)
+        since = factors.shift(now[0] - before[0])
     if judged.is_equal_code or _is_other_level(judged) or not judged.is_subject or said.evidence not in UNPAIRED:
         return since, ""
-    if judged.wrong_gradient is not None and said.log_ratio is not None:
-        return since, "unsure" if abs(said.log_ratio) > (said.threshold or 0.0) else ""
+    if judged.wrong_gradient is not None and change is not None:
+        return since, "unsure" if abs(change) > (said.threshold or 0.0) else ""
     moved = said.outcome if said.outcome in factors.LIKELY else None
     return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
 
@@ -340,10 +342,8 @@ def _in_words(judged: Compared | None, since: str, now: str) -> str:
     return f"time against {BASELINE} {since}{f', now {now}' if now else ''}"
 
 
-def _ratio(side: Reading | None) -> factors.Spread | None:
-    if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
-        return None
-    return factors.Spread(side.log_ratio, side.low, side.high)
+def _to_baseline(side: Reading | None) -> Bounded | None:
+    return None if side is None or side.baseline != BASELINE else side.ratio.bounded
 
 
 def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:
@@ -381,9 +381,9 @@ def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None
     if value is None or judged is None or judged.reference is None or judged.candidate is None:
         return amount
     said, difference = judged.judgement, judged.candidate.value - judged.reference.value
-    if said.outcome in factors.LIKELY and said.log_ratio is not None and judged.is_subject:
+    if said.outcome in factors.LIKELY and said.ratio.log_ratio is not None and judged.is_subject:
         tone = factors.tone(said.outcome, bigger_is_better=judged.bigger_is_better)
-        return replace(amount, change=factors.shift(said.log_ratio), tone=tone)
+        return replace(amount, change=factors.shift(said.ratio.log_ratio), tone=tone)
     if not difference or not (judged.exact or name in COUNTED_IN_ONE_SESSION):
         return amount
     return replace(
@@ -491,18 +491,16 @@ def _told(amount: Amount, layer: Layer) -> str:
     return metric_label(amount.metric) if layer.name == "arrays" else metric_label(amount.metric).replace("gpu", "GPU")
 
 
-def _spread(ratio: Ratio | None) -> factors.Spread | None:
-    if ratio is None or ratio.log_ratio is None or ratio.low is None or ratio.high is None:
-        return None
-    return factors.Spread(ratio.log_ratio, ratio.low, ratio.high)
+def _bounded(paired: Paired | None) -> Bounded | None:
+    return None if paired is None else paired.ratio.bounded
 
 
-def _groups(values: Sequence[float], base: Sequence[float], spread: factors.Spread | None) -> Groups:
+def _groups(values: Sequence[float], base: Sequence[float], ratio: Bounded | None) -> Groups:
     """The ratio of every group: the n-th process of the variant over the n-th of the baseline."""
     if len(values) != len(base) or not all(value > 0 for value in (*values, *base)):
         return Groups(())
     ratios = tuple(math.log(value / reference) for value, reference in zip(values, base, strict=True))
-    return Groups(ratios, spread.low, spread.high) if spread else Groups(ratios)
+    return Groups(ratios, Ratio(*ratio) if ratio else NO_RATIO)
 
 
 def _processes(entry: Mapping[str, Any] | None) -> list[float]:

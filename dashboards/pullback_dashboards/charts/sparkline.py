@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from pullback_service.ratio import NO_RATIO, Ratio
+
 WIDTH, HEIGHT = 168, 44  # in half pixels
 _MARGIN = 6
 _LEAST_SPAN = 0.10  # in log ratio
@@ -24,15 +26,14 @@ _NOTHING_AT = HEIGHT - 2
 class Tick(NamedTuple):
     """One commit of a sparkline: a log ratio with its interval, a count of zero or less, a failure, or (unset) no measurement."""
 
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ratio: Ratio = NO_RATIO
     failed: bool = False
     nothing: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
-        return self._asdict()
+        log_ratio, low, high, _ = self.ratio
+        return {"log_ratio": log_ratio, "low": low, "high": high, "failed": self.failed, "nothing": self.nothing}
 
 
 def sparkline(ticks: Sequence[Tick], *, tone: str = "plain", against_baseline: bool = True) -> str:
@@ -58,7 +59,9 @@ class _Frame(NamedTuple):
 
     @classmethod
     def around(cls, ticks: Sequence[Tick]) -> "_Frame":
-        bounds = [bound for tick in ticks if tick[0] is not None for bound in tick[:3] if bound is not None] or [0.0]
+        bounds = [bound for tick in ticks if tick[0][0] is not None for bound in tick[0][:3] if bound is not None] or [
+            0.0
+        ]
         low, high = min(bounds), max(bounds)
         missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
         return cls(low - missing, (high + missing) - (low - missing), _places(len(ticks)))
@@ -86,7 +89,7 @@ def _marks(ticks: Sequence[Tick], runs: Sequence[_Run], frame: _Frame, *, agains
     for run in runs:
         band = [
             (xs[place], low, (middle or 0.0) if high is None else high)
-            for place, (middle, low, high, _, _) in run
+            for place, ((middle, low, high, _), _, _) in run
             if low is not None and low != high
         ]
         if len(band) > 1 and max(high - low for _, low, high in band) / frame.span * _ROOM > _LEAST_BAND:
@@ -94,7 +97,7 @@ def _marks(ticks: Sequence[Tick], runs: Sequence[_Run], frame: _Frame, *, agains
             upper = zip(across, frame.ys([high for _, _, high in band]), strict=True)
             lower = zip(across[::-1], frame.ys([low for _, low, _ in reversed(band)]), strict=True)
             yield f'<path class="spark-band" d="{_path([*upper, *lower])}Z"/>'
-        points = list(zip([xs[place] for place, _ in run], frame.ys([tick[0] for _, tick in run]), strict=True))
+        points = list(zip([xs[place] for place, _ in run], frame.ys([tick[0][0] for _, tick in run]), strict=True))
         last = points[-1]
         yield f'<path class="spark-line" d="{_path(points if len(points) > 1 else [(last[0] - 4, last[1]), last])}"/>'
     for place, tick in enumerate(ticks):
@@ -108,7 +111,7 @@ def _runs(ticks: Sequence[Tick]) -> Iterator[_Run]:
     """Stretches of measured commits; only a failure breaks a line, a commit nobody measured does not."""
     run: _Run = []
     for place, tick in enumerate(ticks):
-        if tick.log_ratio is not None or tick.nothing:
+        if tick.ratio.log_ratio is not None or tick.nothing:
             run.append((place, tick))
         elif tick.failed and run:
             yield run

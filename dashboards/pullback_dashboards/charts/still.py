@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from pullback_dashboards.charts.palette import Look
+from pullback_service.ratio import Ratio
 
 WIDTH, HEIGHT = 860, 250
 BESIDE_OTHERS = 600  # the width of one of two charts that share a page, so that its letters keep their size
@@ -40,13 +41,19 @@ class Spot(NamedTuple):
 
     place: int
     height: float
-    low: float | None = None
-    high: float | None = None
+    ends: tuple[float, float] | None = None
     hollow: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
-        return self._asdict()
+        low, high = self.ends or (None, None)
+        return {"place": self.place, "height": self.height, "low": low, "high": high, "hollow": self.hollow}
+
+
+def spot_of(place: int, log_ratio: float, ratio: Ratio, *, hollow: bool) -> Spot:
+    """The factor of a ratio as a spot."""
+    ends = None if ratio.low is None or ratio.high is None else (math.exp(ratio.low), math.exp(ratio.high))
+    return Spot(place, math.exp(log_ratio), ends, hollow)
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ class _Frame:
     @classmethod
     def around(cls, curves: Sequence[Curve], axes: Axes, width: int) -> "_Frame":
         spots = [spot for curve in curves for spot in curve.spots if spot]
-        heights = [value for spot in spots for value in (spot.height, spot.high, spot.low) if value is not None]
+        heights = [value for spot in spots for value in (spot.height, *(spot.ends or ()))]
         heights += [axes.baseline] if axes.baseline is not None else []
         count = max(1, axes.count)
         longest = max((len(curve.name) for curve in curves), default=0)
@@ -188,10 +195,10 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
     colour = curve.look.colour
     for real, stretch in groupby(curve.spots, key=lambda spot: spot is not None):
         spots = [spot for spot in stretch if spot] if real else []
-        banded = [spot for spot in spots if spot.low is not None and spot.high is not None and spot.low != spot.high]
+        banded = [(frame.x(s.place), *s.ends) for s in spots if s.ends and s.ends[0] != s.ends[1]]
         if len(banded) > 1:
-            upper = [(frame.x(s.place), frame.y(s.height if s.high is None else s.high)) for s in banded]
-            lower = [(frame.x(s.place), frame.y(s.height if s.low is None else s.low)) for s in reversed(banded)]
+            upper = [(x, frame.y(high)) for x, _, high in banded]
+            lower = [(x, frame.y(low)) for x, low, _ in reversed(banded)]
             yield f'<path d="{_path(upper + lower)}Z" fill="{curve.look.band}"/>'
         if len(spots) > 1:
             dashes = _DASHES[curve.look.dash]

@@ -7,6 +7,9 @@ The commit before lies above in hollow dots, on the same scale. The scale spans 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pullback_service.ratio import NO_RATIO, Ratio
 
 WIDTH, ROW, FOOT = 300, 22, 18
 _MARGIN = 10
@@ -15,13 +18,15 @@ _JITTER = (0, -4, 4, -2, 2)  # dots of one place side by side, in the order of t
 _BEYOND = 1e6  # from here on a tick has a power of ten
 
 
-@dataclass(frozen=True)
-class Groups:
-    """The log ratio of every group, in the order in which they were measured, and the interval made of them."""
+class Groups(NamedTuple):
+    """The log ratio of every group, in the order in which they were measured, and the ratio made of them."""
 
     log_ratios: tuple[float, ...]
-    low: float | None = None
-    high: float | None = None
+    ratio: Ratio = NO_RATIO
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"log_ratios": self.log_ratios, "low": self.ratio.low, "high": self.ratio.high}
 
 
 def strip(now: Groups, before: Groups | None = None, *, tone: str = "plain") -> str:
@@ -29,9 +34,7 @@ def strip(now: Groups, before: Groups | None = None, *, tone: str = "plain") -> 
     if not now.log_ratios:
         return ""
     rows = [("now", now)] if before is None or not before.log_ratios else [("before", before), ("now", now)]
-    values = [
-        value for _, groups in rows for value in (*groups.log_ratios, groups.low, groups.high) if value is not None
-    ]
+    values = [value for _, (ratios, (_, low, high, _)) in rows for value in (*ratios, low, high) if value is not None]
     low, high = min(values), max(values)
     missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
     scale = _Scale(low - missing, high + missing)
@@ -49,17 +52,18 @@ def strip(now: Groups, before: Groups | None = None, *, tone: str = "plain") -> 
 class _Scale:
     """The canvas positions of log ratios."""
 
-    low: float
-    high: float
+    left: float
+    right: float
 
     def x(self, log_ratio: float) -> float:
-        share = (log_ratio - self.low) / (self.high - self.low)
+        share = (log_ratio - self.left) / (self.right - self.left)
         return _MARGIN + min(1.0, max(0.0, share)) * (WIDTH - 2 * _MARGIN)
 
 
 def _row(groups: Groups, scale: _Scale, middle: float, name: str) -> Iterator[str]:
-    if groups.low is not None and groups.high is not None:
-        left, right = scale.x(groups.low), scale.x(groups.high)
+    _, low, high, _ = groups.ratio
+    if low is not None and high is not None:
+        left, right = scale.x(low), scale.x(high)
         yield f'<path class="strip-interval" d="M{left:.1f} {middle + 8:.1f}H{right:.1f}"/>'
     for number, value in enumerate(groups.log_ratios):
         y = middle + _JITTER[number % len(_JITTER)]
@@ -69,10 +73,10 @@ def _row(groups: Groups, scale: _Scale, middle: float, name: str) -> Iterator[st
 def _foot(scale: _Scale, top: float) -> Iterator[str]:
     """An axis with a round factor in three places."""
     yield f'<path class="strip-axis" d="M0 {top + 2}H{WIDTH}"/>'
-    low, high = math.exp(scale.low), math.exp(scale.high)
+    low, high = math.exp(scale.left), math.exp(scale.right)
     decimals = max(0, min(5, math.ceil(-math.log10(high - low)) + 1))
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        value = math.exp(scale.low + share * (scale.high - scale.low))
+        value = math.exp(scale.left + share * (scale.right - scale.left))
         x = _MARGIN + share * (WIDTH - 2 * _MARGIN)
         text = f"{value:.{decimals}f}" if value < _BEYOND else f"{value:.2g}"
         yield f'<text class="strip-tick" x="{x:.0f}" y="{top + 15}" text-anchor="{anchor}">{text}×</text>'

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
@@ -54,7 +54,7 @@ def expanded(
     judgement = shown.compared.judgement
     return Expanded(
         history=_history(shown, points),
-        groups=strip(Groups(tuple(groups), judgement.low, judgement.high)) if groups else "",
+        groups=strip(Groups(tuple(groups), judgement.ratio)) if groups else "",
         group_count=len(groups),
         processes=_processes(shown, *processes),
         sides=_quartiles(
@@ -69,7 +69,7 @@ def _history(shown: Shown, points: Sequence[PooledPoint]) -> str:
     if not points:
         return ""
     compared = shown.compared
-    relative = any(point.reading.log_ratio is not None for point in points)
+    relative = any(point.reading.ratio.log_ratio is not None for point in points)
     unit = compared.unit or "1"
     scale = units.Scale(1.0, "×") if relative else units.scale_for([point.reading.value for point in points], unit)
     baseline = next((point.reading.baseline for point in points if point.reading.baseline), None) if relative else None
@@ -91,11 +91,10 @@ def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool)
     for place, (reading, *_) in enumerate(points):
         if not relative:
             yield Spot(place, reading.value / scale.divisor)
-        elif reading.log_ratio is None:
+        elif reading.ratio.log_ratio is None:
             yield None
         else:
-            low, high = (None if end is None else math.exp(end) for end in (reading.low, reading.high))
-            yield Spot(place, math.exp(reading.log_ratio), low, high, hollow=reading.outcome == "ambiguous")
+            yield spot_of(place, reading.ratio.log_ratio, reading.ratio, hollow=reading.outcome == "ambiguous")
 
 
 def _processes(shown: Shown, older: Sequence[float], newer: Sequence[float]) -> str:

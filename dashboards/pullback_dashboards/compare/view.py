@@ -28,6 +28,7 @@ from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.queries import Names, Shown, ShownSide
+from pullback_service.ratio import Ratio
 from pullback_service.series.choosing import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
@@ -57,7 +58,7 @@ _UNPAIRED = frozenset(words for evidence, words in _EVIDENCE.items() if evidence
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(factors.RatioNumbers):
     """One series at both commits. `detail` is there where the row is open."""
 
     workload: str
@@ -77,9 +78,6 @@ class Row:
     significance: str
     kind: str
     reason: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
     groups: int | None
     reference_value: float | None
     candidate_value: float | None
@@ -322,8 +320,8 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")
-    low, high, threshold = judgement.low, judgement.high, judgement.threshold
-    significance = _significance(judgement.log_ratio, threshold)
+    ratio, threshold = judgement.ratio, judgement.threshold
+    significance = _significance(ratio.log_ratio, threshold)
     older = None if compared.reference is None else compared.reference.value
     newer = None if compared.candidate is None else compared.candidate.value
     return Row(
@@ -338,16 +336,13 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         outcome=judgement.outcome,
         reference=units.quantity(older, unit),
         candidate=units.quantity(newer, unit),
-        change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),
-        doubt="" if low is None or high is None or low == high else _span_of_change(low, high),
+        change=_change(ratio.log_ratio, older, newer, unit, exact=compared.exact),
+        doubt=_doubt(ratio),
         threshold="" if threshold is None else factors.doubt(-threshold, threshold),
         significance="" if significance is None else f"{significance:.1f}×",
         kind=_EVIDENCE[judgement.evidence],
         reason=judgement.reason or "",
-        log_ratio=judgement.log_ratio,
-        low=low,
-        high=high,
-        groups=judgement.n,
+        groups=ratio.n,
         reference_value=older,
         candidate_value=newer,
         threshold_value=threshold,
@@ -359,7 +354,13 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         anchor=_anchor(compared.series_id),
         open_href=open_href,
         detail=detail,
+        **factors.numbers_of(ratio),
     )
+
+
+def _doubt(ratio: Ratio) -> str:
+    _, low, high, _ = ratio
+    return "" if low is None or high is None or low == high else _span_of_change(low, high)
 
 
 def _processes(side: ShownSide | None) -> str:
@@ -496,9 +497,7 @@ def columns_of(row: Row) -> Mapping[str, object]:
         "reference": row.reference_value,
         "candidate": row.candidate_value,
         "unit": row.unit,
-        "factor": factors.number(row.log_ratio),
-        "low": factors.number(row.low),
-        "high": factors.number(row.high),
+        **factors.columns_of(row),
         "groups": row.groups,
         "threshold": row.threshold_value,
         "significance": row.significance_value,

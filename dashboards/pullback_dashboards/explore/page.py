@@ -205,9 +205,7 @@ def _columns_of(row: SeriesRow) -> Mapping[str, Any]:
         "commit": row.commit,
         "value": row.value,
         "unit": row.unit,
-        "factor": factors.number(row.log_ratio),
-        "low": factors.number(row.low),
-        "high": factors.number(row.high),
+        **factors.columns_of(row),
         "outcome": row.outcome,
         "marks": row.points,
     }

@@ -1,6 +1,5 @@
 """The content of the explore page: menus that narrow each other, and the chosen series as small multiples on one axis of commits."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,11 +7,12 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import Look, look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
 from pullback_service.claims import BASELINE
+from pullback_service.ratio import NO_RATIO
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries
@@ -74,7 +74,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class SeriesRow:
+class SeriesRow(factors.RatioNumbers):
     """One series in the table."""
 
     case: str
@@ -89,9 +89,6 @@ class SeriesRow:
     commit: str
     value: float | None
     unit: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
     outcome: str | None
     bigger_is_better: bool
     history_href: str
@@ -155,7 +152,7 @@ def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
 
 
 def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
-    is_relative = relative and any(point.reading.log_ratio is not None for each in group for point in each.points)
+    is_relative = relative and any(point.reading.ratio.log_ratio is not None for each in group for point in each.points)
     drawable = [each for each in group if not (is_relative and each.stored.series.variant == BASELINE)]
     drawn = drawable[:MOST_CURVES]
     unit = drawn[0].stored.series.unit
@@ -194,9 +191,8 @@ def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relati
         hollow = reading.outcome == "ambiguous" and relative
         if not relative:
             yield Spot(places[commit], reading.value / scale.divisor)
-        elif reading.log_ratio is not None:
-            low, high = (None if end is None else math.exp(end) for end in (reading.low, reading.high))
-            yield Spot(places[commit], math.exp(reading.log_ratio), low, high, hollow)
+        elif reading.ratio.log_ratio is not None:
+            yield spot_of(places[commit], reading.ratio.log_ratio, reading.ratio, hollow=hollow)
 
 
 def _places(found: Sequence[Found]) -> dict[str, int]:
@@ -245,7 +241,7 @@ def written(value: object) -> str:
 def _row(each: Found, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
     last, commit = each.points[-1] if each.points else (None, "")
-    outcome = last.outcome if last else None
+    ratio, outcome = (last.ratio, last.outcome) if last else (NO_RATIO, None)
     bigger_is_better = series.direction == "bigger"
     return SeriesRow(
         case=case.label,
@@ -253,18 +249,16 @@ def _row(each: Found, project: str) -> SeriesRow:
         metric=series.metric,
         machine=machine.name,
         newest=units.quantity(last.value if last else None, series.unit),
-        against="" if last is None or last.log_ratio is None else factors.factor(last.log_ratio),
+        against="" if ratio.log_ratio is None else factors.factor(ratio.log_ratio),
         mark=factors.mark(outcome, bigger_is_better=bigger_is_better),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better),
         points=len(each.points),
         commit=commit[:9],
         value=last.value if last else None,
         unit=series.unit,
-        log_ratio=last.log_ratio if last else None,
-        low=last.low if last else None,
-        high=last.high if last else None,
         outcome=outcome,
         bigger_is_better=bigger_is_better,
         history_href=links.workload(project, case.workload, case=case.label, machine=machine.name),
         export_href=f"/api/v1/series/{series.id}/points?format=csv",
+        **factors.numbers_of(ratio),
     )

@@ -13,6 +13,7 @@ from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.coming import ComingFrom
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.wording.glossary import Word, glossary
+from pullback_service.ratio import Ratio
 
 router = APIRouter(include_in_schema=False)
 
@@ -70,13 +71,13 @@ def examples() -> Examples:
     spots = tuple(
         None
         if factor is None
-        else Spot(place, factor, factor * (1 - _DOUBT), factor * (1 + _DOUBT), hollow=place == _OPEN)
+        else Spot(place, factor, (factor * (1 - _DOUBT), factor * (1 + _DOUBT)), hollow=place == _OPEN)
         for place, factor in enumerate(_FACTORS)
     )
     axes = Axes(
         "time, variant ÷ unfused", "×", len(_FACTORS), "3f2a1bc", "9c04d1e", baseline=1.0, baseline_name="unfused"
     )
-    now = Groups(_GROUPS, math.log(0.437), math.log(0.443))
+    now = Groups(_GROUPS, Ratio(low=math.log(0.437), high=math.log(0.443)))
     return Examples(
         sparkline=sparkline(ticks, tone="better", against_baseline=True),
         chart=still((Curve("fused", look_of("fused"), spots),), axes),
@@ -89,4 +90,4 @@ def _tick(factor: float | None) -> Tick:
     if factor is None:
         return Tick(failed=True)
     middle = math.log(factor)
-    return Tick(log_ratio=middle, low=middle - _DOUBT, high=middle + _DOUBT)
+    return Tick(Ratio(middle, middle - _DOUBT, middle + _DOUBT))

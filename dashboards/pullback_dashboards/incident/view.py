@@ -39,7 +39,7 @@ _KINDS = {"unsteady": "does not count alike", "wrong_gradient": "wrong gradient"
 
 
 @dataclass(frozen=True)
-class ChangeRow:
+class ChangeRow(factors.RatioNumbers):
     """A change of one series; or of a case, or a variant of it, that gave no measurement, which has no metric."""
 
     case: str
@@ -56,9 +56,6 @@ class ChangeRow:
     standing: str
     before: float | None
     after: float | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
     groups: int | None
     message: str | None
 

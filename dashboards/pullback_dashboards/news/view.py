@@ -216,7 +216,7 @@ def _claimed(claim: Claim) -> _Change:
     if claim.provisional:
         note += " (noise floor assumed)"
     return _Change(
-        claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
+        claim.place, abs(claim.ratio.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
     )  # fmt: skip
 
@@ -282,7 +282,7 @@ def _size(before: float, now: float) -> float:
 
 def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str, judged: Judgement) -> _Change:
     """A value, or its ratio to the baseline, that is likely another than before; with how that is known."""
-    metric, change = line.metric, judged.log_ratio or 0.0
+    metric, change = line.metric, judged.ratio.log_ratio or 0.0
     said = factors.likely(judged.outcome, change, metric=metric.name, label=metric.label)
     if judged.evidence == "ratios":
         text = f"{said}: {metric.label} against {BASELINE} {_factors(before, now)}"
@@ -301,7 +301,7 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
 
 def _factors(before: Reading, now: Reading) -> str:
     """Two ratios, with as many digits as tell them apart."""
-    shown = [factors.factor(each.log_ratio or 0.0) for each in (before, now)]
+    shown = [factors.factor(each.ratio.log_ratio or 0.0) for each in (before, now)]
     if shown[0] == shown[1]:
-        shown = [factors.factor(each.log_ratio or 0.0, each.low, each.high) for each in (before, now)]
+        shown = [factors.shown(each.ratio) for each in (before, now)]
     return " → ".join(shown)

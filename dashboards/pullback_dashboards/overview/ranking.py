@@ -36,8 +36,8 @@ class Standing:
         """The distance from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
         if self.reading.failure:
             return math.inf
-        if self.reading.log_ratio is not None:
-            return -self.reading.log_ratio if metric.bigger_is_better else self.reading.log_ratio
+        if self.reading.ratio.log_ratio is not None:
+            return -self.reading.ratio.log_ratio if metric.bigger_is_better else self.reading.ratio.log_ratio
         if self.reading.outcome in {"less", "more"}:
             worse = (self.reading.outcome == "more") != metric.bigger_is_better
             return _BEYOND if worse else -_BEYOND
@@ -57,7 +57,7 @@ class Extremes:
     def compares(self) -> bool:
         """True if any of them compares with the baseline: what does not ranks last."""
         reading = self.worst.reading
-        return reading.log_ratio is not None or reading.outcome is not None
+        return reading.ratio.log_ratio is not None or reading.outcome is not None
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
 def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     """The mean of log ratios. Where a count is zero or less on one side there is none: such cases are told beside the others."""
     sound = [one for one in group if not one.reading.failure]
-    logs = [one.reading.log_ratio for one in sound if one.reading.log_ratio is not None]
+    logs = [one.reading.ratio.log_ratio for one in sound if one.reading.ratio.log_ratio is not None]
     apart = Counter(said for one in sound if (said := _apart(one.reading)))
     if apart:
         return _told(variant, sound, apart, logs, metric)
@@ -201,12 +201,14 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
 
 
 def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
-    return sum(one.reading.contaminated for one in sound if one.reading.log_ratio is not None and not metric.exact)
+    return sum(
+        one.reading.contaminated for one in sound if one.reading.ratio.log_ratio is not None and not metric.exact
+    )
 
 
 def _apart(reading: Reading) -> str:
     """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
-    if reading.outcome not in {"less", "more"} or reading.log_ratio is not None:
+    if reading.outcome not in {"less", "more"} or reading.ratio.log_ratio is not None:
         return ""
     if reading.value is None or reading.base is None:
         return ""

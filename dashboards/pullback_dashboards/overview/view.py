@@ -15,6 +15,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.wording.counting import counted
 from pullback_service.claims import BASELINE
+from pullback_service.ratio import Ratio
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -22,7 +23,7 @@ FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(factors.RatioNumbers):
     """One variant of one case at its newest commit."""
 
     variant: str
@@ -34,9 +35,6 @@ class Cell:
     doubt: str
     href: str
     outcome: str | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
     measured: float | None = None
     sha: str | None = None
     outdated: bool = False
@@ -285,14 +283,12 @@ def _cell(
         doubt=_doubt(reading, metric, outdated=outdated),
         href=href,
         outcome=reading.outcome,
-        log_ratio=reading.log_ratio,
-        low=reading.low,
-        high=reading.high,
         measured=reading.value,
         sha=sha,
         outdated=outdated,
         ticks=ticks,
         against_baseline=line is None or _has_ratio(line),
+        **factors.numbers_of(reading.ratio),
     )
 
 
@@ -314,21 +310,20 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
 
 
 def _depth(reading: Reading) -> int:
-    if reading.log_ratio is None:  # nothing left where the baseline has something, or the other way round
+    if reading.ratio.log_ratio is None:  # nothing left where the baseline has something, or the other way round
         return 5 if reading.outcome in {"less", "more"} else 0
-    return factors.depth(reading.log_ratio)
+    return factors.depth(reading.ratio.log_ratio)
 
 
 def _value(reading: Reading, metric: Metric, *, beside_interval: bool = False) -> str:
-    if reading.log_ratio is not None:
-        low, high = (reading.low, reading.high) if beside_interval else (None, None)
-        return factors.factor(reading.log_ratio, low, high)
+    if reading.ratio.log_ratio is not None:
+        return factors.shown(reading.ratio) if beside_interval else factors.factor(reading.ratio.log_ratio)
     return units.quantity(reading.value, metric.unit)
 
 
 def _words(reading: Reading, metric: Metric) -> str:
-    if reading.log_ratio is not None:
-        return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+    if reading.ratio.log_ratio is not None:
+        return factors.words(reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome == "equal":
         return f"same as {BASELINE}"
     if reading.outcome in {"less", "more"}:
@@ -340,21 +335,24 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     if outdated:
         return "from an older commit"
     if metric.exact:
-        return _words(reading, metric) if reading.log_ratio is None else units.quantity(reading.value, metric.unit)
-    if reading.low is None or reading.high is None:
-        return "" if reading.log_ratio is None else "no interval"
-    said = [factors.interval(reading.low, reading.high)]
+        return (
+            _words(reading, metric) if reading.ratio.log_ratio is None else units.quantity(reading.value, metric.unit)
+        )
+    interval, groups = factors.bounds(reading.ratio), reading.ratio.n
+    if not interval:
+        return "" if reading.ratio.log_ratio is None else "no interval"
+    said = [interval]
     if reading.contaminated:
         said.append(BUSY)
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
-    elif reading.groups is not None and reading.groups < FEW_GROUPS:
-        said.append(counted(reading.groups, "group"))
+    elif groups is not None and groups < FEW_GROUPS:
+        said.append(counted(groups, "group"))
     return ", ".join(said)
 
 
 def _has_ratio(line: Line) -> bool:
-    return any(r and (r.log_ratio is not None or r.outcome) for r in line.readings)
+    return any(r and (r.ratio.log_ratio is not None or r.outcome) for r in line.readings)
 
 
 def _ticks(line: Line) -> tuple[Tick, ...]:
@@ -369,7 +367,7 @@ def _ticks(line: Line) -> tuple[Tick, ...]:
     values = [r.value for r in readings if r and r.value is not None]
     newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
-        Tick(math.log(r.value / newest) if least > 0 else (r.value - newest) / largest)
+        Tick(Ratio(math.log(r.value / newest) if least > 0 else (r.value - newest) / largest))
         if r and r.value is not None
         else Tick(failed=bool(r and r.failure))
         for r in readings
@@ -381,6 +379,9 @@ _NO_TICK = Tick()
 
 def _tick(reading: Reading) -> Tick:
     nothing = (
-        reading.log_ratio is None and reading.value is not None and reading.value <= 0 and reading.outcome is not None
+        reading.ratio.log_ratio is None
+        and reading.value is not None
+        and reading.value <= 0
+        and reading.outcome is not None
     )
-    return Tick(reading.log_ratio, reading.low, reading.high, reading.failure is not None, nothing)
+    return Tick(reading.ratio, reading.failure is not None, nothing)

@@ -155,9 +155,7 @@ def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
         "metric": metric,
         "value": numbers.value,
         "unit": numbers.unit,
-        "factor": factors.number(numbers.log_ratio),
-        "low": factors.number(numbers.low),
-        "high": factors.number(numbers.high),
+        **factors.columns_of(numbers),
         "groups": numbers.groups,
         "outcome": numbers.outcome,
     }

@@ -12,23 +12,21 @@ from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Stated, judge
+from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.outlining import COUNTS
-from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratios, told_metrics, told_value
+from pullback_service.reports.ratios import Paired, ToldMetric, kept_ratios, ratio_in, told_metrics, told_value
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(factors.RatioNumbers):
     """A metric as numbers: the median of its processes or the count, and the paired ratio where there is one."""
 
     value: float | None
     unit: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    groups: int | None
-    outcome: str | None
+    groups: int | None = None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                 )
             ),
             variants=tuple(
-                _variant(variants[name], {metric: kept[of, metric].ratio for of, metric in kept if of == name})
+                _variant(variants[name], {metric: kept[of, metric].paired for of, metric in kept if of == name})
                 for name in in_reading_order(variants)
             ),
         )
@@ -245,15 +243,14 @@ def comparison_row(
         counted_together=COUNTED_IN_ONE_SESSION.get(name),
         bigger_is_better=is_bigger,
     ).outcome
-    ratio = raw.get("log_ratio")
     return ComparisonRow(
         case=label,
         variant=raw["variant"],
         metric=raw["metric"],
         reference=reference,
         candidate=candidate,
-        factor="–" if ratio is None else factors.factor(ratio, raw.get("low"), raw.get("high")),
-        doubt=_interval(raw.get("low"), raw.get("high")),
+        factor=factors.shown(ratio_in(raw)) or "–",
+        doubt=factors.bounds(ratio_in(raw)),
         sign=factors.mark(outcome, bigger_is_better=is_bigger),
         tone=factors.tone(outcome, bigger_is_better=is_bigger),
         outcome=outcome,
@@ -263,10 +260,7 @@ def comparison_row(
 def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> Stated:
     return Stated(
         outcome=raw["outcome"],
-        log_ratio=raw.get("log_ratio"),
-        low=raw.get("low"),
-        high=raw.get("high"),
-        n=raw.get("n"),
+        ratio=ratio_in(raw),
         claim=raw.get("claim"),
         margin=raw.get("margin"),
         provisional=bool(raw.get("margin_is_provisional")),
@@ -275,24 +269,25 @@ def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> Stated:
     )
 
 
-def _variant(variant: Mapping[str, Any], ratios: Mapping[str, Ratio | None]) -> VariantRow:
+def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None]) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
-    numbers = _numbers(time, ratios.get("time"), unit=time.get("unit", "s"))
-    ratio, outcome = numbers.log_ratio, numbers.outcome
+    of_time = paired.get("time")
+    numbers = _numbers(time, of_time, unit=time.get("unit", "s"))
+    ratio, outcome = NO_RATIO if of_time is None else of_time.ratio, numbers.outcome
     error = variant.get("error")
     return VariantRow(
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
         time=units.quantity(numbers.value, numbers.unit),
-        factor="" if ratio is None else factors.factor(ratio, numbers.low, numbers.high),
-        doubt=_interval(numbers.low, numbers.high),
-        words="" if ratio is None else factors.words(ratio, metric="time", outcome=outcome, baseline=BASELINE),
+        factor=factors.shown(ratio),
+        doubt=factors.bounds(ratio),
+        words=_words(ratio, outcome),
         sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
         samples=_samples(processes, time.get(COUNTS), numbers.groups),
-        amounts=tuple(_amount(name, metric, ratios.get(name)) for name, metric in metrics.items() if name != "time"),
+        amounts=tuple(_amount(name, metric, paired.get(name)) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
         failure=f"{error['kind']}: {error['message']}" if error else None,
@@ -300,16 +295,23 @@ def _variant(variant: Mapping[str, Any], ratios: Mapping[str, Ratio | None]) -> 
     )
 
 
-def _amount(name: str, metric: Mapping[str, Any], ratio: Ratio | None) -> Amount:
-    numbers = _numbers(metric, ratio, unit=metric.get("unit", ""))
+def _words(ratio: Ratio, outcome: str | None) -> str:
+    if ratio.log_ratio is None:
+        return ""
+    return factors.words(ratio.log_ratio, metric="time", outcome=outcome, baseline=BASELINE)
+
+
+def _amount(name: str, metric: Mapping[str, Any], paired: Paired | None) -> Amount:
+    numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
     shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
     return Amount(name, shown, exact, metric.get("method"), numbers)
 
 
-def _numbers(metric: Mapping[str, Any], ratio: Ratio | None, *, unit: str) -> Numbers:
-    if ratio is None:
-        return Numbers(value_of(metric), unit, None, None, None, None, None)
-    return Numbers(value_of(metric), unit, ratio.log_ratio, ratio.low, ratio.high, ratio.n, ratio.outcome)
+def _numbers(metric: Mapping[str, Any], paired: Paired | None, *, unit: str) -> Numbers:
+    if paired is None:
+        return Numbers(value_of(metric), unit)
+    ratio = paired.ratio
+    return Numbers(value_of(metric), unit, ratio.n, paired.outcome, **factors.numbers_of(ratio))
 
 
 def _samples(processes: Sequence[float], slices: Sequence[int] | None, groups: int | None) -> str:
@@ -359,7 +361,3 @@ def _failure(error: Mapping[str, Any] | None, gradient: Mapping[str, Any] | None
     if gradient and not gradient.get("ok"):
         return f"the gradient is {_gradient(gradient)}"
     return None
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else factors.interval(low, high)

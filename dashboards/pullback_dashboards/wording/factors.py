@@ -6,9 +6,11 @@ where more is better, as of operations a second, whoever asks for a tone or a ma
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.counting import counted
+from pullback_service.ratio import Ratio
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -31,13 +33,33 @@ _MOST_DECIMALS = 8
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A log ratio with its interval."""
+@dataclass(frozen=True, kw_only=True)
+class RatioNumbers:
+    """The ratio in a row of a page, as JSON has it."""
 
-    middle: float
-    low: float
-    high: float
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def numbers_of(ratio: Ratio) -> dict[str, Any]:
+    """The fields of `RatioNumbers`."""
+    return {"log_ratio": ratio.log_ratio, "low": ratio.low, "high": ratio.high}
+
+
+def columns_of(ratio: Ratio | RatioNumbers) -> dict[str, float | None]:
+    """A ratio in a table of numbers: the factor and both ends of its interval."""
+    return {"factor": number(ratio.log_ratio), "low": number(ratio.low), "high": number(ratio.high)}
+
+
+def shown(ratio: Ratio) -> str:
+    """The factor of a ratio beside its interval; empty where there is none."""
+    return "" if ratio.log_ratio is None else factor(ratio.log_ratio, ratio.low, ratio.high)
+
+
+def bounds(ratio: Ratio) -> str:
+    """The interval of a ratio; empty where there is none."""
+    return "" if ratio.low is None or ratio.high is None else interval(ratio.low, ratio.high)
 
 
 def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
@@ -137,14 +159,12 @@ def shift(log_difference: float) -> str:
     return f"{sign}{_plain(abs(percent), 1)} %"
 
 
-def against_commit(
-    outcome: str, spread: Spread | float | None, groups: int | None, *, metric: str, reference: str
-) -> str:
+def against_commit(outcome: str, ratio: Ratio, *, metric: str, reference: str) -> str:
     """A commit against another, measured together: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
-    if spread is None:
+    middle, low, high, groups = ratio
+    if middle is None:
         return f"{metric} {outcome} against {reference[:9]}"
-    middle = spread.middle if isinstance(spread, Spread) else spread
-    doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
+    doubts = [] if low is None or high is None else [f"{shift(low)} to {shift(high)}"]
     doubts += [counted(groups, "group")] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:

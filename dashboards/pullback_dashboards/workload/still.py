@@ -103,7 +103,8 @@ def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: 
                 yield Spot(mark.place, mark.value / divisor)
         elif (height := relative_height(mark, log=log)) is not None:
             low, high = lower_height(mark), upper_height(mark)
-            yield Spot(mark.place, height, low, high, hollow=mark.outcome == "ambiguous")
+            ends = None if low is None or high is None else (low, high)
+            yield Spot(mark.place, height, ends, hollow=mark.outcome == "ambiguous")
         else:
             yield None
 

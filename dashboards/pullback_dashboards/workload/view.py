@@ -90,22 +90,22 @@ class Mark(NamedTuple):
     @property
     def log_ratio(self) -> float | None:
         """The ratio to the baseline."""
-        return self.reading.log_ratio
+        return self.reading.ratio.log_ratio
 
     @property
     def low(self) -> float | None:
         """Its lower end."""
-        return self.reading.low
+        return self.reading.ratio.low
 
     @property
     def high(self) -> float | None:
         """Its upper end."""
-        return self.reading.high
+        return self.reading.ratio.high
 
     @property
     def groups(self) -> int | None:
         """The number of groups behind it."""
-        return self.reading.groups
+        return self.reading.ratio.n
 
     @property
     def outcome(self) -> str | None:
@@ -140,8 +140,7 @@ class Mark(NamedTuple):
     @property
     def factor(self) -> str:
         """The ratio as a factor."""
-        reading = self.reading
-        return "" if reading.log_ratio is None else factors.factor(reading.log_ratio, reading.low, reading.high)
+        return factors.shown(self.reading.ratio)
 
     @property
     def doubt(self) -> str:
@@ -411,9 +410,7 @@ def _remark(reading: Reading) -> str:
 
 
 def _doubt(reading: Reading, metric: Metric) -> str:
-    if metric.exact or reading.low is None or reading.high is None:
-        return ""
-    return factors.interval(reading.low, reading.high)
+    return "" if metric.exact else factors.bounds(reading.ratio)
 
 
 def _words(reading: Reading, metric: Metric, variant: str) -> str:
@@ -421,8 +418,8 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
         return f"failed: {reading.failure}"
     if variant == BASELINE:
         return "the baseline"
-    if reading.log_ratio is not None:
-        return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+    if reading.ratio.log_ratio is not None:
+        return factors.words(reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
         return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
     return f"same as {BASELINE}" if reading.outcome == "equal" else "no ratio to a baseline"
@@ -450,8 +447,8 @@ def _difference(now: Reading, before: Reading | None, metric: Metric, moved: Jud
     if before is None or now.failure:
         return None
     if moved is not None:
-        return moved.log_ratio
-    older, newer = (before.value, now.value) if metric.exact else (before.log_ratio, now.log_ratio)
+        return moved.ratio.log_ratio
+    older, newer = (before.value, now.value) if metric.exact else (before.ratio.log_ratio, now.ratio.log_ratio)
     return None if older is None or newer is None else newer - older
 
 

@@ -15,6 +15,7 @@ from pullback_service.comparisons.grounds import Failed
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.models.reports import WRONG_GRADIENT
+from pullback_service.ratio import NO_RATIO, Ratio
 
 FindingKind: TypeAlias = Literal[
     "wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"
@@ -60,10 +61,7 @@ class Finding:
     evidence: Evidence | None = None
     base: float | None = None
     head: float | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
+    ratio: Ratio = NO_RATIO
     provisional: bool = False
     reason: str | None = None
     elsewhere: Sequence[Elsewhere] = ()

@@ -263,10 +263,7 @@ def _changed(
         evidence=judgement.evidence,
         base=None if compared.reference is None else compared.reference.value,
         head=None if compared.candidate is None else compared.candidate.value,
-        log_ratio=judgement.log_ratio,
-        low=judgement.low,
-        high=judgement.high,
-        n=judgement.n,
+        ratio=judgement.ratio,
         provisional=judgement.provisional,
         reason=judgement.reason,
         elsewhere=[

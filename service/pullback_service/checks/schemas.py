@@ -12,6 +12,8 @@ from pullback_service.commits.naming import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
+from pullback_service.plain import plain
+from pullback_service.ratio_fields import RatioFields, of_ratio
 
 
 class CheckedCommit(BaseModel):
@@ -46,7 +48,7 @@ class ElsewhereSummary(BaseModel):
     evidence: Evidence | None
 
 
-class CheckFinding(BaseModel):
+class CheckFinding(RatioFields):
     """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on the
@@ -68,10 +70,6 @@ class CheckFinding(BaseModel):
     evidence: Evidence | None
     base: float | None
     head: float | None
-    log_ratio: float | None = Field(examples=[0.042])
-    low: float | None = Field(examples=[0.037])
-    high: float | None = Field(examples=[0.048])
-    n: int | None = Field(examples=[20])
     provisional: bool
     reason: str | None
     elsewhere: list[ElsewhereSummary]
@@ -79,7 +77,10 @@ class CheckFinding(BaseModel):
     @classmethod
     def of(cls, found: Finding) -> Self:
         """A finding."""
-        return cls.model_validate(found, from_attributes=True)
+        return cls.model_validate(_plain_finding(found), from_attributes=True)
+
+
+_plain_finding = plain(CheckFinding, **of_ratio("ratio"))
 
 
 class CheckJob(BaseModel):

@@ -19,7 +19,6 @@ from pullback_service.comparisons.judging import (
     COUNTED_APART,
     FARTHEST,
     FEWEST_FOR_DOUBT,
-    NO_RATIO,
     OF_BASELINE,
     PROVISIONAL_SCATTER,
     RANKS,
@@ -28,12 +27,14 @@ from pullback_service.comparisons.judging import (
     UNCOMMITTED,
     UNPAIRED,
     WITHIN_SCATTER,
+    WITHOUT_RATIO,
     Evidence,
     Judgement,
     Outcome,
     trend,
 )
 from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.ratio import Ratio
 
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
@@ -46,7 +47,7 @@ CODE_OF: Final[Mapping[Outcome, int]] = {outcome: code for code, outcome in enum
 EVIDENCE_CODE_OF: Final[Mapping[Evidence | None, int]] = {evidence: code for code, evidence in enumerate(EVIDENCE)}
 UNPAIRED_CODES: Final = [EVIDENCE_CODE_OF[evidence] for evidence in UNPAIRED]
 REASONS: Final[Sequence[str | None]] = (
-    None, "Not measured at the reference.", "Not measured at the candidate.", EQUAL_CODE, COUNTED_APART, NO_RATIO, UNCOMMITTED,
+    None, "Not measured at the reference.", "Not measured at the candidate.", EQUAL_CODE, COUNTED_APART, WITHOUT_RATIO, UNCOMMITTED,
     SAME_PROGRAM, APART, OF_BASELINE, WITHIN_SCATTER,
 )  # fmt: skip
 _REASON_CODE_OF: Final[Mapping[str | None, int]] = {reason: code for code, reason in enumerate(REASONS)}
@@ -67,12 +68,14 @@ _IS_UNCHANGED = np.array([outcome in UNCHANGED for outcome in OUTCOMES])
 
 
 class ReadingColumns(NamedTuple):
-    """Readings as columns. NaN where there is no number; texts are codes, equal ones of equal texts and 0 of none."""
+    """Readings as columns. NaN where there is no number; texts are codes, equal ones of equal texts and 0 of none.
+
+    `extent` is the distance of the ends of the ratio's interval.
+    """
 
     value: Numbers
     log_ratio: Numbers
-    low: Numbers
-    high: Numbers
+    extent: Numbers
     processes: Ids
     q25: Numbers
     q75: Numbers
@@ -95,35 +98,34 @@ class ReadingColumns(NamedTuple):
         return type(self)(*padded)
 
 
-_TYPES = (*(np.float64,) * 4, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
+_TYPES = (*(np.float64,) * 3, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
 
 
 class Judged(NamedTuple):
-    """`Judgement` as columns: texts by their codes, NaN where there is no number. No usual series has groups."""
+    """`Judgement` as columns: texts by their codes, NaN where there is no number. No usual series has groups.
+
+    `width` is half the width of the interval.
+    """
 
     outcome: Codes
     evidence: Codes
     log_ratio: Numbers
-    low: Numbers
-    high: Numbers
+    width: Numbers
     threshold: Numbers
     reason: Codes
     provisional: Flags
 
     def judgements(self) -> Iterator[Judgement]:
         """One by one."""
-        numbers = (map(_number, column.tolist()) for column in (self.log_ratio, self.low, self.high, self.threshold))
+        numbers = (map(_number, column.tolist()) for column in (self.log_ratio, self.width, self.threshold))
         codes = (column.tolist() for column in (self.outcome, self.evidence, self.reason))
-        for outcome, evidence, reason, log_ratio, low, high, threshold, provisional in zip(
+        for outcome, evidence, reason, log_ratio, width, threshold, provisional in zip(
             *codes, *numbers, self.provisional.tolist(), strict=True
         ):
             yield Judgement(
                 OUTCOMES[outcome],
                 EVIDENCE[evidence],
-                log_ratio,
-                low,
-                high,
-                None,
+                Ratio.around(log_ratio, width),
                 threshold,
                 REASONS[reason],
                 provisional,
@@ -168,12 +170,12 @@ def judge_usual(
     reason[noisy] = _reason(COUNTED_APART)
     compared = noisy & ~counted_together
 
-    ends = (reference.log_ratio, reference.low, reference.high, candidate.log_ratio, candidate.low, candidate.high)
+    ratios = (reference.log_ratio, reference.extent, candidate.log_ratio, candidate.extent)
     paired = compared & (reference.baseline != 0) & (reference.baseline == candidate.baseline)
-    paired &= ~np.isnan(ends).any(axis=0)
+    paired &= ~np.isnan(ratios).any(axis=0)
     evidence[paired] = EVIDENCE_CODE_OF["ratios"]
     change = candidate.log_ratio - reference.log_ratio
-    width = _joined((reference.high - reference.low) / 2, (candidate.high - candidate.low) / 2)
+    width = _joined(reference.extent / 2, candidate.extent / 2)
     own_width = 1.96 * _joined(_error(reference, compared), _error(candidate, compared))
     by_baseline = paired & (np.abs(change) > np.fmax(PROVISIONAL_SCATTER["ratios"], width))
     by_baseline &= values_compare & (np.abs(log_ratio - change) > np.abs(log_ratio))
@@ -194,7 +196,7 @@ def judge_usual(
     slower = (change > 0) != bigger_is_better
     outcome[likely & slower] = CODE_OF["likely_slower"]
     outcome[likely & ~slower] = CODE_OF["likely_faster"]
-    reason[compared] = _reason(NO_RATIO)
+    reason[compared] = _reason(WITHOUT_RATIO)
     for which, why in (
         (said, WITHIN_SCATTER), (said & of_baseline, OF_BASELINE), (likely, APART), (said & same_program, SAME_PROGRAM), (said & dirty, UNCOMMITTED),
     ):  # fmt: skip
@@ -205,8 +207,7 @@ def judge_usual(
         outcome=outcome,
         evidence=evidence,
         log_ratio=np.where(compared, change, log_ratio),
-        low=change - width,
-        high=change + width,
+        width=width,
         threshold=threshold,
         reason=reason,
         provisional=said,

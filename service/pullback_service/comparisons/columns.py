@@ -28,7 +28,7 @@ MOST_COMPARED_READINGS = 100_000
 # Texts are compared only with each other: their hashes of 64 bits stand for them, 0 for none.
 _OF_COMMITS: Final[LiteralString] = """
 SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
-       array_agg(coalesce(low, 'NaN')), array_agg(coalesce(high, 'NaN')), array_agg(coalesce(process_count, 0)),
+       array_agg(coalesce(high - low, 'NaN')), array_agg(coalesce(process_count, 0)),
        array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
        array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
        array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),

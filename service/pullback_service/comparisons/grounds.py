@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,6 +16,7 @@ from pullback_service.measured.measured import NOT_TOLD, Measured
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison, Failure, Report
 from pullback_service.models.series import Case, Series
+from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
 from pullback_service.series.choosing import SeriesChoice, conditions
 
@@ -111,10 +112,7 @@ async def read_statements(
             Comparison.metric,
             Comparison.reference_id,
             Comparison.candidate_id,
-            Comparison.log_ratio,
-            Comparison.low,
-            Comparison.high,
-            Comparison.n,
+            *(getattr(Comparison, name) for name in Ratio._fields),
             Comparison.outcome,
             Comparison.claim,
             Comparison.margin,
@@ -152,7 +150,7 @@ async def read_statements(
         .limit(MOST_STATEMENTS)
     )
     found: dict[Key, list[StatedRow]] = defaultdict(list)
-    for row in map(StatedRow._make, rows):
+    for row in map(stated_row, rows):
         found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
     return {key: stated_series(key, told, reference_id) for key, told in found.items()}
 
@@ -181,16 +179,7 @@ class StatedRow(NamedTuple):
     metric: str
     reference_id: int
     candidate_id: int
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str
-    claim: float | None
-    margin: float | None
-    provisional: bool | None
-    quality: str
-    dirty: bool
+    stated: Stated
     series_id: int | None
     variant_kind: str | None
     unit: str | None
@@ -198,9 +187,20 @@ class StatedRow(NamedTuple):
     exact: bool | None
 
 
+_STATED: Final = slice(7, 17)
+
+
+def stated_row(row: Sequence[Any]) -> StatedRow:
+    """The statement in a row: from its ratio on with the columns of `Stated`."""
+    log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATED]
+    ratio = Ratio(log_ratio, low, high, n)
+    stated = Stated(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
+    return StatedRow._make((*row[: _STATED.start], stated, *row[_STATED.stop :]))
+
+
 def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> StatedSeries:
     """The statements of uploads about a series, oldest first, turned to one of the two commits as reference."""
-    stated = [_stated(row, turned=row.reference_id != reference_id) for row in rows]
+    stated = [row.stated if row.reference_id == reference_id else row.stated.turned() for row in rows]
     about = next((row for row in rows if row.series_id is not None), None)
     return StatedSeries(
         statements=stated,
@@ -216,21 +216,5 @@ def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> Sta
 def _is_counted(metric: str, stated: Sequence[StatedRow]) -> bool:
     """True if a metric without a point is a count: one of ours, or another's of which only counts are stated."""
     return metric in EXACT_METRICS or (
-        metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
+        metric not in TIMES and all(row.stated.outcome in {*COUNTED, "ambiguous", "failed"} for row in stated)
     )
-
-
-def _stated(row: StatedRow, *, turned: bool) -> Stated:
-    stated = Stated(
-        outcome=row.outcome,
-        log_ratio=row.log_ratio,
-        low=row.low,
-        high=row.high,
-        n=row.n,
-        claim=row.claim,
-        margin=row.margin,
-        provisional=bool(row.provisional),
-        quality=row.quality,
-        dirty=row.dirty,
-    )
-    return stated.turned() if turned else stated

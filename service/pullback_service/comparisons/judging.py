@@ -10,7 +10,7 @@ a busy machine whose floor nobody has measured is likely at most.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import log, sqrt
 from re import compile as pattern
@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
 from pullback_service.machines.software import doubt_of_change
 from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.ratio import NO_RATIO, Bounded, Ratio
 from pullback_service.readings.pooling import CLEAN, Spread
 from pullback_service.readings.reading import Reading
 
@@ -42,10 +43,7 @@ class Stated:
     """The two commits against each other, as an upload states it (natural log, candidate/reference)."""
 
     outcome: str
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
+    ratio: Ratio = NO_RATIO
     claim: float | None = None
     margin: float | None = None
     provisional: bool = False
@@ -59,29 +57,14 @@ class Stated:
 
     def turned(self) -> "Stated":
         """The same with the commits in each other's place."""
-        return Stated(
-            outcome=_TURNED.get(self.outcome, self.outcome),
-            log_ratio=_negative(self.log_ratio),
-            low=_negative(self.high),
-            high=_negative(self.low),
-            n=self.n,
-            claim=self.claim,
-            margin=self.margin,
-            provisional=self.provisional,
-            quality=self.quality,
-            dirty=self.dirty,
-        )
+        return replace(self, outcome=_TURNED.get(self.outcome, self.outcome), ratio=self.ratio.turned())
 
 
 _TURNED = {"faster": "slower", "slower": "faster", "less": "more", "more": "less"}
 
 
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
-
-
 class Judgement(NamedTuple):
-    """The outcome of comparing two readings, with its grounds. The ratio is natural-log candidate/reference.
+    """The outcome of comparing two readings, with its grounds. The ratio is candidate/reference.
 
     From `ratios` it is the change of the ratio to the baseline. `threshold` is the least ratio in size that could have been
     claimed, or called likely; None where any difference is one. `provisional` says that it comes of a floor, or a scatter,
@@ -90,10 +73,7 @@ class Judgement(NamedTuple):
 
     outcome: Outcome
     evidence: Evidence | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
+    ratio: Ratio = NO_RATIO
     threshold: float | None = None
     reason: str | None = None
     provisional: bool = False
@@ -105,7 +85,7 @@ APART: Final = "Measured at different times, not in the same groups."
 OF_BASELINE: Final = "The baseline moved more than this variant, so the ratio does not say that this variant changed."
 WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
 SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
-NO_RATIO: Final = "A value is zero or less, so there is no ratio."
+WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 COUNTED_APART: Final = (
     "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
@@ -156,7 +136,7 @@ def judge(
         if exact:
             judgement = _of_counts(reference, candidate)
         elif counted_together is not None:
-            judgement = Judgement("ambiguous", "values", log_ratio(reference, candidate), reason=COUNTED_APART)
+            judgement = Judgement("ambiguous", "values", Ratio(log_ratio(reference, candidate)), reason=COUNTED_APART)
         else:
             judgement = _of_readings(
                 reference, candidate, bigger_is_better=bigger_is_better, values_compare=values_compare
@@ -202,20 +182,17 @@ def _of_stated(
 ) -> Judgement:
     """The judgement by statements of uploads, where their numbers support them; `least` is the least ratio of counts that is a difference."""
     usable = [each for each in made if not each.dirty]
-    spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
-    ends = [end for end in (spoken.low, spoken.high) if end is not None]
-    wide = [] if spoken.log_ratio is None else [abs(spoken.log_ratio - end) for end in ends]
+    spoken = max(enumerate(usable or made), key=lambda item: (item[1].ratio.n or 0, item[0]))[1]
+    log_ratio, *ends, _ = spoken.ratio
+    wide = [] if log_ratio is None else [abs(log_ratio - end) for end in ends if end is not None]
     threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
 
     def doubt_of(each: Stated) -> str | None:
         if least is not None:
-            return doubt_of_count(each.outcome, each.log_ratio, least=least)
+            return doubt_of_count(each.outcome, each.ratio.log_ratio, least=least)
         return doubt_of_measurement(
             each.outcome,
-            each.log_ratio,
-            each.low,
-            each.high,
-            each.n,
+            each.ratio,
             claim=each.claim,
             margin=each.margin,
             provisional=each.provisional,
@@ -241,10 +218,7 @@ def _of_stated(
     return Judgement(
         outcome,  # type: ignore[arg-type] # what is not doubted is an outcome
         "paired" if least is None else "exact",
-        spoken.log_ratio,
-        spoken.low,
-        spoken.high,
-        spoken.n,
+        spoken.ratio,
         threshold,
         doubted,
         spoken.provisional,
@@ -257,9 +231,10 @@ def _contradict(one: Stated, other: Stated) -> bool:
         return False
     if {one.outcome, other.outcome} <= CLAIMED or one.outcome in COUNTED:
         return True
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+    one_ends, other_ends = one.ratio.bounded, other.ratio.bounded
+    if one_ends is None or other_ends is None:
         return False
-    return one.low > other.high or other.low > one.high
+    return one_ends[1] > other_ends[2] or other_ends[1] > one_ends[2]
 
 
 def _doubt_of_stored(stated: Stated, reference: Reading, candidate: Reading) -> str | None:
@@ -273,7 +248,7 @@ def _doubt_of_stored(stated: Stated, reference: Reading, candidate: Reading) -> 
 
 
 def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
-    ratio = log_ratio(reference, candidate)
+    ratio = Ratio(log_ratio(reference, candidate))
     if reference.dirty or candidate.dirty:
         return Judgement("ambiguous", "exact", ratio, reason="Counted with uncommitted changes.")
     if not (reference.consistent and candidate.consistent):
@@ -292,9 +267,8 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
     evidence, change, width, of_baseline = evidence_of(reference, candidate, values_compare=values_compare)
     scatter = PROVISIONAL_SCATTER[evidence]
     if change is None:
-        return Judgement("ambiguous", evidence, reason=NO_RATIO)
+        return Judgement("ambiguous", evidence, reason=WITHOUT_RATIO)
     threshold = max(scatter, width or 0.0)
-    low, high = (None, None) if width is None else (change - width, change + width)
     outcome: Outcome = "ambiguous"
     found = None if of_baseline else likely(change, width, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
@@ -307,7 +281,7 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
         reason = OF_BASELINE
     else:
         reason = WITHIN_SCATTER
-    return Judgement(outcome, evidence, change, low, high, threshold=threshold, reason=reason, provisional=True)
+    return Judgement(outcome, evidence, Ratio.around(change, width), threshold, reason, provisional=True)
 
 
 class Unpaired(NamedTuple):
@@ -345,12 +319,11 @@ def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool 
     return Unpaired("values", own, width) if own * change > 0 else ratios
 
 
-def _ratio(reading: Reading) -> tuple[float, float, float] | None:
-    ratio, low, high = reading.log_ratio, reading.low, reading.high
-    return None if reading.baseline is None or ratio is None or low is None or high is None else (ratio, low, high)
+def _ratio(reading: Reading) -> Bounded | None:
+    return None if reading.baseline is None else reading.ratio.bounded
 
 
-def change_of_ratios(before: tuple[float, float, float], now: tuple[float, float, float]) -> tuple[float, float]:
+def change_of_ratios(before: Bounded, now: Bounded) -> tuple[float, float]:
     """From one ratio with its interval to another: the change, and half the width of its interval."""
     older, newer = (before[2] - before[1]) / 2, (now[2] - now[1]) / 2
     return now[0] - before[0], sqrt(older * older + newer * newer)
@@ -421,7 +394,7 @@ def urgency(judgement: Judgement, *, bigger_is_better: bool) -> tuple[int, float
     towards_worse = trend(judgement.outcome, bigger_is_better=bigger_is_better)
     if judgement.outcome == "failed":
         return RANKS["failed"], 0.0
-    ratio = judgement.log_ratio
+    ratio = judgement.ratio.log_ratio
     size = FARTHEST if ratio is None else abs(ratio)
     if towards_worse != "neither":
         return RANKS[towards_worse], -size

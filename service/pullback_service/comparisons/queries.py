@@ -367,7 +367,7 @@ async def _judge_one_by_one(
     judgements = [_compared(judged, each, readings).judgement for each in rows]
     found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
     found.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
-    found.log_ratio[unusual] = [nan if each.log_ratio is None else each.log_ratio for each in judgements]
+    found.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
 
 
 async def _readings_of(

@@ -14,6 +14,7 @@ from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
 from pullback_service.plain import plain
+from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
 from pullback_service.readings.pooling import Spread
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
@@ -51,15 +52,12 @@ class ComparedCommit(BaseModel):
         )
 
 
-class ComparedSide(BaseModel):
+class ComparedSide(IntervalFields):
     """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
 
     value: float = Field(examples=[0.00125])
     spread: Spread | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
     quality: str
     dirty: bool
     program_hash: str | None
@@ -67,7 +65,7 @@ class ComparedSide(BaseModel):
     report_ids: list[UUID]
 
 
-class ComparedSeries(BaseModel):
+class ComparedSeries(RatioFields):
     """A series at two commits.
 
     `evidence` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts; by the
@@ -91,10 +89,6 @@ class ComparedSeries(BaseModel):
     outcome: Outcome
     evidence: Evidence | None
     kind: Literal["paired", "exact", "unpaired"] | None
-    log_ratio: float | None = Field(examples=[0.042])
-    low: float | None = Field(examples=[0.037])
-    high: float | None = Field(examples=[0.048])
-    n: int | None = Field(examples=[20])
     threshold: float | None = Field(examples=[0.0055])
     significance: float | None = Field(examples=[7.6])
     reason: str | None
@@ -113,7 +107,7 @@ class ComparedSeries(BaseModel):
 
 
 def _significance(shown: Shown) -> float | None:
-    ratio, threshold = shown.compared.judgement.log_ratio, shown.compared.judgement.threshold
+    ratio, threshold = shown.compared.judgement.ratio.log_ratio, shown.compared.judgement.threshold
     return abs(ratio) / threshold if ratio is not None and threshold else None
 
 
@@ -132,10 +126,8 @@ _side = plain(ComparedSide, **OF_READING, report_ids="reports", measured=lambda 
 plain_compared = plain(
     ComparedSeries,
     **{name: f"compared.{name}" for name in ("unit", "exact", "series_id")},
-    **{
-        name: f"compared.judgement.{name}"
-        for name in ("outcome", "evidence", "log_ratio", "low", "high", "n", "threshold", "reason", "provisional")
-    },
+    **{name: f"compared.judgement.{name}" for name in ("outcome", "evidence", "threshold", "reason", "provisional")},
+    **of_ratio("compared.judgement.ratio"),
     case=lambda shown: plain_case(shown.case),
     variant=lambda shown: shown.compared.key[2],
     variant_kind="compared.kind",

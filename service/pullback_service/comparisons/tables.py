@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pullback_service.comparisons.schemas import ComparedSeries
 from pullback_service.exports.tables import Column, Table, written
 from pullback_service.models.machines import Machine
-from pullback_service.series.tables import factor
+from pullback_service.ratio import Ratio
+from pullback_service.series.tables import ratio_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,10 @@ class ExportedComparison:
     candidate: str
     reference_machine: Machine | None
     row: ComparedSeries
+
+
+def _ratio(each: ExportedComparison) -> Ratio:
+    return each.row.ratio
 
 
 COMPARISONS: Table[ExportedComparison] = Table(
@@ -41,11 +46,7 @@ COMPARISONS: Table[ExportedComparison] = Table(
         Column("outcome", "text", lambda each: each.row.outcome),
         Column("evidence", "text", lambda each: each.row.evidence),
         Column("kind", "text", lambda each: each.row.kind),
-        Column("log_ratio", "number", lambda each: each.row.log_ratio),
-        Column("low", "number", lambda each: each.row.low),
-        Column("high", "number", lambda each: each.row.high),
-        Column("factor", "number", lambda each: factor(each.row.log_ratio)),
-        Column("n", "integer", lambda each: each.row.n),
+        *ratio_columns(_ratio),
         Column("threshold", "number", lambda each: each.row.threshold),
         Column("significance", "number", lambda each: each.row.significance),
         Column("provisional", "flag", lambda each: each.row.provisional),

@@ -10,6 +10,7 @@ from pullback_service.fields import Name, Text
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
+from pullback_service.ratio_fields import RatioFields
 
 IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
 IncidentState: TypeAlias = Literal[
@@ -92,10 +93,11 @@ class IncidentSummary(BaseModel):
         return cls.model_validate(_summarized(detail))
 
 
-class IncidentChange(BaseModel):
+class IncidentChange(RatioFields):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `failure` else.
+    The ratio is natural-log of the values behind over those before.
     """
 
     case: str
@@ -113,10 +115,6 @@ class IncidentChange(BaseModel):
     reference: str
     commit: str
     ended: str | None
-    log_ratio: float | None = Field(description="Natural log of the values behind over those before.")
-    low: float | None
-    high: float | None
-    n: int | None = Field(description="Groups behind a paired ratio.")
     before: float | None
     after: float | None
     message: str | None
@@ -144,21 +142,8 @@ class IncidentChange(BaseModel):
 
 
 _AS_STORED = (
-    *(
-        "variant",
-        "series_id",
-        "kind",
-        "worse",
-        "evidence",
-        "standing",
-        "log_ratio",
-        "low",
-        "high",
-        "n",
-        "before",
-        "after",
-    ),
-    *("message", "detector"),
+    *("variant", "series_id", "kind", "worse", "evidence", "standing", "before", "after", "message", "detector"),
+    *RatioFields.model_fields,
 )
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from pullback_service.matrix.queries import MatrixWorkload
 from pullback_service.plain import plain
+from pullback_service.ratio_fields import RatioFields
 from pullback_service.readings.pooling import Spread
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
@@ -22,7 +23,7 @@ class MatrixCommit(BaseModel):
     ordered_at: datetime
 
 
-class MatrixCell(BaseModel):
+class MatrixCell(RatioFields):
     """The newest result of one variant for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
 
     series_id: int
@@ -35,10 +36,6 @@ class MatrixCell(BaseModel):
     value: float
     spread: Spread | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
     outcome: str | None
     quality: str
     dirty: bool

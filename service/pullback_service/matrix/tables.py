@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from pullback_service.exports.tables import Column, Table, written
 from pullback_service.matrix.queries import MatrixRow, MatrixWorkload
+from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.series.queries import MeasuredCell
-from pullback_service.series.tables import factor
+from pullback_service.series.tables import ratio_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ def exported_cells(project: str, workloads: Sequence[MatrixWorkload]) -> Iterato
                 yield ExportedCell(project, row, cell)
 
 
+def _ratio(each: ExportedCell) -> Ratio:
+    return each.cell.reading.ratio if each.cell else NO_RATIO
+
+
 MATRIX: Table[ExportedCell] = Table(
     "matrix",
     [
@@ -55,11 +60,7 @@ MATRIX: Table[ExportedCell] = Table(
         Column("unit", "text", lambda each: each.cell.unit if each.cell else None),
         Column("direction", "text", lambda each: each.cell.direction if each.cell else None),
         Column("baseline", "text", lambda each: each.cell.reading.baseline if each.cell else None),
-        Column("log_ratio", "number", lambda each: each.cell.reading.log_ratio if each.cell else None),
-        Column("low", "number", lambda each: each.cell.reading.low if each.cell else None),
-        Column("high", "number", lambda each: each.cell.reading.high if each.cell else None),
-        Column("factor", "number", lambda each: factor(each.cell.reading.log_ratio) if each.cell else None),
-        Column("n", "integer", lambda each: each.cell.reading.n if each.cell else None),
+        *ratio_columns(_ratio),
         Column("outcome", "text", lambda each: each.cell.reading.outcome if each.cell else None),
         Column("quality", "text", lambda each: each.cell.reading.quality if each.cell else None),
         Column("dirty", "flag", lambda each: each.cell.reading.dirty if each.cell else None),

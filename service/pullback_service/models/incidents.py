@@ -4,6 +4,7 @@ from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger,
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+from pullback_service.models.ratios import RatioColumns
 
 KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed")
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
@@ -48,7 +49,7 @@ class Incident(Base):
     changed_at: Mapped[StampedNow]
 
 
-class StoredChange(Base):
+class StoredChange(RatioColumns, Base):
     """A change of one series at a range of commits; or of a case, or a variant of it, where it gave no measurement.
 
     It came in behind `reference_id`, up to `commit_id`, both on the trunk. `worse` is null of a count that goes back and
@@ -79,10 +80,6 @@ class StoredChange(Base):
     reference_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
     commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
     ended_id: Mapped[int | None] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
-    log_ratio: Mapped[float | None] = mapped_column(Double)
-    low: Mapped[float | None] = mapped_column(Double)
-    high: Mapped[float | None] = mapped_column(Double)
-    n: Mapped[int | None]
     before: Mapped[float | None] = mapped_column(Double)
     after: Mapped[float | None] = mapped_column(Double)
     message: Mapped[str | None]

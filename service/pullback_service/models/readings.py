@@ -6,9 +6,10 @@ from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant
+from pullback_service.models.ratios import RatioColumns
 
 
-class StoredReading(Base):
+class StoredReading(RatioColumns, Base):
     """A series at a commit, its points pooled (`pooling.py`); kept with every upload (`projecting.py`).
 
     `report_id` is the one of its `reports` that counted. Of a noisy metric `value` is the median of the pooled
@@ -43,10 +44,6 @@ class StoredReading(Base):
     process_q75: Mapped[float | None] = mapped_column(Double)
     process_high: Mapped[float | None] = mapped_column(Double)
     baseline: Mapped[str | None]
-    log_ratio: Mapped[float | None] = mapped_column(Double)
-    low: Mapped[float | None] = mapped_column(Double)
-    high: Mapped[float | None] = mapped_column(Double)
-    n: Mapped[int | None]
     outcome: Mapped[str | None]
     consistent: Mapped[bool]
     method: Mapped[str | None]

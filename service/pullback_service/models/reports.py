@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
+from pullback_service.models.ratios import RatioColumns
 
 WRONG_GRADIENT = "gradient"
 """What kind of failure a wrong gradient is."""
@@ -95,7 +96,7 @@ class Failure(Base):
     message: Mapped[str]
 
 
-class Comparison(Base):
+class Comparison(RatioColumns, Base):
     """Two commits measured against each other in the same groups, as an upload states it.
 
     A commit against itself is A/A: what is found there is the noise of the machine. `group_log_ratios` has one value per
@@ -121,10 +122,6 @@ class Comparison(Base):
     candidate_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
     variant: Mapped[str]
     metric: Mapped[str]
-    log_ratio: Mapped[float | None]
-    low: Mapped[float | None]
-    high: Mapped[float | None]
-    n: Mapped[int | None]
     outcome: Mapped[str]
     group_log_ratios: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
     claim: Mapped[float | None]

@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+from pullback_service.models.ratios import RatioColumns
 
 
 class Case(Base):
@@ -56,7 +57,7 @@ class Series(Base):
     created_at: Mapped[StampedNow]
 
 
-class Point(Base):
+class Point(RatioColumns, Base):
     """A series at a commit, as one report measured it.
 
     `value` is the count of an exact metric, or the median of `process_values` (one value per process) of a noisy one.
@@ -90,10 +91,6 @@ class Point(Base):
     value: Mapped[float] = mapped_column(Double)
     process_values: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
     baseline: Mapped[str | None]
-    log_ratio: Mapped[float | None] = mapped_column(Double)
-    low: Mapped[float | None] = mapped_column(Double)
-    high: Mapped[float | None] = mapped_column(Double)
-    n: Mapped[int | None]
     outcome: Mapped[str | None]
     quality: Mapped[str]
     method: Mapped[str | None]

@@ -4,9 +4,10 @@ from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger,
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base
+from pullback_service.models.ratios import RatioColumns
 
 
-class StoredStep(Base):
+class StoredStep(RatioColumns, Base):
     """The judgement of a series at a commit against another commit; kept with every upload (`projecting.py`).
 
     `via` says how the other commit, `reference_id`, was found: `parent`, the nearest ancestor along first parents that has a
@@ -33,11 +34,7 @@ class StoredStep(Base):
     )
     commit_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     reference_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    log_ratio: Mapped[float | None] = mapped_column(Double)
-    low: Mapped[float | None] = mapped_column(Double)
-    high: Mapped[float | None] = mapped_column(Double)
     threshold: Mapped[float | None] = mapped_column(Double)
-    n: Mapped[int | None]
     rule: Mapped[int] = mapped_column(SmallInteger)
     news: Mapped[bool]
     stale: Mapped[bool]

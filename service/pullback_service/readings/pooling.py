@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pullback_service.measured.measured import NOT_TOLD, Measured, other_level
+from pullback_service.ratio import NO_RATIO, Ratio
 
 CLEAN = "clean"
 BUSY = "busy"
@@ -35,7 +36,7 @@ class MeasuredPoint(NamedTuple):
 
     `value` is the median over processes, or a count. `process_values` are one for each process; where they were rolled up,
     `process_count` to `process_high` stand for them. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
-    format 1 have it. `n` are the groups behind the paired ratio.
+    format 1 have it. The ratio is to the `baseline`, in the same groups.
     """
 
     value: float
@@ -46,16 +47,18 @@ class MeasuredPoint(NamedTuple):
     process_q75: float | None = None
     process_high: float | None = None
     baseline: str | None = None
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
+    ratio: Ratio = NO_RATIO
     outcome: str | None = None
     quality: str = CLEAN
     dirty: bool = False
     method: str | None = None
     program_hash: str | None = None
     measured_id: int | None = None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """The point in a row with these fields, its ratio as four columns."""
+        return cls._make((*row[:8], Ratio._make(row[8:12]), *row[12:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,7 @@ class Pooled(NamedTuple):
     value: float
     spread: Spread | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
+    ratio: Ratio
     outcome: str | None
     consistent: bool
     method: str | None
@@ -103,10 +103,7 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
         value=points[0].value if len(points) == 1 else median,
         spread=spread,
         baseline=said.baseline,
-        log_ratio=said.log_ratio,
-        low=said.low,
-        high=said.high,
-        n=said.n,
+        ratio=said.ratio,
         outcome=said.outcome,
         consistent=_is_consistent(points),
         method=said.method,
@@ -190,7 +187,7 @@ def _speaking(points: Sequence[MeasuredPoint]) -> Sequence[MeasuredPoint]:
 
 def _speaker(points: Sequence[MeasuredPoint]) -> MeasuredPoint:
     """The point whose paired ratio stands for all."""
-    return max(enumerate(_speaking(points)), key=lambda item: (item[1].n or 0, item[0]))[1]
+    return max(enumerate(_speaking(points)), key=lambda item: (item[1].ratio.n or 0, item[0]))[1]
 
 
 def counting(points: Sequence[MeasuredPoint]) -> MeasuredPoint:

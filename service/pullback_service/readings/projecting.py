@@ -223,7 +223,7 @@ async def wrong_readings(session: AsyncSession, commit_ids: Sequence[int]) -> se
     commits = {"commits": statements.array_of(commit_ids)}
     await statements.run(session, _LOCK, commits)
     computed = set(readings_of(await statements.rows(session, _OF_COMMITS, commits, binary=True)))
-    stored = {Reading._make(row) for row in await statements.rows(session, _STORED, commits, binary=True)}
+    stored = {Reading.of(row) for row in await statements.rows(session, _STORED, commits, binary=True)}
     return {each[:2] for each in computed ^ stored}
 
 
@@ -245,7 +245,7 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
 def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
         points = of_one_level(list(group), _level)
-        measured = [MeasuredPoint(*point[4:-2]) for point in points]
+        measured = [MeasuredPoint.of(point[4:-2]) for point in points]
         pooled = pool(measured)
         yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
 

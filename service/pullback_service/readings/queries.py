@@ -64,19 +64,19 @@ async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]])
     if not pairs:
         return {}
     rows = await statements.rows(session, _AT_PAIRS, columns_of(pairs), binary=True)
-    return {(row[0], row[1]): Reading._make(row) for row in rows}
+    return {(row[0], row[1]): Reading.of(row) for row in rows}
 
 
 async def newest_readings(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Reading]:
     """Series at their newest `last` commits, series by series, oldest first. Index: ix_reading_series_history."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return [*map(Reading._make, await statements.rows(session, _NEWEST_READINGS, values, binary=True))]
+    return [*map(Reading.of, await statements.rows(session, _NEWEST_READINGS, values, binary=True))]
 
 
 async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Mark]:
     """As `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return [*map(Mark._make, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
+    return [*map(Mark.of, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
 
 
 async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
@@ -84,7 +84,7 @@ async def marks_since(session: AsyncSession, series_ids: Collection[int], place:
     values = {
         "series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1], "most": most,
     }  # fmt: skip
-    return [*map(Mark._make, await statements.rows(session, _MARKS_SINCE, values, binary=True))]
+    return [*map(Mark.of, await statements.rows(session, _MARKS_SINCE, values, binary=True))]
 
 
 async def reports_behind(

@@ -1,9 +1,11 @@
 """A reading as everything but the projection sees it."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple, TypeAlias
+from typing import Any, Final, LiteralString, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
+from pullback_service.ratio import Ratio
 from pullback_service.readings.pooling import Pooled, Spread
 
 Place: TypeAlias = tuple[datetime, int]
@@ -11,7 +13,7 @@ Place: TypeAlias = tuple[datetime, int]
 
 
 class Reading(NamedTuple):
-    """A series at a commit, its reports pooled. Fields are those of the table, in the order of `COLUMNS`.
+    """A series at a commit, its reports pooled. Fields are the columns of `COLUMNS` in their order, four of them as its ratio.
 
     The report is text: a chart has thousands of readings, and making a UUID takes as long as reading half of the columns.
     """
@@ -30,15 +32,17 @@ class Reading(NamedTuple):
     process_q75: float | None
     process_high: float | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
+    ratio: Ratio
     outcome: str | None
     consistent: bool
     method: str | None
     program_hash: str | None
     measured_id: int | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """The reading in a row that begins with `COLUMNS`."""
+        return cls._make((*row[:14], Ratio._make(row[14:18]), *row[18:WIDTH]))
 
     @property
     def place(self) -> Place:
@@ -61,10 +65,14 @@ class Mark(NamedTuple):
     ordered_at: datetime
     commit_id: int
     value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
+    ratio: Ratio
     outcome: str | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """The mark in a row of `MARK_COLUMNS`."""
+        series_id, ordered_at, commit_id, value, log_ratio, low, high, outcome = row
+        return cls(series_id, ordered_at, commit_id, value, Ratio(log_ratio, low, high), outcome)
 
     @property
     def place(self) -> Place:
@@ -82,6 +90,10 @@ reading.value, reading.process_count, reading.process_low, reading.process_q25, 
 reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n, reading.outcome, reading.consistent,
 reading.method, reading.program_hash, reading.measured_id
 """
+COLUMN_NAMES: Final = tuple(
+    column for field in Reading._fields for column in (Ratio._fields if field == "ratio" else (field,))
+)
+WIDTH: Final = len(COLUMN_NAMES)
 
 
 def reading_of(
@@ -104,10 +116,7 @@ def reading_of(
         process_q75=None if spread is None else spread.q75,
         process_high=None if spread is None else spread.high,
         baseline=pooled.baseline,
-        log_ratio=pooled.log_ratio,
-        low=pooled.low,
-        high=pooled.high,
-        n=pooled.n,
+        ratio=pooled.ratio,
         outcome=pooled.outcome,
         consistent=pooled.consistent,
         method=pooled.method,

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from pullback_service.readings.pooling import Pooled, Spread
-from pullback_service.row_text import NULL, insert_of, number, text
+from pullback_service.row_text import NULL, insert_of, number, numbers, text
 
 INSERT_READINGS: Final = insert_of(
     "reading",
@@ -41,14 +41,11 @@ _NO_SPREAD = b"\t".join([NULL] * 5)
 
 def ending_of(pooled: Pooled) -> bytes:
     """The columns of a reading from its value on: what is known of it before it has a place."""
-    return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
+    return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
         number(pooled.value),
         _NO_SPREAD if pooled.spread is None else _spread(pooled.spread),
         text(pooled.baseline),
-        number(pooled.log_ratio),
-        number(pooled.low),
-        number(pooled.high),
-        number(pooled.n),
+        numbers(pooled.ratio),
         text(pooled.outcome),
         b"t" if pooled.consistent else b"f",
         text(pooled.method),
@@ -57,7 +54,7 @@ def ending_of(pooled: Pooled) -> bytes:
 
 
 def _spread(spread: Spread) -> bytes:
-    return b"\t".join(map(number, (spread.n, spread.low, spread.q25, spread.q75, spread.high)))
+    return numbers((spread.n, spread.low, spread.q25, spread.q75, spread.high))
 
 
 @lru_cache(maxsize=64)  # thousands of readings of a report share it

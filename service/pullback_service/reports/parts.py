@@ -8,7 +8,7 @@ from pullback_service.claims import BASELINE
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.measured.measured import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratio, told_value
+from pullback_service.reports.ratios import Paired, ToldMetric, kept_ratio, told_value
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -35,7 +35,7 @@ class PointPart(NamedTuple):
     method: str | None
     program_hash: str | None
     measured: Measured
-    ratio: Ratio | None
+    paired: Paired | None
     doubt: str | None
 
 
@@ -132,7 +132,7 @@ def _points_of(
         stated = paired.get((variant.variant, name))
         if told.value is None or (stated is not None and stated.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
-        kept = None if stated is None else kept_ratio(_ratio(stated), told, _count_in(base, told))
+        kept = None if stated is None else kept_ratio(_stated(stated), told, _count_in(base, told))
         yield PointPart(
             series=SeriesPart(
                 case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, told.exact
@@ -143,7 +143,7 @@ def _points_of(
             method=metric.method or metric.clock,
             program_hash=variant.program_hash or digests.code,
             measured=measured,
-            ratio=kept and kept.ratio,
+            paired=kept and kept.paired,
             doubt=kept and kept.doubt,
         )
 
@@ -158,8 +158,8 @@ def _count_in(base: Mapping[str, MetricDocument], told: ToldMetric) -> float | N
     return None if metric is None else told_value(metric.processes, metric.value)
 
 
-def _ratio(stated: PairedDocument) -> Ratio:
-    return Ratio(stated.baseline, stated.log_ratio, stated.low, stated.high, stated.n, stated.outcome)
+def _stated(document: PairedDocument) -> Paired:
+    return Paired(document.baseline, document.ratio, document.outcome)
 
 
 def refuse_part(path: str, message: str) -> NoReturn:

@@ -14,8 +14,8 @@ from pullback_service.ids import CommitId, SeriesId
 from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading_text import ending_of
 from pullback_service.reports.parts import PointPart
-from pullback_service.reports.ratios import Ratio
-from pullback_service.row_text import NULL, insert_of, number, text
+from pullback_service.reports.ratios import Paired
+from pullback_service.row_text import NULL, insert_of, number, numbers, text
 
 COLUMNS: Final = {
     "series_id": "bigint",
@@ -37,7 +37,7 @@ COLUMNS: Final = {
 }
 INSERT_POINTS: Final = insert_of("point", COLUMNS)
 
-_NO_RATIO = b"\t".join([NULL] * 6)
+_NOT_PAIRED = b"\t".join([NULL] * 6)
 _ARRAYS = bytes.maketrans(b"[]", b"{}")
 
 
@@ -49,27 +49,24 @@ def endings_of(point: PointPart) -> tuple[bytes, bytes]:
 def _measured(point: PointPart) -> MeasuredPoint:
     """A point without what the report says of all of them, its quality and whether its commit is dirty."""
     measured = MeasuredPoint(point.value, point.process_values, method=point.method, program_hash=point.program_hash)
-    return measured if point.ratio is None else measured._replace(**point.ratio._asdict())
+    return measured if point.paired is None else measured._replace(**point.paired._asdict())
 
 
 def _ending(point: PointPart) -> bytes:
     return b"%b\t%b\t%b\t%b\t%b" % (
         number(point.value),
         NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
-        _NO_RATIO if point.ratio is None else _ratio(point.ratio),
+        _NOT_PAIRED if point.paired is None else _paired(point.paired),
         text(point.method),
         text(point.program_hash),
     )
 
 
-def _ratio(ratio: Ratio) -> bytes:
-    return b"%b\t%b\t%b\t%b\t%b\t%b" % (
-        text(ratio.baseline),
-        number(ratio.log_ratio),
-        number(ratio.low),
-        number(ratio.high),
-        number(ratio.n),
-        text(ratio.outcome),
+def _paired(paired: Paired) -> bytes:
+    return b"%b\t%b\t%b" % (
+        text(paired.baseline),
+        numbers(paired.ratio),
+        text(paired.outcome),
     )
 
 

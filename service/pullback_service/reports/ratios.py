@@ -16,27 +16,25 @@ from pullback_service.claims import (
     doubt_of_measurement,
     outcome_of_counts,
 )
+from pullback_service.ratio import NO_RATIO, Ratio
 
 
-class Ratio(NamedTuple):
-    """A variant against the baseline: a natural-log ratio with its interval over `n` groups."""
+class Paired(NamedTuple):
+    """A variant against the baseline, measured in the same groups."""
 
     baseline: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
+    ratio: Ratio
     outcome: str
 
 
 class Kept(NamedTuple):
     """The ratio that is kept, None where none is, and why it is not as the upload states it, None where it is."""
 
-    ratio: Ratio | None
+    paired: Paired | None
     doubt: str | None = None
 
 
-NO_RATIO = Kept(None)
+NOTHING_KEPT = Kept(None)
 
 
 class ToldMetric(NamedTuple):
@@ -70,10 +68,10 @@ def told_value(processes: Sequence[float] | None, value: float | None) -> float 
     return median(processes) if processes else value
 
 
-def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | None) -> Kept:
+def kept_ratio(stated: Paired, metric: ToldMetric, value_of_baseline: float | None) -> Kept:
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
-        return Kept(Ratio(stated.baseline, None, None, None, None, "failed"))
+        return Kept(Paired(stated.baseline, NO_RATIO, "failed"))
     if stated.baseline != BASELINE:
         return Kept(None, f"Its baseline is {stated.baseline}; ratios are stored against {BASELINE}.")
     if metric.least is not None:
@@ -82,10 +80,7 @@ def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | Non
         return Kept(stated)
     doubt = doubt_of_measurement(
         stated.outcome,
-        stated.log_ratio,
-        stated.low,
-        stated.high,
-        stated.n,
+        stated.ratio,
         margin=WIDEST_MARGIN,  # a point does not say its own
         bigger_is_better=metric.direction == "bigger",
     )
@@ -103,7 +98,9 @@ def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], Kept]:
         metric = told.get((one["variant"], one["metric"]))
         if metric is not None:
             base = told.get((BASELINE, metric.name))
-            found[one["variant"], metric.name] = kept_ratio(_stated(one), metric, base and base.value)
+            found[one["variant"], metric.name] = kept_ratio(
+                Paired(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
+            )
     return found
 
 
@@ -116,22 +113,17 @@ def told_metrics(entry: Mapping[str, Any]) -> Iterator[tuple[str, ToldMetric]]:
                 yield variant["variant"], ToldMetric(name, value, metric.get("kind"), metric.get("direction"))
 
 
-def _stated(paired: Mapping[str, Any]) -> Ratio:
-    return Ratio(
-        baseline=paired["baseline"],
-        log_ratio=paired.get("log_ratio"),
-        low=paired.get("low"),
-        high=paired.get("high"),
-        n=paired.get("n"),
-        outcome=paired["outcome"],
-    )
+def ratio_in(document: Mapping[str, Any]) -> Ratio:
+    """The ratio in an entry of a document."""
+    return Ratio(document.get("log_ratio"), document.get("low"), document.get("high"), document.get("n"))
 
 
-def _of_counts(stated: Ratio, value: float | None, value_of_baseline: float | None, least: float) -> Kept:
+def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> Kept:
     if value is None or value_of_baseline is None:
         return Kept(None, f"There is no count of {BASELINE} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
-    counted = Ratio(stated.baseline, log_ratio, log_ratio, log_ratio, stated.n, outcome)
+    ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
+    counted = Paired(stated.baseline, ratio, outcome)
     if stated.outcome == "ambiguous":
         return Kept(counted._replace(outcome="ambiguous"))
     return Kept(counted, doubt_of_count(stated.outcome, log_ratio, least=least))

@@ -31,6 +31,7 @@ from pullback_service.fields import (
 )
 from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
+from pullback_service.ratio import Ratio
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -174,6 +175,11 @@ class RatioDocument(_Document):
     high: LogRatio | None = None
     n: Count | None = None
     outcome: Outcome
+
+    @property
+    def ratio(self) -> Ratio:
+        """The ratio as everything behind the upload has it."""
+        return Ratio(self.log_ratio, self.low, self.high, self.n)
 
 
 class PairedDocument(RatioDocument):

@@ -194,7 +194,7 @@ def _kept(marks: Sequence[Mark]) -> dict[tuple[int, int], tuple[int, int] | None
     if not marks:
         return {}
     pairs = [(mark.series_id, mark.commit_id) for mark in marks]
-    traces: list[list[float | None]] = [[mark.value for mark in marks], [mark.log_ratio for mark in marks]]
+    traces: list[list[float | None]] = [[mark.value for mark in marks], [mark.ratio.log_ratio for mark in marks]]
     changed = [place for place, (one, other) in enumerate(pairwise(marks), 1) if one.value != other.value]
     counted = changed if len(changed) <= MOST_MARKS // 8 else ()  # of counts all changes stay; times always differ
     chosen = thin(traces, MOST_MARKS, keep={place for at in counted for place in (at - 1, at)})

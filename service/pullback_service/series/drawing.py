@@ -41,6 +41,6 @@ async def drawn_points(
 def thinned(marks: Sequence[Mark], at_most: int) -> Sequence[Mark]:
     """At most so many marks of a series, chosen so that their plot looks like that of all."""
     values: list[float | None] = [mark.value for mark in marks]
-    ratios = [mark.log_ratio for mark in marks]
+    ratios = [mark.ratio.log_ratio for mark in marks]
     traces = [values] if all(ratio is None for ratio in ratios) else [values, ratios]
     return [marks[place] for place in thin(traces, at_most)] if marks else []

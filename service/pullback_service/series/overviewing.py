@@ -20,7 +20,7 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import Failure, Report
 from pullback_service.models.series import Case, Point, Series
-from pullback_service.readings.reading import COLUMNS, Reading
+from pullback_service.readings.reading import COLUMNS, WIDTH, Reading
 from pullback_service.series.choosing import says
 from pullback_service.series.queries import (
     MOST_FAILURES,
@@ -208,7 +208,7 @@ async def standings(
     """
     values = {"cases": statements.array_of(case_ids), "machine": machine_id, "metric": metric}
     rows = await statements.rows(session, _STANDINGS, values, binary=True)
-    return [NewestReading(row[0], row[1], Reading._make(row[2:])) for row in rows]
+    return [NewestReading(row[0], row[1], Reading.of(row[2:])) for row in rows]
 
 
 _LINES: LiteralString = f"""
@@ -220,7 +220,6 @@ SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, seri
  WHERE reading.series_id = ANY (%(series)s::bigint[]) AND reading.commit_id = ANY (%(commits)s::bigint[])
  ORDER BY reading.ordered_at, reading.commit_id, "case".id, series.variant, series.metric, series.id
 """  # noqa: S608 - our own words
-_WIDTH = len(Reading._fields)
 
 
 async def lines_of(
@@ -232,10 +231,8 @@ async def lines_of(
     values = {"series": statements.array_of(series_ids), "commits": statements.array_of(commit_ids)}
     found = []
     for row in await statements.rows(session, _LINES, values, binary=True):
-        id_, workload, label, variant, *metric = row[_WIDTH:]
-        found.append(
-            LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading._make(row[:_WIDTH]))
-        )
+        id_, workload, label, variant, *metric = row[WIDTH:]
+        found.append(LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading.of(row)))
     return found
 
 

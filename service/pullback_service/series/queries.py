@@ -21,7 +21,7 @@ from pullback_service.models.readings import StoredReading
 from pullback_service.models.reports import Failure
 from pullback_service.models.series import Case, Series
 from pullback_service.readings.queries import reports_behind
-from pullback_service.readings.reading import Reading
+from pullback_service.readings.reading import COLUMN_NAMES, WIDTH, Reading
 
 MOST_MATRIX_POINTS = 50_000
 MOST_FAILURES = 5_000
@@ -201,7 +201,7 @@ def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
     newest = _newest_commit_of_cases(known.subquery("known"), of)
     # Each series enters its own index: joined in one go, a planner may take all readings of the commits and filter them.
     there = lateral(
-        select(*(_column(name) for name in Reading._fields))
+        select(*(_column(name) for name in COLUMN_NAMES))
         .where(StoredReading.series_id == Series.id, StoredReading.commit_id == newest.c.commit_id)
         .offset(0)
     )
@@ -291,7 +291,6 @@ def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
 
 
 _OF_SERIES = ("case_id", "machine_id", "variant", "variant_kind", "metric", "unit", "direction", "exact")
-_WIDTH = len(Reading._fields)
 
 
 def select_failures() -> Select[Failure, Case, Commit, Machine]:
@@ -311,15 +310,15 @@ async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> li
     What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine; as
     `reports_behind`.
     """
-    readings = [Reading._make(row[:_WIDTH]) for row in rows]
-    case_ids, machine_ids = {row[_WIDTH] for row in rows}, {row[_WIDTH + 1] for row in rows}
+    readings = [*map(Reading.of, rows)]
+    case_ids, machine_ids = {row[WIDTH] for row in rows}, {row[WIDTH + 1] for row in rows}
     cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, case_ids)}
     commits = {commit.id: commit for commit in await commits_of_ids(session, {each.commit_id for each in readings})}
     machines = {row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, machine_ids)}
     reports = await reports_behind(session, readings)
     cells = []
     for reading, row in zip(readings, rows, strict=True):
-        case_id, machine_id, variant, kind, metric, unit, direction, exact = row[_WIDTH:]
+        case_id, machine_id, variant, kind, metric, unit, direction, exact = row[WIDTH:]
         case, machine, commit = cases[case_id], machines[machine_id], commits[reading.commit_id]
         behind = reports[reading[:2]]
         cells.append(

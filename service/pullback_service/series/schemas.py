@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
 from pullback_service.plain import plain
+from pullback_service.ratio_fields import RatioFields, of_ratio
 from pullback_service.readings.pooling import Spread
 from pullback_service.series.finding import Facets
 
@@ -98,7 +99,7 @@ class FacetsSummary(BaseModel):
         )
 
 
-class RawPointSummary(BaseModel):
+class RawPointSummary(RatioFields):
     """The measurement of one report at a commit.
 
     `process_values` is null for exact metrics, and after the time for which the project keeps them.
@@ -112,13 +113,9 @@ class RawPointSummary(BaseModel):
     quality: str
     dirty: bool
     outcome: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
 
 
-class PointSummary(BaseModel):
+class PointSummary(RatioFields):
     """A series at a commit, all its reports pooled.
 
     `value` is in the unit of the series; `spread` is over processes and null for exact metrics. The ratio (natural log,
@@ -133,10 +130,6 @@ class PointSummary(BaseModel):
     value: float = Field(examples=[0.00125])
     spread: Spread | None
     baseline: str | None = Field(examples=["unfused"])
-    log_ratio: float | None = Field(examples=[-0.87])
-    low: float | None = Field(examples=[-0.88])
-    high: float | None = Field(examples=[-0.86])
-    n: int | None = Field(examples=[20])
     outcome: str | None = Field(examples=["faster"])
     quality: str = Field(examples=["clean"])
     dirty: bool
@@ -149,19 +142,17 @@ class PointSummary(BaseModel):
 
 OF_READING = {
     name: f"reading.{name}"
-    for name in (
-        *("value", "spread", "baseline", "log_ratio", "low", "high", "n", "outcome"),
-        *("quality", "dirty", "method", "program_hash"),
-    )
-}
+    for name in (*("value", "spread", "baseline", "outcome", "quality", "dirty", "method", "program_hash"),)
+} | of_ratio("reading.ratio")
 """Where rows with a reading have the fields that points, compared sides and cells of the matrix share."""
+_raw_point = plain(RawPointSummary, **of_ratio("ratio"))
 plain_point = plain(
     PointSummary,
     **OF_READING,
     ordered_at="reading.ordered_at",
     measured=lambda point: plain_measured(point.measured),
     report_ids="reports",
-    raw=lambda point: [each._asdict() for each in point.raw] or None,
+    raw=lambda point: [*map(_raw_point, point.raw)] or None,
 )
 
 

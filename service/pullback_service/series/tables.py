@@ -6,6 +6,7 @@ from math import exp
 from typing import TypeVar
 
 from pullback_service.exports.tables import Column, Table, written
+from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
 from pullback_service.series.finding import Facets, StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
@@ -36,8 +37,18 @@ class FacetRow:
     series: int
 
 
-def factor(log_ratio: float | None) -> float | None:
-    """The factor of a natural-log ratio."""
+def ratio_columns(of: Callable[[Row], Ratio]) -> Sequence[Column[Row]]:
+    """The columns of a row's ratio."""
+    return [
+        Column("log_ratio", "number", lambda row: of(row).log_ratio),
+        Column("low", "number", lambda row: of(row).low),
+        Column("high", "number", lambda row: of(row).high),
+        Column("factor", "number", lambda row: _factor(of(row).log_ratio)),
+        Column("n", "integer", lambda row: of(row).n),
+    ]
+
+
+def _factor(log_ratio: float | None) -> float | None:
     return None if log_ratio is None else exp(log_ratio)
 
 
@@ -70,6 +81,10 @@ def _of_point(row: ExportedPoint) -> StoredSeries:
     return row.series
 
 
+def _ratio_of_point(row: ExportedPoint) -> Ratio:
+    return row.numbers.ratio
+
+
 SERIES: Table[StoredSeries] = Table("series", series_columns(_series))
 
 FACETS: Table[FacetRow] = Table(
@@ -88,11 +103,7 @@ _COMMIT: Sequence[Column[ExportedPoint]] = [
     Column("position", "integer", lambda row: row.point.position),
 ]
 _RATIO: Sequence[Column[ExportedPoint]] = [
-    Column("log_ratio", "number", lambda row: row.numbers.log_ratio),
-    Column("low", "number", lambda row: row.numbers.low),
-    Column("high", "number", lambda row: row.numbers.high),
-    Column("factor", "number", lambda row: factor(row.numbers.log_ratio)),
-    Column("n", "integer", lambda row: row.numbers.n),
+    *ratio_columns(_ratio_of_point),
     Column("outcome", "text", lambda row: row.numbers.outcome),
     Column("quality", "text", lambda row: row.numbers.quality),
     Column("dirty", "flag", lambda row: row.numbers.dirty),

@@ -15,8 +15,9 @@ from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.measured.measured import NOT_TOLD, Measured
 from pullback_service.measured.queries import read_measured
+from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
-from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, Mark, Place, Reading
+from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Mark, Place, Reading
 from pullback_service.series.drawing import thinned
 
 MOST_IN_WINDOW = 50_000
@@ -44,10 +45,12 @@ class RawPoint(NamedTuple):
     quality: str
     dirty: bool
     outcome: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
+    ratio: Ratio
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "RawPoint":
+        """The point in a row, its ratio as the last four columns."""
+        return cls._make((*row[:-4], Ratio._make(row[-4:])))
 
 
 class PooledPoint(NamedTuple):
@@ -124,7 +127,7 @@ async def marks_in(
             "marks",
             f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
         )
-    kept = thinned([*map(Mark._make, reversed(found))], at_most)
+    kept = thinned([*map(Mark.of, reversed(found))], at_most)
     statement = _SELECT + _from(window) + _kept_to(window)
     statement += " AND reading.commit_id = ANY (%(commits)s::bigint[])" + _OLDEST_FIRST
     values = _values(series_id, window) | {"commits": statements.array_of(mark.commit_id for mark in kept)}
@@ -133,7 +136,7 @@ async def marks_in(
 
 
 async def _points(session: AsyncSession, rows: Sequence[tuple[Any, ...]], *, raw: bool) -> list[PooledPoint]:
-    readings = [Reading._make(row[:_WIDTH]) for row in rows]
+    readings = [*map(Reading.of, rows)]
     reports = await reports_behind(session, readings)
     measured = await read_measured(session, (reading.measured_id for reading in readings))
     of_reports = await _raw_points(session, reports) if raw and readings else {}
@@ -143,11 +146,8 @@ async def _points(session: AsyncSession, rows: Sequence[tuple[Any, ...]], *, raw
             measured.get(reading.measured_id or 0, NOT_TOLD),
             of_reports.get(reading[:2], ()),
         )
-        for reading, (sha, title, position, after_gap) in zip(readings, (row[_WIDTH:] for row in rows), strict=True)
+        for reading, (sha, title, position, after_gap) in zip(readings, (row[WIDTH:] for row in rows), strict=True)
     ]
-
-
-_WIDTH = len(Reading._fields)
 
 
 async def _raw_points(
@@ -155,9 +155,7 @@ async def _raw_points(
 ) -> Mapping[tuple[int, int], tuple[RawPoint, ...]]:
     """The points of (series, commit) pairs, oldest report first. Index: ix_point_commit_id_series_id, pk_report."""
     rows = await statements.rows(session, _RAW, columns_of(pairs), binary=True)
-    return {
-        pair: tuple(RawPoint._make(row[2:]) for row in group) for pair, group in groupby(rows, key=itemgetter(0, 1))
-    }
+    return {pair: tuple(RawPoint.of(row[2:]) for row in group) for pair, group in groupby(rows, key=itemgetter(0, 1))}
 
 
 async def _before_last(session: AsyncSession, series_id: SeriesId, window: Window) -> Place | None:

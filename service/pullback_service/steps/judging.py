@@ -17,7 +17,7 @@ from pullback_service import statements
 from pullback_service.comparisons import pairing
 from pullback_service.comparisons.at_once import CODE_OF
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
-from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_series
+from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_row, stated_series
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judgement, Outcome
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.comparisons.queries import judged_series
@@ -93,7 +93,7 @@ class _Known(NamedTuple):
         return cls(
             (case, machine, variant, metric),
             Shape(variant, kind, metric, unit, direction, exact),
-            None if row[_READING_AT] is None else Reading._make(row[_READING_AT:]),
+            None if row[_READING_AT] is None else Reading.of(row[_READING_AT:]),
             NOT_TOLD if row[13] is None else Measured(*row[13:_READING_AT]),
             (commit, case, machine, failed_variant),
             None if failed is None else Failed(failed, message),
@@ -247,7 +247,7 @@ async def _stated(session: AsyncSession, commits: Collection[int]) -> _Stated:
     """The statements of uploads about commits, oldest first, by both orders of the two."""
     found: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
     values = {"commits": statements.array_of(commits)}
-    for row in map(StatedRow._make, await statements.rows(session, _STATED, values)):
+    for row in map(stated_row, await statements.rows(session, _STATED, values)):
         key = row.case_id, row.machine_id, row.variant, row.metric
         for pair in ((row.reference_id, row.candidate_id), (row.candidate_id, row.reference_id)):
             found[pair][key].append(row)

@@ -14,6 +14,7 @@ from pullback_service.ids import MachineId
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import remember_projects
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
+from pullback_service.readings.reading import WIDTH as READING_WIDTH
 from pullback_service.readings.reading import Place, Reading
 from pullback_service.rule import RULE
 from pullback_service.steps.step import COLUMNS, WIDTH, Step, step_of
@@ -140,9 +141,9 @@ _SERIES_AT: Final = WIDTH
 _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
 _PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
 _BEFORE_AT: Final = _PLACE_AT + 2
-_NOW_AT: Final = _BEFORE_AT + len(Reading._fields)
+_NOW_AT: Final = _BEFORE_AT + READING_WIDTH
 _STEP_END: Final = 9 + WIDTH
-_BEFORE_END: Final = _STEP_END + 1 + len(Reading._fields)
+_BEFORE_END: Final = _STEP_END + 1 + READING_WIDTH
 
 
 class Waiting(NamedTuple):
@@ -229,4 +230,4 @@ async def _known(session: AsyncSession, statement: LiteralString, values: dict[s
 
 
 def _reading(columns: Sequence[object]) -> Reading | None:
-    return None if columns[0] is None else Reading._make(columns)
+    return None if columns[0] is None else Reading.of(columns)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
 from pullback_service.comparisons.judging import Judgement
+from pullback_service.ratio import Ratio
 from pullback_service.steps.doubts import words_of
 
 
@@ -32,5 +33,5 @@ def step_of(row: Sequence[Any]) -> Step:
     series_id, commit_id, reference_id, via, news = row[:_JUDGED_AT]
     outcome, evidence, log_ratio, low, high, n, threshold, doubt, detail, provisional = row[_JUDGED_AT:WIDTH]
     reason = words_of(doubt, detail)
-    judgement = Judgement(outcome, evidence, log_ratio, low, high, n, threshold, reason, provisional)
+    judgement = Judgement(outcome, evidence, Ratio(log_ratio, low, high, n), threshold, reason, provisional)
     return Step(series_id, commit_id, reference_id, via, news, None if outcome is None else judgement)

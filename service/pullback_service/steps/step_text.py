@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pullback_service.row_text import NULL, insert_of, number, text
+from pullback_service.row_text import NULL, insert_of, number, numbers, text
 from pullback_service.rule import RULE
 from pullback_service.steps.doubts import code_of
 from pullback_service.steps.step import Step
@@ -51,13 +51,10 @@ def _judged(step: Step) -> bytes:
     if judgement is None:
         return _NOT_JUDGED
     doubt, detail = code_of(judgement.reason)
-    return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
+    return b"%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
         text(judgement.outcome),
         text(judgement.evidence),
-        number(judgement.log_ratio),
-        number(judgement.low),
-        number(judgement.high),
-        number(judgement.n),
+        numbers(judgement.ratio),
         number(judgement.threshold),
         text(doubt),
         text(detail),

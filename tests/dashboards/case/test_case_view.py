@@ -13,6 +13,7 @@ from pullback_dashboards.history import Claim, Commit
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code
 from pullback_service.comparisons.queries import Compared
+from pullback_service.ratio import Ratio
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
 
@@ -177,8 +178,9 @@ def test_counts_that_compare_within_one_session_only_accuse_nobody(view):
 def test_what_was_found_by_measuring_both_commits_is_told_first_the_gravest_before_all(view):
     def claim(variant, outcome, ratio):
         return Claim(
-            0, "dense", "dense[n=8,f4,cpu]", variant, "time", "a" * 40, outcome, ratio, ratio - 0.004, ratio + 0.004, 20
-        )
+            0, "dense", "dense[n=8,f4,cpu]", variant, "time", "a" * 40, outcome,
+            Ratio(ratio, ratio - 0.004, ratio + 0.004, 20),
+        )  # fmt: skip
 
     claims = [claim("unfused", "faster", -0.12), claim("fused", "slower", 0.031)]
     said = view(told(arrays=4), told(), claims).sentences
@@ -340,7 +342,9 @@ def test_a_variant_that_is_missing_is_told_and_nothing_is_held_against_nothing(v
 
 
 def test_what_may_not_be_claimed_of_both_is_told_with_the_reason(view):
-    claim = Claim(0, "dense", "c", "fused", "time", "a" * 40, "ambiguous", 0.1, 0.0, 0.2, 1, reason="Of one group.")
+    claim = Claim(
+        0, "dense", "c", "fused", "time", "a" * 40, "ambiguous", Ratio(0.1, 0.0, 0.2, 1), reason="Of one group."
+    )
     (said,) = view(told(), None, [claim]).sentences
     assert (said.tone, said.outcome) == ("unsure", "ambiguous")
     assert said.text.endswith(": Of one group.")

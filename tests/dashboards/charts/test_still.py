@@ -16,7 +16,9 @@ heights = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
 def curve(*heights, name="fused"):
-    spots = [None if h is None else Spot(place, h, h - abs(h) / 10, h + abs(h) / 10) for place, h in enumerate(heights)]
+    spots = [
+        None if h is None else Spot(place, h, (h - abs(h) / 10, h + abs(h) / 10)) for place, h in enumerate(heights)
+    ]
     return Curve(name, look_of(name), tuple(spots))
 
 

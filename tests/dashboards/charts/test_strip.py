@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_dashboards.charts.strip import WIDTH, Groups, strip
+from pullback_service.ratio import Ratio
 
 ratios = st.lists(st.floats(-5, 5), min_size=1, max_size=40).map(tuple)
 
@@ -16,7 +17,7 @@ def test_no_groups_draw_nothing():
 
 
 def test_dots_of_now_are_filled_and_those_of_before_hollow():
-    drawn = strip(Groups((0.0, 0.1), -0.02, 0.12), Groups((0.3,)), tone="better")
+    drawn = strip(Groups((0.0, 0.1), Ratio(low=-0.02, high=0.12)), Groups((0.3,)), tone="better")
     assert drawn.count('class="strip-now"') == 2
     assert drawn.count('class="strip-before"') == 1
     assert drawn.count("strip-interval") == 1
@@ -40,7 +41,7 @@ def test_a_quiet_series_is_not_blown_up():
 
 @given(ratios, st.none() | ratios)
 def test_everything_lies_on_the_canvas(now, before):
-    drawn = strip(Groups(now, min(now) - 0.1, max(now) + 0.1), Groups(before) if before else None)
+    drawn = strip(Groups(now, Ratio(low=min(now) - 0.1, high=max(now) + 0.1)), Groups(before) if before else None)
     places = [float(x) for x in re.findall(r'cx="([\d.]+)"', drawn)]
     assert len(places) == len(now) + len(before or ())
     assert all(0 <= x <= WIDTH for x in places)

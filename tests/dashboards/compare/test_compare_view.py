@@ -13,6 +13,7 @@ from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.outcomes import summarize
 from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
+from pullback_service.ratio import Ratio
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40, "Add <a> copy")
 WORKLOAD = "dense"
@@ -37,22 +38,22 @@ ONE_MORE = math.log(4 / 3)
 
 
 def exact(outcome, ratio=ONE_MORE, **about):
-    return compared(Judgement(outcome, "exact", ratio), **about)
+    return compared(Judgement(outcome, "exact", Ratio(ratio)), **about)
 
 
 def paired(outcome, ratio, **about):
-    judgement = Judgement(outcome, "paired", ratio, ratio - 0.004, ratio + 0.004, 20, 0.005)
+    judgement = Judgement(outcome, "paired", Ratio(ratio, ratio - 0.004, ratio + 0.004, 20), 0.005)
     return compared(judgement, metric="time", older=1e-3, newer=1e-3 * math.exp(ratio), **about)
 
 
 def unpaired(ratio, **about):
     return compared(
-        Judgement("ambiguous", "values", ratio, threshold=0.1), metric="time", older=1.0, newer=2.0, **about
+        Judgement("ambiguous", "values", Ratio(ratio), threshold=0.1), metric="time", older=1.0, newer=2.0, **about
     )
 
 
 def likely(outcome, ratio, **about):
-    judgement = Judgement(outcome, "ratios", ratio, ratio - 0.01, ratio + 0.01, threshold=0.02, provisional=True)
+    judgement = Judgement(outcome, "ratios", Ratio.around(ratio, 0.01), threshold=0.02, provisional=True)
     return compared(judgement, metric="time", older=1.0, newer=2.0, **about)
 
 

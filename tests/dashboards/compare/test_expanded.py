@@ -5,6 +5,7 @@ from pullback_dashboards.compare.expanded import expanded
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import Compared, Shown, ShownSide
+from pullback_service.ratio import Ratio
 from pullback_service.series.windows import PooledPoint
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40)
@@ -15,7 +16,7 @@ def side(values):
 
 
 def shown(before, after):
-    judgement = Judgement("slower", "paired", 0.1, 0.09, 0.11, 3, 0.01)
+    judgement = Judgement("slower", "paired", Ratio(0.1, 0.09, 0.11, 3), 0.01)
     compared = Compared((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
     return Shown(compared, None, None, before, after)
 

@@ -6,6 +6,7 @@ from pullback_dashboards.history import Claim, Metric, Reading
 from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.machines.software import doubt_of_change
+from pullback_service.ratio import Ratio
 
 
 def news(history, extent=LATELY):
@@ -131,7 +132,7 @@ def test_what_changed_with_the_software_is_one_item_of_all_variants(build):
 
 def test_a_session_that_counted_both_commits_knows_better_than_two_installations(build):
     history = counted_anew(build, fused=(3, 900))
-    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "equal", 0.0)
+    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "equal", Ratio(0.0))
     assert news(replace(history, claims=(claim,))) == ()
     (item,) = news(replace(history, claims=(replace(claim, outcome="more"),)))
     assert (item.mark, item.note) == ("▲", "measured in the same groups")
@@ -139,7 +140,9 @@ def test_a_session_that_counted_both_commits_knows_better_than_two_installations
 
 def test_a_session_of_which_nothing_may_be_claimed_takes_nothing_back(build):
     history = counted_anew(build, fused=(3, 900))
-    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "ambiguous", 0.0, reason="Busy.")
+    claim = Claim(
+        1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "ambiguous", Ratio(0.0), reason="Busy."
+    )
     (item,) = news(replace(history, claims=(claim,)))
     assert (item.mark, item.note) == ("?", doubt_of_change("numpy 1.26.4, then 2.4.0"))
 
@@ -200,7 +203,7 @@ def test_a_variant_that_runs_again_is_news(build):
 
 def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
     before = history.commits[2].sha
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "slower", 0.03, 0.026, 0.034, 20)
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "slower", Ratio(0.03, 0.026, 0.034, 20))
     told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
     assert ("fused", f"3.0 % more time than {before[:9]} (+2.6 % to +3.5 %, 20 groups)") in {
         (t.variant, t.text) for t in told
@@ -210,7 +213,7 @@ def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
 
 def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(history):
     before = history.commits[2].sha
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "same", 0.001, -0.004, 0.006, 20)
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "same", Ratio(0.001, -0.004, 0.006, 20))
     told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
     assert all(item.variant != "fused" for item in told)
     elsewhere = replace(claim, reference="a" * 40)  # says nothing of the commit that this one follows
@@ -220,7 +223,7 @@ def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(histor
 
 def test_what_a_session_says_of_a_metric_follows_its_direction(history):
     claim = Claim(
-        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", -0.7, bigger_is_better=True
+        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", Ratio(-0.7), bigger_is_better=True
     )  # fmt: skip
     told = {item.text: item for item in news(replace(history, claims=(claim,)))}
     item = told["50.3 % less hits than aaaaaaaaa"]

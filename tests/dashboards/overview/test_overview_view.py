@@ -89,7 +89,7 @@ def test_a_count_below_zero_is_said_with_its_numbers_and_lies_on_the_lower_edge(
 def test_a_sparkline_of_values_alone_has_every_one_of_them_in_their_order(build, values):
     speed = replace(build.time, name="speed", unit="1")
     drawn = cells(build.history(build.line("external", [Reading(value) for value in values], speed)), speed)
-    heights = [tick.log_ratio for tick in drawn["external"].ticks]
+    heights = [tick.ratio.log_ratio for tick in drawn["external"].ticks]
     assert sorted(range(3), key=heights.__getitem__) == sorted(range(3), key=values.__getitem__)
 
 
@@ -154,7 +154,7 @@ def test_means_say_over_how_many_cases_they_are(build):
 def test_sparklines_follow_the_ratio_with_failures(history, build):
     ticks = cells(history, build.time)["fused"].ticks
     assert [tick.failed for tick in ticks] == [False, True, False, False]
-    assert ticks[3].log_ratio == pytest.approx(-0.693, abs=1e-3)
+    assert ticks[3].ratio.log_ratio == pytest.approx(-0.693, abs=1e-3)
 
 
 def test_the_case_label_repeats_the_workload_only_where_it_must():
@@ -208,9 +208,10 @@ def test_few_groups_and_a_contaminated_one_are_doubts(build):
         return cells(build.history(*lines), build.time)["fused"].doubt
 
     plain = build.paired(0.5)
+    few = plain.ratio._replace(n=6)
     assert doubt(plain) == "0.495–0.505"
-    assert doubt(plain._replace(groups=6)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, busy machine"
+    assert doubt(plain._replace(ratio=few)) == "0.495–0.505, 6 groups"
+    assert doubt(plain._replace(ratio=few, contaminated=True)) == "0.495–0.505, busy machine"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):

@@ -6,13 +6,14 @@ import pytest
 
 from pullback_dashboards.history import Metric, Reading
 from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, means, ranked
+from pullback_service.ratio import Ratio
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
 
 
 def standing(case, variant, *, ratio=None, value=1.0, outcome=None, failure=None):
-    return Standing(case, variant, 1, Reading(value, ratio, outcome=outcome, failure=failure), series_id=1)
+    return Standing(case, variant, 1, Reading(value, Ratio(ratio), outcome=outcome, failure=failure), series_id=1)
 
 
 def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():
@@ -21,9 +22,9 @@ def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():
         BYTES,
         {},
     )
-    assert base.reading.log_ratio is None
-    assert half.reading.log_ratio == pytest.approx(-0.693, abs=1e-3)
-    assert (none.reading.log_ratio, none.reading.outcome) == (None, "less")
+    assert base.reading.ratio.log_ratio is None
+    assert half.reading.ratio.log_ratio == pytest.approx(-0.693, abs=1e-3)
+    assert (none.reading.ratio.log_ratio, none.reading.outcome) == (None, "less")
     assert none.badness(BYTES) < half.badness(BYTES)
 
 
@@ -31,9 +32,9 @@ def test_a_count_at_an_older_commit_has_its_ratio_to_what_the_baseline_was_there
     newer = replace(standing("a", "unfused", value=8.0), commit_id=2)
     counted = [newer, standing("a", "fused", value=4.0)]
     _, alone = against_baseline(counted, BYTES, {})
-    assert (alone.reading.log_ratio, alone.reading.outcome) == (None, None)
+    assert (alone.reading.ratio.log_ratio, alone.reading.outcome) == (None, None)
     _, fused = against_baseline(counted, BYTES, {("a", 1): Reading(4.0)})
-    assert (fused.reading.log_ratio, fused.reading.outcome) == (0.0, "equal")
+    assert (fused.reading.ratio.log_ratio, fused.reading.outcome) == (0.0, "equal")
 
 
 def test_workloads_come_with_the_worst_tier_first_whatever_peers_say():

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from pullback_dashboards.wording import factors
+from pullback_service.ratio import Ratio
 
 
 def said(ratio, *, metric="time", outcome="faster"):
@@ -77,8 +78,8 @@ def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, fac
 
 
 def test_one_group_is_no_groups():
-    spread = factors.Spread(0.1, 0.05, 0.15)
-    said = factors.against_commit("ambiguous", spread, 1, metric="time", reference="a" * 40)
+    ratio = Ratio(0.1, 0.05, 0.15, 1)
+    said = factors.against_commit("ambiguous", ratio, metric="time", reference="a" * 40)
     assert said.endswith("1 group)")
 
 
@@ -92,7 +93,7 @@ def test_beyond_a_million_nobody_counts_digits():
         factors.doubt(-middle, middle),
         said(math.exp(middle), outcome="slower"),
         said(math.exp(middle), metric="array_bytes", outcome="more"),
-        factors.against_commit("slower", middle, None, metric="time", reference="a" * 40),
+        factors.against_commit("slower", Ratio(middle), metric="time", reference="a" * 40),
     )
     assert told == (
         "7.2e+86×",

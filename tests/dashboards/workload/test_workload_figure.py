@@ -9,6 +9,7 @@ from pullback_dashboards.history import Claim, Commit, Reading
 from pullback_dashboards.workload.events import Counted, Told, events
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
+from pullback_service.ratio import Ratio
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 RENEW = "PULLBACK_RENEW_GOLDEN"
@@ -102,7 +103,7 @@ def events_of(history, *counts, claims=()):
 
 
 def test_changed_counts_and_comparisons_have_a_lane_each_that_shares_the_commits(history, build):
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", Ratio(0.03, 0.026, 0.034, 20))
     figure, _ = events_of(history, Counted(3, "fused", build.bytes, 1024.0, 2048.0), claims=(claim,))
     counts, comparisons = figure["data"][-2:]
     assert (counts["name"], comparisons["name"]) == ("counts", "comparisons")
@@ -115,7 +116,7 @@ def test_changed_counts_and_comparisons_have_a_lane_each_that_shares_the_commits
 
 def test_every_sentence_of_an_event_keeps_its_own_tone(history):
     claims = (
-        Claim(3, "dense", "dense[n=100,f4,cpu]", variant, "time", "a" * 40, outcome, 0.03, 0.026, 0.034, 20)
+        Claim(3, "dense", "dense[n=100,f4,cpu]", variant, "time", "a" * 40, outcome, Ratio(0.03, 0.026, 0.034, 20))
         for variant, outcome in (("fused", "faster"), ("stateful", "slower"), ("native", "slower"))
     )
     _, view = events_of(history, claims=tuple(claims))

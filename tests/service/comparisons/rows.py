@@ -25,6 +25,8 @@ def outcomes_of(rows):
         has_candidate=np.array([row.candidate is not None for row in rows], bool),
         outcome=np.array([CODE_OF[each.outcome] for each in judgements], np.int8),
         evidence=np.array([EVIDENCE_CODE_OF[each.evidence] for each in judgements], np.int8),
-        log_ratio=np.array([nan if each.log_ratio is None else each.log_ratio for each in judgements], np.float64),
+        log_ratio=np.array(
+            [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements], np.float64
+        ),
         tie=series_ids,
     ).sorted()

@@ -9,6 +9,7 @@ from tests.service.readings.making import reading
 
 from pullback_service.comparisons.at_once import CODE_OF, OUTCOMES, ReadingColumns, judge_usual, urgencies
 from pullback_service.comparisons.judging import Outcome, judge, of_equal_code, urgency
+from pullback_service.ratio import Ratio
 
 values = st.sampled_from([0.0, 1.0, 1.05, 1.1, 2.0, 3.0, 1e-308, 1e308]) | st.floats(-1e3, 1e12)
 ratios = st.sampled_from([None, -0.5, -0.48, -0.47, 0.0]) | st.floats(-3, 3)
@@ -42,6 +43,10 @@ def told(ratio):
     return nan if ratio is None else ratio
 
 
+def extent(ratio):
+    return None if ratio.bounded is None else ratio.high - ratio.low
+
+
 def code(text):
     return 0 if text is None else ord(text[0])
 
@@ -49,7 +54,7 @@ def code(text):
 def columns(found):
     rows = [
         (
-            *map(told, (each.value, each.log_ratio, each.low, each.high)),
+            *map(told, (each.value, each.ratio.log_ratio, extent(each.ratio))),
             each.process_count or 0,
             told(each.process_q25),
             told(each.process_q75),
@@ -97,5 +102,5 @@ def test_any_outcome_is_as_urgent_as_alone(found: list[tuple[Outcome, float | No
     ratios = np.array([told(ratio) for _, ratio, _ in found], np.float64)
     ranks, weights = urgencies(outcomes, ratios, np.array([bigger for _, _, bigger in found], bool))
     for place, (outcome, ratio, bigger) in enumerate(found):
-        alone = judge(reading(1), reading(1), (), exact=True)._replace(outcome=outcome, log_ratio=ratio)
+        alone = judge(reading(1), reading(1), (), exact=True)._replace(outcome=outcome, ratio=Ratio(ratio))
         assert (ranks[place], weights[place]) == urgency(alone, bigger_is_better=bigger)

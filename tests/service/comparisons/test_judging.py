@@ -10,17 +10,15 @@ from tests.service.readings.making import reading
 
 from pullback_service.claims import LEAST_CLAIM
 from pullback_service.comparisons.judging import Stated, judge, trend, urgency
+from pullback_service.ratio import Ratio
 
-SLOWER = Stated("slower", 0.05, 0.04, 0.06, 20, claim=0.01, margin=0.01)
+SLOWER = Stated("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
 ratios = st.floats(-3, 3)
 outcomes = st.sampled_from(["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"])
 stated = st.builds(
     Stated,
     outcome=outcomes,
-    log_ratio=st.none() | ratios,
-    low=st.none() | ratios,
-    high=st.none() | ratios,
-    n=st.none() | st.integers(0, 100),
+    ratio=st.builds(Ratio, st.none() | ratios, st.none() | ratios, st.none() | ratios, st.none() | st.integers(0, 100)),
     claim=st.none() | st.floats(0, 1),
     margin=st.none() | st.floats(0, 1),
     provisional=st.booleans(),
@@ -37,6 +35,12 @@ sides = st.builds(
     low=ratios,
     high=ratios,
 )
+
+
+def changed(said, **changes):
+    """A statement with other fields, or with another ratio."""
+    ratio = {name: changes.pop(name) for name in Ratio._fields if name in changes}
+    return replace(said, ratio=said.ratio._replace(**ratio), **changes)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ sides = st.builds(
     ],
 )
 def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
-    judgement = judge(None, None, [replace(SLOWER, **change)], exact=False)
+    judgement = judge(None, None, [changed(SLOWER, **change)], exact=False)
     assert judgement.outcome == outcome
     assert (judgement.reason is None) == (outcome == "slower")
 
@@ -75,7 +79,7 @@ def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
     ],
 )
 def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, provisional, outcome):
-    said = Stated("same", 0.0, low, high, 20, margin=margin, provisional=provisional)
+    said = Stated("same", Ratio(0.0, low, high, 20), margin=margin, provisional=provisional)
     assert judge(None, None, [said], exact=False).outcome == outcome
 
 
@@ -86,12 +90,12 @@ def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
     assert (unknown.outcome, unknown.evidence, unknown.provisional) == ("likely_slower", "paired", True)
     assert "busy machine" in unknown.reason
     assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
-    equal = Stated("equal", 0.0, n=20, quality="contaminated", provisional=True)
+    equal = Stated("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
     assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
 
 
 def test_a_margin_is_not_believed_however_wide():
-    said = Stated("same", 0.5, -0.2, 1.2, 20, margin=100.0)
+    said = Stated("same", Ratio(0.5, -0.2, 1.2, 20), margin=100.0)
     assert judge(None, None, [said], exact=False).outcome == "ambiguous"
 
 
@@ -107,7 +111,7 @@ def test_a_margin_is_not_believed_however_wide():
     ],
 )
 def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome, reason):
-    judgement = judge(None, None, [replace(Stated("more", log(2), n=20), **change)], exact=True)
+    judgement = judge(None, None, [changed(Stated("more", Ratio(log(2), n=20)), **change)], exact=True)
     assert (judgement.outcome, judgement.evidence) == (outcome, "exact")
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
@@ -115,19 +119,22 @@ def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome,
 def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
     software = "numpy 1.26.4, then 2.4.0"
     judgement = judge(reading(100), reading(200), [], exact=True, changed_software=software)
-    assert (judgement.outcome, judgement.evidence, judgement.log_ratio) == ("ambiguous", "exact", log(2))
+    assert (judgement.outcome, judgement.evidence, judgement.ratio.log_ratio) == ("ambiguous", "exact", log(2))
     assert judgement.reason == (
         "Counted with different software (numpy 1.26.4, then 2.4.0): count both commits in one installation to know."
     )
     assert judge(reading(100), reading(100), [], exact=True, changed_software=software).outcome == "equal"
     assert judge(reading(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
     # Whoever measured both commits did so with one software.
-    for stated, outcome in ((Stated("more", log(2), n=20), "more"), (Stated("equal", 0.0, n=20), "equal")):
+    for stated, outcome in (
+        (Stated("more", Ratio(log(2), n=20)), "more"),
+        (Stated("equal", Ratio(0.0, n=20)), "equal"),
+    ):
         assert judge(reading(100), reading(200), [stated], exact=True, changed_software=software).outcome == outcome
 
 
 def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
-    less = Stated("less", -log(2), -log(2), -log(2), n=1)
+    less = Stated("less", Ratio(-log(2), -log(2), -log(2), n=1))
     judgement = judge(reading(200), reading(100), [less], exact=False, counted_together=0.0)
     assert (judgement.outcome, judgement.evidence, judgement.threshold) == ("less", "exact", None)
     assert (
@@ -136,13 +143,13 @@ def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between
     apart = judge(reading(200), reading(100), [], exact=False, counted_together=0.0)
     assert (apart.outcome, apart.evidence) == ("ambiguous", "values")
     assert apart.reason.startswith("Counted in two sessions")
-    nearly = replace(less, outcome="equal", log_ratio=0.0009)
+    nearly = changed(less, outcome="equal", log_ratio=0.0009)
     assert judge(None, None, [nearly], exact=False, counted_together=0.001).outcome == "equal"
     assert judge(None, None, [nearly], exact=False, counted_together=0.0).outcome == "ambiguous"
 
 
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
-    equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
+    equal, more = Stated("equal", Ratio(0.0, n=20)), Stated("more", Ratio(log(2), n=20))
     assert judge(reading(100), reading(200), [more], exact=True).outcome == "more"
     judgement = judge(reading(100), reading(200), [equal], exact=True)
     assert (judgement.outcome, judgement.reason) == (
@@ -161,18 +168,20 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
         assert (found.reason == "Reports contradict each other.") == (found.outcome == "ambiguous")
         return found.outcome
 
-    faster = Stated("faster", -0.1, -0.11, -0.09, 20)
-    assert outcome(faster, Stated("same", 0.0, -0.001, 0.001, 40)) == "ambiguous"
-    nearly = Stated("faster", -0.006, -0.009, -0.003, 20)
-    assert outcome(nearly, Stated("same", -0.004, -0.008, 0.001, 40)) == "same"  # they overlap: more groups know better
-    assert outcome(faster, Stated("faster", -0.2, -0.21, -0.19, 30)) == "faster"
-    assert outcome(Stated("more", log(1.5), n=20), Stated("equal", 0.0, n=40), exact=True) == "ambiguous"
+    faster = Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))
+    assert outcome(faster, Stated("same", Ratio(0.0, -0.001, 0.001, 40))) == "ambiguous"
+    nearly = Stated("faster", Ratio(-0.006, -0.009, -0.003, 20))
+    assert (
+        outcome(nearly, Stated("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
+    )  # they overlap: more groups know better
+    assert outcome(faster, Stated("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
+    assert outcome(Stated("more", Ratio(log(1.5), n=20)), Stated("equal", Ratio(0.0, n=40)), exact=True) == "ambiguous"
 
 
 def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
     wrong = "The gradient was wrong against x."
     for sides, said, exact in (
-        ((reading(1.0), reading(0.5)), [Stated("faster", -0.1, -0.11, -0.09, 20)], False),
+        ((reading(1.0), reading(0.5)), [Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))], False),
         ((reading(1.0), reading(0.5)), [], False),
         ((reading(1), reading(2)), [], True),
     ):
@@ -182,14 +191,14 @@ def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_repo
 
 
 def test_a_candidate_that_failed_in_one_upload_is_not_claimed_by_another():
-    faster = Stated("faster", -0.1, -0.11, -0.09, 20)
+    faster = Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))
     for order in ([faster, Stated("failed")], [Stated("failed"), faster]):
         judgement = judge(reading(1.0), reading(0.9), order, exact=False)
         assert (judgement.outcome, "contradict" in judgement.reason) == ("ambiguous", True)
 
 
 def test_where_bigger_is_better_slower_is_less():
-    fewer = Stated("slower", -0.05, -0.06, -0.04, 20)
+    fewer = Stated("slower", Ratio(-0.05, -0.06, -0.04, 20))
     assert judge(None, None, [fewer], exact=False, bigger_is_better=True).outcome == "slower"
     assert judge(None, None, [fewer], exact=False).outcome == "ambiguous"
 
@@ -201,9 +210,9 @@ def test_the_threshold_is_the_claim_or_half_the_interval():
 
 
 def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it():
-    more = replace(SLOWER, log_ratio=0.06, high=0.07, n=40)
-    assert judge(None, None, [more, SLOWER], exact=False).log_ratio == 0.06
-    faster = Stated("faster", -0.05, -0.06, -0.04, 6)
+    more = changed(SLOWER, log_ratio=0.06, high=0.07, n=40)
+    assert judge(None, None, [more, SLOWER], exact=False).ratio.log_ratio == 0.06
+    faster = Stated("faster", Ratio(-0.05, -0.06, -0.04, 6))
     contradicted = judge(None, None, [more, faster], exact=False)
     assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
     busy = replace(faster, quality="contaminated")
@@ -220,7 +229,7 @@ def test_counts_compare_by_difference():
         (100, 200, "more", pytest.approx(0.693147)),
     ):
         judgement = judge(reading(older), reading(newer), [], exact=True)
-        assert (judgement.evidence, judgement.outcome, judgement.log_ratio) == ("exact", outcome, ratio)
+        assert (judgement.evidence, judgement.outcome, judgement.ratio.log_ratio) == ("exact", outcome, ratio)
 
 
 @pytest.mark.parametrize(
@@ -283,16 +292,19 @@ def test_a_claim_always_has_its_numbers(older, newer, said, exact, bigger):
     judgement = judge(older, newer, said, exact=exact, bigger_is_better=bigger)
     if judgement.outcome in {"slower", "faster"}:
         assert judgement.evidence == "paired"
-        assert judgement.low > 0 or judgement.high < 0
-        assert abs(judgement.log_ratio) >= LEAST_CLAIM
-        assert (judgement.outcome == "slower") == ((judgement.log_ratio > 0) != bigger)
+        assert judgement.ratio.low > 0 or judgement.ratio.high < 0
+        assert abs(judgement.ratio.log_ratio) >= LEAST_CLAIM
+        assert (judgement.outcome == "slower") == ((judgement.ratio.log_ratio > 0) != bigger)
     if judgement.outcome in {"likely_slower", "likely_faster"}:
         assert judgement.evidence in {"paired", "ratios", "values"}
         assert judgement.provisional
         assert judgement.reason
-        assert (judgement.outcome == "likely_slower") == ((judgement.log_ratio > 0) != bigger)
+        assert (judgement.outcome == "likely_slower") == ((judgement.ratio.log_ratio > 0) != bigger)
     if judgement.evidence == "paired" and judgement.outcome in {"slower", "faster"}:
-        assert abs(judgement.log_ratio) >= judgement.threshold - 1e-12 or judgement.low * judgement.high > 0
+        assert (
+            abs(judgement.ratio.log_ratio) >= judgement.threshold - 1e-12
+            or judgement.ratio.low * judgement.ratio.high > 0
+        )
     rank, size = urgency(judgement, bigger_is_better=bigger)
     assert 0 <= rank <= 7
     assert isfinite(size)
@@ -310,7 +322,7 @@ def test_the_worst_comes_first():
     said = [
         judge(reading(1), None, [], exact=False, failure="broke"),
         judge(reading(0), reading(9), [], exact=True),
-        judge(None, None, [replace(SLOWER, log_ratio=0.5, high=0.6)], exact=False),
+        judge(None, None, [changed(SLOWER, log_ratio=0.5, high=0.6)], exact=False),
         judge(None, None, [SLOWER], exact=False),
         judge(reading(1), reading(2), [], exact=False),
         judge(reading(1), reading(1.05), [], exact=False),
@@ -346,7 +358,7 @@ def test_values_are_likely_apart_where_they_differ_by_more_than_drift_and_scatte
     older, newer = reading(1.0, QUIET), reading(1.5, QUIET)
     found = judge(older, newer, [], exact=False)
     assert (found.outcome, found.evidence, found.threshold, found.provisional) == ("likely_slower", "values", 0.1, True)
-    assert found.low < 0.405 < found.high
+    assert found.ratio.low < 0.405 < found.ratio.high
     assert unpaired(older, newer, bigger_is_better=True) == ("likely_faster", "values")
     assert unpaired(older, reading(1.05, QUIET)) == ("ambiguous", "values")  # less than machines drift
     assert unpaired(reading(1.0, LOUD), reading(1.5, LOUD)) == ("ambiguous", "values")
@@ -359,11 +371,11 @@ def test_ratios_to_the_baseline_speak_before_values_do():
     older = reading(1.0, QUIET, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
     drifted = reading(2.0, QUIET, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
     assert unpaired(older, drifted) == ("ambiguous", "ratios")  # the machine: both variants took twice as long
-    slower = drifted._replace(log_ratio=-0.4, low=-0.41, high=-0.39)
+    slower = drifted._replace(ratio=Ratio(-0.4, -0.41, -0.39))
     found = judge(older, slower, [], exact=False)
     assert (found.outcome, found.evidence) == ("likely_slower", "ratios")
-    assert found.log_ratio == pytest.approx(0.1)
-    assert (found.low, found.high) == pytest.approx((0.1 - 0.0141, 0.1 + 0.0141), abs=1e-4)
+    assert found.ratio.log_ratio == pytest.approx(0.1)
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((0.1 - 0.0141, 0.1 + 0.0141), abs=1e-4)
     assert unpaired(older, slower._replace(baseline="other"))[1] == "values"
 
 
@@ -396,7 +408,7 @@ def test_a_ratio_that_its_baseline_moved_says_nothing_of_the_variant(before, now
     expected = turned.get(outcome, outcome) if bigger else outcome
     assert (found.outcome, found.evidence) == (expected or "ambiguous", evidence)
     if outcome is None and before[1] * now[0] != before[0] * now[1]:
-        usual = found.threshold > abs(found.log_ratio)
+        usual = found.threshold > abs(found.ratio.log_ratio)
         assert ("baseline moved" in found.reason) != usual
 
 

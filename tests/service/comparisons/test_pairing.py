@@ -42,7 +42,7 @@ def numbers(found):
     consistent = [not each for each in doubted]
     return CommitReadings(
         np.array(series, np.int64),
-        ReadingColumns.of(values, *[zeros] * 7, methods, zeros, measured, zeros, consistent),
+        ReadingColumns.of(values, *[zeros] * 6, methods, zeros, measured, zeros, consistent),
     )
 
 

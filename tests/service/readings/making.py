@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from pullback_service.ratio import Ratio
 from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading import Mark, reading_of
 
@@ -13,11 +14,18 @@ def reading(value, processes=None, *, quality="clean", **changes):
     """A reading of one report, with what else differs from a plain one."""
     pooled = pool([MeasuredPoint(value, processes)])
     made = reading_of(1, 1, NOW, UUID(int=1), 1, pooled)
-    return made._replace(value=value, quality=quality, **changes)
+    ratio = Ratio(*(changes.pop(name, None) for name in Ratio._fields))
+    return made._replace(value=value, quality=quality, ratio=ratio, **changes)
+
+
+def mark_of(reading):
+    """What a chart draws of a reading."""
+    ratio = reading.ratio._replace(n=None)
+    return Mark(reading.series_id, reading.ordered_at, reading.commit_id, reading.value, ratio, reading.outcome)
 
 
 def mark(value, place=0, log_ratio=None, *, outcome="faster"):
     """A reading of a chart, at a commit so many days after the first; ratios with an interval of two hundredths."""
-    low, high = (None, None) if log_ratio is None else (log_ratio - 0.01, log_ratio + 0.01)
+    ratio = Ratio.around(log_ratio, 0.01)
     ordered_at = NOW + timedelta(days=place)
-    return Mark(1, ordered_at, place, value, log_ratio, low, high, None if log_ratio is None else outcome)
+    return Mark(1, ordered_at, place, value, ratio, None if log_ratio is None else outcome)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.ratio import Ratio
 from pullback_service.readings.pooling import (
     MeasuredPoint,
     pool,
@@ -62,12 +63,12 @@ def test_an_exact_metric_is_what_the_newest_report_counted():
 
 
 def test_the_ratio_with_the_most_groups_speaks_and_the_newest_among_equals():
-    few, many, newer = (MeasuredPoint(1, log_ratio=ratio, n=n) for ratio, n in ((0.1, 6), (0.2, 20), (0.3, 20)))
-    assert pool([few, many]).log_ratio == 0.2
-    assert pool([many, newer, few]).log_ratio == 0.3
-    busy = MeasuredPoint(4, log_ratio=0.4, n=40, quality="contaminated")
-    assert pool([busy, few]).log_ratio == 0.1
-    assert pool([MeasuredPoint(5, log_ratio=0.5, n=6, quality="contaminated"), busy]).log_ratio == 0.4
+    few, many, newer = (MeasuredPoint(1, ratio=Ratio(ratio, n=n)) for ratio, n in ((0.1, 6), (0.2, 20), (0.3, 20)))
+    assert pool([few, many]).ratio.log_ratio == 0.2
+    assert pool([many, newer, few]).ratio.log_ratio == 0.3
+    busy = MeasuredPoint(4, ratio=Ratio(0.4, n=40), quality="contaminated")
+    assert pool([busy, few]).ratio.log_ratio == 0.1
+    assert pool([MeasuredPoint(5, ratio=Ratio(0.5, n=6), quality="contaminated"), busy]).ratio.log_ratio == 0.4
 
 
 def test_a_busy_report_of_too_few_processes_is_left_out_where_there_are_others():

@@ -6,6 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.ratio import Ratio
 from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
 
@@ -14,7 +15,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
 
 
 def test_a_line_has_a_field_for_each_column():
-    pooled = pool([MeasuredPoint(2.0, [1.0, 2.0, 3.0], baseline="unfused", log_ratio=-0.5, outcome="faster", n=3)])
+    pooled = pool([MeasuredPoint(2.0, [1.0, 2.0, 3.0], baseline="unfused", ratio=Ratio(-0.5, n=3), outcome="faster")])
     beginning = beginning_of(9, AT, UUID(int=5), 2, quality="busy", dirty=True)
     fields = line(7, 4, beginning, ending_of(pooled)).split(b"\t")
     columns = INSERT_READINGS[INSERT_READINGS.index("(") + 1 : INSERT_READINGS.index(")")].split(", ")

@@ -40,7 +40,7 @@ def test_a_noisy_metric_is_summed_up_by_the_median_of_its_processes(report):
     assert point.value == 0.6
     assert point.process_values == [0.6, 0.7, 0.5]
     assert not point.series.exact
-    assert point.ratio.outcome == "faster"
+    assert point.paired.outcome == "faster"
 
 
 def test_a_count_is_exact_and_has_its_ratio(report):
@@ -49,7 +49,7 @@ def test_a_count_is_exact_and_has_its_ratio(report):
     assert point.process_values is None
     assert point.series.exact
     assert point.method == "nep49"
-    assert point.ratio.outcome == "less"
+    assert point.paired.outcome == "less"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, 
         if paired["metric"] == metric:
             paired.update(change)
     point = by_series(report)["fused", metric]
-    assert (point.ratio.outcome, point.doubt) == ("ambiguous", reason)
+    assert (point.paired.outcome, point.doubt) == ("ambiguous", reason)
     (note,) = read_report(json.dumps(report).encode()).notes
     assert reason in note
     assert f"metrics.{metric}" in note
@@ -87,21 +87,26 @@ def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, 
 def test_counts_are_compared_by_what_was_counted_whatever_an_upload_states(report, change, reason):
     report["cases"][0]["paired"][1].update(change)
     point = by_series(report)["fused", "array_bytes"]
-    assert (point.ratio.outcome, point.doubt) == ("less", reason)
-    assert point.ratio.log_ratio == point.ratio.low == point.ratio.high == pytest.approx(math.log(1024 / 4096))
+    assert (point.paired.outcome, point.doubt) == ("less", reason)
+    assert (
+        point.paired.ratio.log_ratio
+        == point.paired.ratio.low
+        == point.paired.ratio.high
+        == pytest.approx(math.log(1024 / 4096))
+    )
 
 
 def test_a_count_of_which_the_upload_knows_better_stays_ambiguous(report):
     report["cases"][0]["paired"][1]["outcome"] = "ambiguous"
     point = by_series(report)["fused", "array_bytes"]
-    assert (point.ratio.outcome, point.doubt) == ("ambiguous", None)
+    assert (point.paired.outcome, point.doubt) == ("ambiguous", None)
 
 
 def test_a_count_without_one_of_the_baseline_has_no_ratio(report):
     (case,) = report["cases"]
     del case["variants"][0]["metrics"]["array_bytes"]
     point = by_series(report)["fused", "array_bytes"]
-    assert (point.value, point.ratio, point.doubt) == (1024, None, "There is no count of unfused in this case.")
+    assert (point.value, point.paired, point.doubt) == (1024, None, "There is no count of unfused in this case.")
 
 
 @pytest.mark.parametrize("metric", ["time", "array_bytes"])
@@ -111,7 +116,7 @@ def test_a_ratio_to_another_than_the_baseline_is_none_to_the_baseline(report, re
     case["variants"].append(reports.variant("native"))
     case["paired"].append(case["paired"][metric == "array_bytes"] | {"variant": "native", "baseline": "fused"})
     point = by_series(report)["native", metric]
-    assert point.ratio is None
+    assert point.paired is None
     assert point.value == by_series(report)["unfused", metric].value
     assert point.doubt == "Its baseline is fused; ratios are stored against unfused."
     (note,) = read_report(json.dumps(report).encode()).notes
@@ -146,10 +151,10 @@ def test_counts_of_one_session_are_believed_though_they_are_no_exact_metrics(
     case["paired"].append({"variant": "fused", "baseline": "unfused", "metric": metric, **said})
     point = by_series(report)["fused", metric]
     assert (point.doubt is None) == believed
-    assert point.ratio.outcome == (outcome if believed else counted)
+    assert point.paired.outcome == (outcome if believed else counted)
     assert point.series.exact == (metric == "gpu_bytes")  # of two sessions only these are claimed
     case["variants"][1]["metrics"][metric]["kind"] = "noisy"  # who says so is taken at its word
-    assert by_series(report)["fused", metric].ratio.outcome == "ambiguous"
+    assert by_series(report)["fused", metric].paired.outcome == "ambiguous"
 
 
 def test_a_count_of_zero_is_a_point_and_null_is_none(reports):

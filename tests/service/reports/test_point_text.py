@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.measured.measured import Measured
+from pullback_service.ratio import Ratio
 from pullback_service.readings import reading_text as readings
 from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.reports.parts import PointPart
 from pullback_service.reports.point_text import endings_of, lines
-from pullback_service.reports.ratios import Ratio
+from pullback_service.reports.ratios import Paired
 from pullback_service.series.cases import SeriesPart
 
 SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
@@ -20,7 +21,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def point(**changes):
-    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "ratio": None, "doubt": None}
+    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None, "doubt": None}
     return PointPart(series=SERIES, path="$", measured=Measured(), **{**given, **changes})
 
 
@@ -33,8 +34,8 @@ def test_what_is_missing_is_null():
 
 
 def test_a_ratio_and_its_interval():
-    ratio = Ratio("unfused", -0.5, -1.0, 0.25, 7, "faster")
-    ending = ending_of(point(process_values=[1.0, 2e-300], ratio=ratio, method="cpu", program_hash="ab"))
+    paired = Paired("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
+    ending = ending_of(point(process_values=[1.0, 2e-300], paired=paired, method="cpu", program_hash="ab"))
     assert ending == b"1.5\t{1.0,2e-300}\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
 
 
@@ -62,7 +63,7 @@ def test_every_point_is_one_line(count):
 
 
 def test_the_reading_of_a_point_alone_is_computed_beside_it():
-    ratio = Ratio("unfused", -0.5, -1.0, 0.25, 7, "faster")
-    measured = point(value=2.0, process_values=[1.0, 2.0, 3.0], ratio=ratio, method="cpu", program_hash="ab")
-    alone = MeasuredPoint(2.0, [1.0, 2.0, 3.0], method="cpu", program_hash="ab", **ratio._asdict())
+    paired = Paired("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
+    measured = point(value=2.0, process_values=[1.0, 2.0, 3.0], paired=paired, method="cpu", program_hash="ab")
+    alone = MeasuredPoint(2.0, [1.0, 2.0, 3.0], method="cpu", program_hash="ab", **paired._asdict())
     assert endings_of(measured)[1] == readings.ending_of(pool([alone]))

@@ -77,9 +77,9 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert len(found.commits) == 40
     assert found.thinned
     assert 4 <= len(fused) <= 16
-    peak = next(point for point in fused if point.log_ratio == pytest.approx(0.7))
+    peak = next(point for point in fused if point.ratio.log_ratio == pytest.approx(0.7))
     followed = found.before[peak.series_id, peak.commit_id]
-    assert followed.log_ratio == pytest.approx(ratios[19])
+    assert followed.ratio.log_ratio == pytest.approx(ratios[19])
     assert followed.report_id == uploads[19]["id"]
 
 
@@ -98,7 +98,8 @@ async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, rep
     number_of = {commit.id: number for number, commit in enumerate(found.commits, 3)}
     fused = [point for series, point in await drawn(session, found) if series.variant == "fused"]
     followed = {
-        number_of[point.commit_id]: found.before[point.series_id, point.commit_id].log_ratio for point in fused[1:]
+        number_of[point.commit_id]: found.before[point.series_id, point.commit_id].ratio.log_ratio
+        for point in fused[1:]
     }
     said = {number: -0.01 * number - (0.002 if number == 5 else 0.001) for number in range(3, 21)}
     assert followed == {number: pytest.approx(said[number - 1]) for number in followed}
@@ -115,7 +116,7 @@ async def test_the_oldest_commit_of_a_window_speaks_with_all_of_its_reports(clie
     found = await asked(session, last=17, metrics=("time",))
     assert len(found.commits) == 17
     second = found.commits[1].id
-    said = [before.log_ratio for (_, commit), before in found.before.items() if commit == second]
+    said = [before.ratio.log_ratio for (_, commit), before in found.before.items() if commit == second]
     assert [ratio for ratio in said if ratio is not None] == [pytest.approx(-0.3)]
 
 
@@ -179,7 +180,7 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     cells = await lines_of(session, series, [commit.id for commit in found.commits])
     assert set(found.readings) == {cell.reading for cell in cells}
     fused = [reading for one, reading in await drawn(session, found) if (one.variant, one.metric) == ("fused", "time")]
-    assert [(reading.log_ratio, reading.quality, reading.reports) for reading in fused] == [
+    assert [(reading.ratio.log_ratio, reading.quality, reading.reports) for reading in fused] == [
         (-0.25, "clean", 3),
         (-0.1, "clean", 2),
     ]
@@ -238,7 +239,7 @@ async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, repo
     sketches = {one.variant: one for one in await sketches_of(session, case.id, "time", machines, last=3)}
     curves = {}
     for series, point in await drawn(session, found):
-        curves.setdefault(series.variant, []).append((point.value, point.log_ratio))
+        curves.setdefault(series.variant, []).append((point.value, point.ratio.log_ratio))
     assert {name: [*zip(one.values, one.log_ratios, strict=True)] for name, one in sketches.items()} == curves
     assert [ratio for _, ratio in curves["fused"]] == pytest.approx([-0.3, -0.1, -0.5])
     assert sketches["fused"].places == [0, 1, 2]

@@ -1,9 +1,9 @@
 """Many series as charts draw them say what each says by itself."""
 
 import pytest
+from tests.service.readings.making import mark_of
 
 from pullback_service.ids import SeriesId
-from pullback_service.readings.reading import Mark
 from pullback_service.series.drawing import drawn_points
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.windows import Window, marks_in
@@ -26,8 +26,7 @@ async def test_the_drawn_points_of_many_series_are_those_of_each(client, reports
     assert found.pop(SeriesId(10**6)) == []
     for id_ in ids:
         each, _ = await marks_in(session, id_, Window(last=last), at_most=FEWEST_MARKS)
-        names = Mark._fields
-        assert [mark for mark, _ in found[id_]] == [tuple(getattr(one.reading, name) for name in names) for one in each]
+        assert [mark for mark, _ in found[id_]] == [mark_of(one.reading) for one in each]
         assert [commit for _, commit in found[id_]] == [one.commit for one in each]
         assert len(each) == min(last, len(each))
     assert any(len(found[id_]) > 1 for id_ in ids) == (last > 1)

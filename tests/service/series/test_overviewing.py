@@ -2,11 +2,11 @@
 
 import pytest
 from sqlalchemy import select
+from tests.service.readings.making import mark_of
 
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project
 from pullback_service.readings.queries import marks_since
-from pullback_service.readings.reading import Mark
 from pullback_service.series import overviewing, queries
 from pullback_service.series.overviewing import CaseChoice
 from pullback_service.steps.queries import news_at
@@ -109,8 +109,8 @@ async def test_a_case_stands_where_its_reports_pooled_do(client, measured, sessi
         measured(1, log_ratio=0.7, groups=40, seconds=(8.0,), array_bytes=900, quality="contaminated"),
     )
     timed = await standing(session, "time")
-    assert (timed.value, timed.log_ratio, timed.n) == (0.4, -0.4, 20)
-    assert (timed.low, timed.high) == pytest.approx((-0.41, -0.39))
+    assert (timed.value, timed.ratio.log_ratio, timed.ratio.n) == (0.4, -0.4, 20)
+    assert timed.ratio[1:3] == pytest.approx((-0.41, -0.39))
     assert (timed.outcome, timed.quality) == ("faster", "clean")
     counted = await standing(session, "array_bytes")
     assert (counted.value, counted.quality) == (200, "clean")
@@ -138,9 +138,9 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
     cells = await overviewing.lines_of(session, drawn, [commit.id for commit in commits])
     sparks = await marks_since(session, drawn, (commits[0].ordered_at, commits[0].id), most=100)
-    assert set(sparks) == {Mark(*(getattr(cell.reading, name) for name in Mark._fields)) for cell in cells}
+    assert set(sparks) == {mark_of(cell.reading) for cell in cells}
     assert len(sparks) == len(cells) == 6
-    fused = [(spark.value, spark.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
+    fused = [(spark.value, spark.ratio.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
     expected = {
         "time": [(0.6, -0.5), (pytest.approx(0.3), -0.2), (pytest.approx(0.7), -0.7)],
         "array_bytes": [(100, None), (60, None), (80, None)],

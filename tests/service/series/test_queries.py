@@ -47,9 +47,7 @@ async def test_a_cell_says_everything_about_itself(client, reports, session):
     assert (cell.unit, cell.direction, cell.exact, cell.variant_kind) == ("s", "smaller", False, "tier")
     reading = cell.reading
     assert (reading.value, reading.spread.n, reading.spread.low, reading.spread.high) == (0.6, 3, 0.5, 0.7)
-    assert (reading.baseline, reading.log_ratio, reading.low, reading.high, reading.n) == (
-        "unfused", -0.5, -0.51, -0.49, 20,
-    )  # fmt: skip
+    assert (reading.baseline, reading.ratio) == ("unfused", (-0.5, -0.51, -0.49, 20))
     assert (reading.outcome, reading.quality, reading.dirty) == ("faster", "clean", False)
     assert (cell.machine.name, cell.commit.title) == ("box", "Change 1")
 
