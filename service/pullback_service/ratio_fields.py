@@ -1,4 +1,6 @@
-"""Fields of a ratio, in every answer that has one."""
+"""Fields of a ratio, in every answer and every document that has one."""
+
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -24,6 +26,19 @@ class RatioFields(IntervalFields):
         return Ratio(self.log_ratio, self.low, self.high, self.n)
 
 
+Number = TypeVar("Number")
+Count = TypeVar("Count")
+
+
+class RatioEntry(BaseModel, Generic[Number, Count]):
+    """The same in a document, by the types that its numbers have to be of; what is missing is None."""
+
+    log_ratio: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    n: Count | None = None
+
+
 def of_ratio(path: str) -> dict[str, str]:
-    """Where rows with a ratio at a path have these fields, for `plain`."""
+    """The sources of these fields for `plain`, of rows with a ratio at a path."""
     return {name: f"{path}.{name}" for name in Ratio._fields}

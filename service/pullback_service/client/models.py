@@ -362,6 +362,10 @@ class CheckFinding(Answer):
     of them, without a variant about all variants of the case.
     """
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     kind: Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"]
     case: str
     workload: str
@@ -390,10 +394,6 @@ class CheckFinding(Answer):
     evidence: Literal["paired", "exact", "ratios", "values"] | None
     base: float | None
     head: float | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
     provisional: bool
     reason: str | None
     elsewhere: list[ElsewhereSummary]
@@ -604,12 +604,12 @@ class MeasuredSummary(Answer):
 class ComparedSide(Answer):
     """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
 
-    value: float
-    spread: Spread | None
-    baseline: str | None
     log_ratio: float | None
     low: float | None
     high: float | None
+    value: float
+    spread: Spread | None
+    baseline: str | None
     quality: str
     dirty: bool
     program_hash: str | None
@@ -629,6 +629,10 @@ class ComparedSeries(Answer):
     `reason` says why there is no claim.
     """
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     case: CaseSummary
     variant: str
     variant_kind: str | None
@@ -654,10 +658,6 @@ class ComparedSeries(Answer):
     ]
     evidence: Literal["paired", "exact", "ratios", "values"] | None
     kind: Literal["paired", "exact", "unpaired"] | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
     threshold: float | None
     significance: float | None
     reason: str | None
@@ -851,9 +851,13 @@ class IncidentChange(Answer):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
-    `failure` else.
+    `failure` else. The ratio is natural-log of the values behind over those before.
     """
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     case: str
     workload: str
     machine: str
@@ -869,12 +873,6 @@ class IncidentChange(Answer):
     reference: str
     commit: str
     ended: str | None
-    log_ratio: float | None
-    """Natural log of the values behind over those before."""
-    low: float | None
-    high: float | None
-    n: int | None
-    """Groups behind a paired ratio."""
     before: float | None
     after: float | None
     message: str | None
@@ -1204,6 +1202,10 @@ class MatrixCommit(Answer):
 class MatrixCell(Answer):
     """The newest result of one variant for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     series_id: int
     variant: str
     kind: str
@@ -1214,10 +1216,6 @@ class MatrixCell(Answer):
     value: float
     spread: Spread | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
     outcome: str | None
     quality: str
     dirty: bool
@@ -1470,16 +1468,16 @@ class RawPointSummary(Answer):
     `process_values` is null for exact metrics, and after the time for which the project keeps them.
     """
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     report_id: UUID
     value: float
     process_values: list[float] | None
     quality: str
     dirty: bool
     outcome: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
 
 
 class PointSummary(Answer):
@@ -1489,6 +1487,10 @@ class PointSummary(Answer):
     variant/baseline) is null where nothing was paired. `position` and `after_gap` are of the branch that was asked for.
     """
 
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
     commit: str
     title: str | None
     ordered_at: datetime
@@ -1499,10 +1501,6 @@ class PointSummary(Answer):
     value: float
     spread: Spread | None
     baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
     outcome: str | None
     quality: str
     dirty: bool

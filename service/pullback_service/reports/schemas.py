@@ -32,6 +32,7 @@ from pullback_service.fields import (
 from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.ratio import Ratio
+from pullback_service.ratio_fields import RatioEntry
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -167,13 +168,9 @@ class VariantDocument(_Document):
     error: ErrorDocument | None = None
 
 
-class RatioDocument(_Document):
+class RatioDocument(_Document, RatioEntry[LogRatio, Count]):
     """A natural-log ratio with its interval over `n` groups."""
 
-    log_ratio: LogRatio | None = None
-    low: LogRatio | None = None
-    high: LogRatio | None = None
-    n: Count | None = None
     outcome: Outcome
 
     @property

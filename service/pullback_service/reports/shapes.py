@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pullback_service.ratio_fields import RatioEntry
+
 
 class _Shape(BaseModel):
     model_config = ConfigDict(strict=True)
@@ -80,13 +82,9 @@ class _Variant(_Shape):
     error: _Error | None = None
 
 
-class _Ratio(_Shape):
+class _Ratio(_Shape, RatioEntry[float, float]):
     variant: str
     metric: str
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: float | None = None
     outcome: str
 
 
