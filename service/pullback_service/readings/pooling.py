@@ -72,6 +72,11 @@ class Spread:
     q75: float
     high: float
 
+    @property
+    def columns(self) -> tuple[int, float, float, float, float]:
+        """The columns beside the median, the number of values first."""
+        return self.n, self.low, self.q25, self.q75, self.high
+
 
 class Pooled(NamedTuple):
     """The pooled points of a series at a commit.
@@ -82,7 +87,11 @@ class Pooled(NamedTuple):
     quality: str
     dirty: bool
     value: float
-    spread: Spread | None
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
     baseline: str | None
     ratio: Ratio
     outcome: str | None
@@ -91,17 +100,35 @@ class Pooled(NamedTuple):
     program_hash: str | None
     measured_id: int | None
 
+    @property
+    def spread(self) -> Spread | None:
+        """Five numbers about the pooled process values; None of a count."""
+        return spread_in(self.value, self[3:8])
+
+
+def spread_in(median: float, columns: Sequence[Any]) -> Spread | None:
+    """The spread that columns hold beside their median, the number of values first; None where they hold none."""
+    if None in columns:
+        return None
+    count, low, q25, q75, high = columns
+    return Spread(count, low, q25, median, q75, high)
+
 
 def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     """One reading of points of a series at a commit, oldest first, of one level."""
     said = points[0] if len(points) == 1 else _speaker(points)
     spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
+    count, low, q25, q75, high = (None, None, None, None, None) if spread is None else spread.columns
     return Pooled(
         quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
         dirty=any(point.dirty for point in points),
         value=points[0].value if len(points) == 1 else median,
-        spread=spread,
+        process_count=count,
+        process_low=low,
+        process_q25=q25,
+        process_q75=q75,
+        process_high=high,
         baseline=said.baseline,
         ratio=said.ratio,
         outcome=said.outcome,
@@ -242,10 +269,7 @@ def _scatter(point: MeasuredPoint) -> float:
 
 def _rolled_up(point: MeasuredPoint) -> Spread | None:
     """The stand-ins for process values after the time for which they are kept."""
-    low, q25, q75, high = point.process_low, point.process_q25, point.process_q75, point.process_high
-    if point.process_count is None or low is None or q25 is None or q75 is None or high is None:
-        return None
-    return Spread(point.process_count, low, q25, point.value, q75, high)
+    return spread_in(point.value, point[2:7])
 
 
 def _values(point: MeasuredPoint) -> Sequence[float]:

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from pullback_service.ratio import Ratio
-from pullback_service.readings.pooling import Pooled, Spread
+from pullback_service.readings.pooling import Pooled, Spread, spread_in
 
 Place: TypeAlias = tuple[datetime, int]
 """The place of a commit in history: `ordered_at` and id."""
@@ -52,10 +52,7 @@ class Reading(NamedTuple):
     @property
     def spread(self) -> Spread | None:
         """Five numbers about the pooled process values; None of a count."""
-        low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
-        if self.process_count is None or low is None or q25 is None or q75 is None or high is None:
-            return None
-        return Spread(self.process_count, low, q25, self.value, q75, high)
+        return spread_in(self.value, self[8:13])
 
 
 class Mark(NamedTuple):
@@ -100,26 +97,4 @@ def reading_of(
     series_id: int, commit_id: int, ordered_at: datetime, report_id: UUID, reports: int, pooled: Pooled
 ) -> Reading:
     """The reading of a series at a commit of so many reports, of which one speaks for counts."""
-    spread = pooled.spread
-    return Reading(
-        series_id=series_id,
-        commit_id=commit_id,
-        ordered_at=ordered_at,
-        report_id=str(report_id),
-        reports=reports,
-        quality=pooled.quality,
-        dirty=pooled.dirty,
-        value=pooled.value,
-        process_count=None if spread is None else spread.n,
-        process_low=None if spread is None else spread.low,
-        process_q25=None if spread is None else spread.q25,
-        process_q75=None if spread is None else spread.q75,
-        process_high=None if spread is None else spread.high,
-        baseline=pooled.baseline,
-        ratio=pooled.ratio,
-        outcome=pooled.outcome,
-        consistent=pooled.consistent,
-        method=pooled.method,
-        program_hash=pooled.program_hash,
-        measured_id=pooled.measured_id,
-    )
+    return Reading(series_id, commit_id, ordered_at, str(report_id), reports, *pooled)

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from pullback_service.readings.pooling import Pooled, Spread
-from pullback_service.row_text import NULL, insert_of, number, numbers, text
+from pullback_service.readings.pooling import Pooled
+from pullback_service.row_text import insert_of, number, numbers, text
 
 INSERT_READINGS: Final = insert_of(
     "reading",
@@ -36,14 +36,13 @@ INSERT_READINGS: Final = insert_of(
         "program_hash": "text",
     },
 )
-_NO_SPREAD = b"\t".join([NULL] * 5)
 
 
 def ending_of(pooled: Pooled) -> bytes:
     """The columns of a reading from its value on: what is known of it before it has a place."""
     return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
         number(pooled.value),
-        _NO_SPREAD if pooled.spread is None else _spread(pooled.spread),
+        numbers(pooled[3:8]),
         text(pooled.baseline),
         numbers(pooled.ratio),
         text(pooled.outcome),
@@ -51,10 +50,6 @@ def ending_of(pooled: Pooled) -> bytes:
         text(pooled.method),
         text(pooled.program_hash),
     )
-
-
-def _spread(spread: Spread) -> bytes:
-    return numbers((spread.n, spread.low, spread.q25, spread.q75, spread.high))
 
 
 @lru_cache(maxsize=64)  # thousands of readings of a report share it
