@@ -187,15 +187,15 @@ class StatedRow(NamedTuple):
     exact: bool | None
 
 
-_STATED: Final = slice(7, 17)
+_STATEMENT: Final = slice(7, 17)
 
 
 def stated_row(row: Sequence[Any]) -> StatedRow:
     """The statement in a row: from its ratio on with the columns of `Stated`."""
-    log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATED]
+    log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATEMENT]
     ratio = Ratio(log_ratio, low, high, n)
     stated = Stated(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
-    return StatedRow._make((*row[: _STATED.start], stated, *row[_STATED.stop :]))
+    return StatedRow._make((*row[: _STATEMENT.start], stated, *row[_STATEMENT.stop :]))
 
 
 def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> StatedSeries:
