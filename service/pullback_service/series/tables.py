@@ -70,7 +70,9 @@ def _of_point(row: ExportedPoint) -> StoredSeries:
     return row.series
 
 
-SERIES: Table[StoredSeries] = Table("series", series_columns(_series))
+SERIES: Table[StoredSeries] = Table(
+    "series", [*series_columns(_series), Column("resolution", "number", lambda row: row.resolution)]
+)
 
 FACETS: Table[FacetRow] = Table(
     "facets",
