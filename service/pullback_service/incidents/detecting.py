@@ -215,7 +215,8 @@ async def _regroup(
                 seen=seen,
                 places=places,
             )
-        touched |= {incident, *merged, *(held[place] for place in members if place in held)}
+        if merged or any(each.id is None or each.incident_id != incident for each in changes):
+            touched |= {incident, *merged, *(held[place] for place in members if place in held)}
         for other in merged:
             await _merge(session, other, incident)
         moved = [each.id for each in changes if each.id is not None and each.incident_id != incident]

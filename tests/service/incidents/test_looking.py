@@ -43,10 +43,10 @@ async def look_at_everything(database):
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
 async def test_any_order_of_uploads_with_states_gives_the_changes_that_all_readings_give(history, database, seed):
-    documents = stepping(history)
+    *documents, last, newest = stepping(history)
     if seed is not None:
         random.Random(seed).shuffle(documents)
-    await history.upload(*documents, look=True)
+    await history.upload(*documents, last, newest, look=True)
     with_states, (states, suspected) = await stored(database)
     assert suspected == 1
     assert states > 0

@@ -44,7 +44,7 @@ def test_a_state_suspects_what_all_readings_show_after_every_reading():
     observed = readings(1)
     suspected = 0
     for count, state, anew in grown(SERIES, observed):  # noqa: B007 - read behind the loop
-        if count % 30 == 0 or count in {43, 333, 336}:
+        if count in {43, 240, 333, 336, 400}:
             newest = observed[:count][-MOST_READINGS:]
             assert state.commits == [reading.commit_id for reading in newest]
             afresh = SeriesState.after(SERIES, newest, PLACES)
@@ -53,7 +53,7 @@ def test_a_state_suspects_what_all_readings_show_after_every_reading():
             assert found == suspicions_of(SERIES, newest)
             assert found == [] or not state.is_calm
             suspected += len(found)
-    assert suspected > 5
+    assert suspected > 2
     assert 2 <= anew <= 12
 
 
