@@ -17,16 +17,17 @@ from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.grouping import Located, group, heirs
-from pullback_service.incidents.looking import Touched, look
+from pullback_service.incidents.looking import look
 from pullback_service.incidents.settling import settle
 from pullback_service.incidents.watching import (
+    Brought,
     Pair,
     Trunk,
+    brought_by,
     every_pair,
     is_judged,
     mark_detected,
     read_trunk,
-    touched_commits,
     touched_pairs,
     waiting_reports,
 )
@@ -93,8 +94,8 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
         await keep_incidents(session, project_id, trunk, every, seen=True)
     reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    touched = await touched_commits(session, reports, trunk) if reports else {}
-    await keep_incidents(session, project_id, trunk, pairs, touched=touched)
+    brought = await brought_by(session, reports, trunk)
+    await keep_incidents(session, project_id, trunk, pairs, brought=brought)
     await mark_detected(session, reports)
     return len(reports)
 
@@ -105,12 +106,12 @@ async def keep_incidents(
     trunk: Trunk,
     pairs: Sequence[Pair],
     *,
-    touched: Touched | None = None,
+    brought: Brought | None = None,
     seen: bool = False,
 ) -> None:
     """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
 
-    `touched` are the commits at which each machine was measured anew; without it all readings are looked at again.
+    Without what uploads `brought` all readings are looked at again.
     New incidents are `seen` where that is said, or where their commit was measured before there was detection.
     """
     if trunk.branch_id is None:
@@ -123,7 +124,7 @@ async def keep_incidents(
         pairs,
         trunk,
         [each.located.change for each in stored],
-        touched=touched,
+        brought=brought,
         least={series: 2 * size for series, size in least if size is not None},
     )
     unseen = Counter(found)

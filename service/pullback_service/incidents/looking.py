@@ -23,6 +23,7 @@ from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import Claim, Suspicion, Watched, changes_of, suspicions_of
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.watching import (
+    Brought,
     Kept,
     Pair,
     Trunk,
@@ -41,11 +42,8 @@ from pullback_service.models.incidents import SetAside
 
 PAIRS_AT_ONCE: Final = 500
 """Cases and machines whose series are looked at together."""
-SERIES_AT_ONCE: Final = 100
+SERIES_AT_ONCE: Final = 25
 """Series whose readings are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
-
-Touched = Mapping[int, Collection[int]]
-"""The commits at which each machine was measured by the uploads that are looked at."""
 
 
 class _Looked(NamedTuple):
@@ -71,24 +69,24 @@ async def look(
     trunk: Trunk,
     stored: Iterable[Change],
     *,
-    touched: Touched | None,
+    brought: Brought | None,
     least: Mapping[int, float],
 ) -> Sight:
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
-    `stored` are changes that were found before. Without `touched` all readings are looked at again. Suspicions of a series that are
+    `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
     `least` in size or less are not raised. A series that raises is set aside and holds up no other.
     """
     found_before: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
         if change.evidence == "levels" and change.series_id is not None:
             found_before[change.series_id].append(change)
-    looking = _Looking(session, trunk, found_before, touched, least)
+    looking = _Looking(session, trunk, found_before, brought, least)
     suspects = await read_suspects(session, project_id)
     changes: list[Change] = []
     seen: set[Pair] = set()
     todo = sorted(pairs)
-    moved = {commit for commits in (touched or {}).values() for commit in commits}
+    moved = {commit for commits in (brought.commits if brought else {}).values() for commit in commits}
     while todo:
         for start in range(0, len(todo), PAIRS_AT_ONCE):
             some = todo[start : start + PAIRS_AT_ONCE]
@@ -114,7 +112,7 @@ class _Looking:
     trunk: Trunk
     found_before: Mapping[int, Sequence[Change]]
     """The suspicions of each series that are stored."""
-    touched: Touched | None
+    brought: Brought | None
     least: Mapping[int, float]
     looked: list[_Looked] = field(default_factory=list)
     set_aside: dict[int, str] = field(default_factory=dict)
@@ -183,7 +181,7 @@ class _Looking:
                 whole.append(each)
         for start in range(0, len(whole), SERIES_AT_ONCE):
             some = whole[start : start + SERIES_AT_ONCE]
-            newest = await read_newest(self.session, some, self.trunk)
+            newest = await read_newest(self.session, some, self.trunk, self.brought)
             for each in some:
                 await asyncio.sleep(0)  # other chores run on the same loop
                 readings = newest.get(each.series_id, ())
@@ -203,7 +201,7 @@ class _Looking:
         """The states of series, with the readings that uploads brought behind their ends; of others there is none."""
         states: dict[int, SeriesState] = {}
         known = []
-        for each in noisy if self.touched is not None else ():
+        for each in noisy if self.brought is not None else ():
             stored = kept.get(each.series_id, Kept()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
             if state is not None and state.goes_on(self._touched(each), self.trunk.places):
@@ -212,7 +210,7 @@ class _Looking:
         if not known:
             return states
         newest = [states[each.series_id].commits[-1] for each in known]
-        behind = await read_behind(self.session, known, newest, self.trunk)
+        behind = await read_behind(self.session, known, newest, self.trunk, self.brought)
         for each in known:
             await asyncio.sleep(0)
             with self._setting_aside(each):
@@ -223,7 +221,7 @@ class _Looking:
         return states
 
     def _touched(self, series: Watched) -> Collection[int]:
-        return (self.touched or {}).get(series.machine_id, ())
+        return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
 
     def _settled(self, series_id: int, before: int) -> Sequence[Change]:
         places = self.trunk.places

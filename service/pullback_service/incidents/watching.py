@@ -70,9 +70,13 @@ reading.series_id, branch_commit.position, reading.commit_id, reading.value, rea
 reading.high, reading.method, reading.measured_id, report.received_at
 """
 _LOOKED_AT: Final[LiteralString] = f"""
-NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
+(report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[]))
+AND NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
 """
-"""The condition of readings that detection looks at: nothing says by how much others moved the time of a busy machine."""
+"""The condition of readings that detection looks at.
+
+What other uploads bring meanwhile waits for its turn. Nothing says by how much others moved the time of a busy machine.
+"""
 _NEWEST: Final[LiteralString] = f"""
 SELECT newest.*
   FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (
@@ -168,6 +172,13 @@ class Trunk(NamedTuple):
     places: Places
 
 
+class Brought(NamedTuple):
+    """What the uploads that are looked at brought: their reports, and the commits of the trunk at which each machine measured."""
+
+    reports: Sequence[UUID]
+    commits: Mapping[int, Collection[int]]
+
+
 class Kept(NamedTuple):
     """What is stored of a series: the detector's state, empty where it is to look at the readings, and what it suspected."""
 
@@ -207,13 +218,13 @@ async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> lis
     return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
 
 
-async def touched_commits(session: AsyncSession, reports: Collection[UUID], trunk: Trunk) -> Mapping[int, set[int]]:
-    """The commits of the trunk at which reports measured, of each machine. Index: pk_report."""
+async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> Brought:
+    """What reports brought. Index: pk_report."""
     found: dict[int, set[int]] = defaultdict(set)
     for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
         if commit_id in trunk.places:
             found[machine_id].add(commit_id)
-    return found
+    return Brought(reports, found)
 
 
 async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> list[Pair]:
@@ -261,33 +272,38 @@ async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[i
 
 
 async def read_newest(
-    session: AsyncSession, series: Sequence[Watched], trunk: Trunk
+    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, brought: Brought | None
 ) -> Mapping[int, Sequence[Observed]]:
     """The newest `MOST_READINGS` readings of each of some series along the trunk, oldest first.
 
     Index: ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
     """
     ids = statements.array_of(each.series_id for each in series)
-    known = {"series": ids, "branch": trunk.branch_id, "most": MOST_READINGS}
-    return await _observed(session, series, await statements.rows(session, _NEWEST, known, binary=True))
+    return await _observed(session, series, trunk, _NEWEST, {"series": ids, **_of(brought)})
 
 
 async def read_behind(
-    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk
+    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, brought: Brought | None
 ) -> Mapping[int, Sequence[Observed]]:
     """The readings of each of some series behind the newest commit that is known of it, oldest first; at most `MOST_READINGS`.
 
     Index: pk_commit, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
     """
     ids = {"series": statements.array_of(each.series_id for each in series), "newest": statements.array_of(newest)}
-    known = ids | {"branch": trunk.branch_id, "most": MOST_READINGS}
-    return await _observed(session, series, await statements.rows(session, _BEHIND, known, binary=True))
+    return await _observed(session, series, trunk, _BEHIND, ids | _of(brought))
+
+
+def _of(brought: Brought | None) -> dict[str, Any]:
+    return {"reports": None if brought is None else list(brought.reports)}
 
 
 async def _observed(
-    session: AsyncSession, series: Sequence[Watched], rows: Sequence[tuple[Any, ...]]
+    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, statement: LiteralString, known: Mapping[str, Any]
 ) -> Mapping[int, Sequence[Observed]]:
     """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
+    values = {**known, "branch": trunk.branch_id, "most": MOST_READINGS}
+    found = await statements.rows(session, statement, values, binary=True)
+    rows = [row for row in found if row[2] in trunk.places]  # a commit that came after the trunk was read waits as well
     machine_of = {each.series_id: each.machine_id for each in series}
     levels = await statements.rows(
         session, _LEVELS, {"ids": statements.array_of({row[9] for row in rows if row[9] is not None})}
