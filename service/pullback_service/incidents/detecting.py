@@ -86,13 +86,14 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
 
     Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `look`.
     """
+    # First, so that the trunk and all else that is read behind them know the commits of these reports.
+    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
         return 0
     every = await every_pair(session, project_id, trunk)
     if every:
         await keep_incidents(session, project_id, trunk, every, seen=True)
-    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
     brought = await brought_by(session, reports, trunk)
     await keep_incidents(session, project_id, trunk, pairs, brought=brought)
