@@ -333,6 +333,6 @@ def _wait(database: "psycopg.Connection[Any]", is_done: str, *values: object) ->
 
 
 def _one(database: "psycopg.Connection[Any]", query: str, *values: object) -> int:
-    row = database.execute(query, list(values)).fetchone()  # type: ignore[arg-type] # our own words
+    row = database.execute(query, list(values)).fetchone()
     assert row is not None  # noqa: S101 - these always answer
     return int(row[0])

@@ -312,14 +312,14 @@ async def _observed(
     measured_of = {row[0]: row[1:] for row in levels}
     observed: dict[int, Sequence[Observed]] = {}
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
-        known = facts[machine_of[series_id]]
+        told = facts[machine_of[series_id]]
         readings = []
         for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at in of_one:
             has_ratio = baseline is not None and ratio is not None
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
-            level = (baseline if has_ratio else None, method, workload, harness, known.at(received_at))
-            ends = (ratio, low, high) if has_ratio else (None, None, None)
-            readings.append(Observed(commit_id, value, *ends, level, subject))
+            level = (baseline if has_ratio else None, method, workload, harness, told.at(received_at))
+            reading = Observed(commit_id, value, ratio, low, high, level, subject)
+            readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
         observed[series_id] = readings
     return observed
 

@@ -146,9 +146,7 @@ class StoredSeriesState(Base):
     """
 
     __tablename__ = "series_state"
-    __table_args__ = (
-        Index("ix_series_state_suspects", "series_id", postgresql_where=text("suspects <> '[]'::jsonb")),
-    )
+    __table_args__ = (Index("ix_series_state_suspects", "series_id", postgresql_where=text("suspects <> '[]'::jsonb")),)
 
     series_id: Mapped[int] = mapped_column(
         ForeignKey("series.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
