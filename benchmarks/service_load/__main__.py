@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from benchmarks.service_load import asking, filling, pages, shape, uploading, waiting
+from benchmarks.service_load import asking, detecting, filling, pages, shape, uploading, waiting
 from benchmarks.service_load.figures import Figure, table
 from benchmarks.service_load.page import put_into
 from benchmarks.service_load.processes import Service, serving
@@ -28,7 +28,7 @@ from pullback_service.postgres import EmbeddedPostgres
 from pullback_service.rebuilding import project_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
-PARTS = ("queries", "matrix", "pages", "large", "small", "agents")
+PARTS = ("queries", "matrix", "pages", "large", "small", "agents", "detection")
 
 EXAMPLES = """examples:
   python -m benchmarks.service_load --folder /tmp/load --points 200000       a minute, for a first look
@@ -94,6 +94,7 @@ def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str, *, 
         "large": lambda: uploading.upload_large(service),
         "small": lambda: uploading.upload_small(service, url),
         "agents": lambda: waiting.wait_for_work(service),
+        "detection": lambda: detecting.detect_everything(service, url),
     }
     for part in PARTS:
         if part in parts:

@@ -62,7 +62,7 @@ class _Filled:
         self._copy(
             "COPY report (id, project_id, commit_id, machine_id, idempotency_key, digest, body, body_bytes, format, "
             "version, suite, quality, dirty, cases, points, failures, started_at, duration_s, received_at, "
-            "followed_up_at) FROM STDIN",
+            "followed_up_at, detected_at) FROM STDIN",
             self._reports(block, ids),
         )
         self._copy(
@@ -157,7 +157,7 @@ class _Filled:
                 yield _line(
                     id_, self.project, commits[number], machine, id_, b"\\\\x" + id_.bytes.hex().encode(),
                     b"\\\\x" + stored.hex().encode(), len(body), FORMAT, VERSION, "standard", "clean", "f", cases,
-                    len(self.series[machine]), 0, at, 900.0, at, at,
+                    len(self.series[machine]), 0, at, 900.0, at, at, at,
                 )  # fmt: skip
 
     def _points(self, number: int, commit: int) -> Iterator[bytes]:

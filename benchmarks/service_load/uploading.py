@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ import psycopg
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, BarePosts, Connection
 from benchmarks.service_load.figures import Figure, Percentiles
-from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service
+from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, Used
 
 LARGE_RESULTS = 10_000
 LARGE_PROCESSES = 20
@@ -61,13 +62,44 @@ def upload_large(service: Service, *, rounds: int = 3) -> Iterator[Figure]:
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """Small uploads that were acknowledged: their reports, how long each took, how long all took, and what that used."""
+
+    reports: list[str]
+    durations: list[float]
+    seconds: float
+    used: Used
+
+    @property
+    def rate(self) -> float:
+        """Uploads a second."""
+        return len(self.reports) / self.seconds
+
+
 def upload_small(service: Service, url: str, *, seconds: float = 20.0) -> Iterator[Figure]:
     """Small reports from eight clients as fast as they are answered: two variants of a case, six points.
 
     Four uploads of each commit, from different machines, each telling parents and branch, in no order between clients.
     """
     run = time.time_ns()
-    project = f"small-{run}"
+    done = post_small(service, f"small-{run}", run, seconds=seconds)
+    times = Percentiles.of(done.durations)
+    lost = _lost(url, done.reports)
+    each = 1000 / len(done.reports)
+    yield Figure(
+        "small uploads, 8 clients", done.rate, "/s", least=150,
+        note=f"{len(done.reports)} in {done.seconds:.1f} s; CPU each: service {done.used.service * each:.2f}, "
+        f"Postgres {done.used.postgres * each:.2f}, worker {done.used.worker * each:.2f} ms",
+    )  # fmt: skip
+    yield Figure(
+        "… p99", times.p99, "ms", most=250, note=f"p50 {times.p50} ms, p95 {times.p95} ms, longest {times.most} ms"
+    )
+    yield Figure("… lost", lost, "", most=0, note="acknowledged, and not there with all of their points")
+
+
+def post_small(service: Service, project: str, run: int, *, seconds: float, most: int | None = None) -> Uploaded:
+    """Small reports into a project from eight clients, for so many seconds, or at most so many reports."""
     connection = service.connect()
     for number in range(20):
         _post(connection, _small_report(project, run, 100_000 + number, 0))
@@ -78,7 +110,7 @@ def upload_small(service: Service, url: str, *, seconds: float = 20.0) -> Iterat
     reports = iter(
         [
             _small_report(project, run, number // UPLOADS_OF_A_COMMIT, number)
-            for number in range(int(MOST_A_SECOND * seconds))
+            for number in range(most or int(MOST_A_SECOND * seconds))
         ]
     )
     stop = time.perf_counter() + seconds
@@ -103,19 +135,7 @@ def upload_small(service: Service, url: str, *, seconds: float = 20.0) -> Iterat
     for thread in threads:
         thread.join()
     took, used = time.perf_counter() - began, service.cpu_s().since(used_before)
-    times = Percentiles.of(durations)
-    acknowledged = [orjson.loads(answer)["id"] for answer in answers]
-    lost = _lost(url, acknowledged)
-    each = 1000 / len(acknowledged)
-    yield Figure(
-        "small uploads, 8 clients", len(acknowledged) / took, "/s", least=150,
-        note=f"{len(acknowledged)} in {took:.1f} s; CPU each: service {used.service * each:.2f}, "
-        f"Postgres {used.postgres * each:.2f}, worker {used.worker * each:.2f} ms",
-    )  # fmt: skip
-    yield Figure(
-        "… p99", times.p99, "ms", most=250, note=f"p50 {times.p50} ms, p95 {times.p95} ms, longest {times.most} ms"
-    )
-    yield Figure("… lost", lost, "", most=0, note="acknowledged, and not there with all of their points")
+    return Uploaded([orjson.loads(answer)["id"] for answer in answers], durations, took, used)
 
 
 def _lost(url: str, acknowledged: list[str]) -> int:

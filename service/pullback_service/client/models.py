@@ -1460,6 +1460,9 @@ class SeriesSummary(Answer):
     exact: bool
     machine: str
     machine_fingerprint: str
+    resolution: float | None = None
+    """The smallest step (natural log) that would be suspected within three commits: 0 of counts, null while there are too few results of the trunk, or none at its end.
+    """
 
 
 class RawPointSummary(Answer):

@@ -4,13 +4,11 @@ What is found of a case on a machine is a function of what is stored of it along
 a function of all changes; so the order of uploads decides nothing but the ids. Chores of one project never run at the same time.
 """
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from typing import Final, LiteralString, NamedTuple
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
@@ -18,29 +16,24 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.failing import failures_of
-from pullback_service.incidents.finding import changes_of
 from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.looking import look
 from pullback_service.incidents.settling import settle
 from pullback_service.incidents.watching import (
-    History,
+    Brought,
     Pair,
     Trunk,
+    brought_by,
     every_pair,
     is_judged,
     mark_detected,
-    read_failures,
-    read_histories,
     read_trunk,
     touched_pairs,
     waiting_reports,
 )
-from pullback_service.logs import logger
 from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
 
 REPORTS_AT_ONCE: Final = 200
-PAIRS_AT_ONCE: Final = 8
-"""Cases and machines whose series are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
 MISSED_AFTER_S: Final = 120
 MOST_SWEPT_AT_ONCE: Final = 500
 
@@ -91,78 +84,67 @@ class _Stored(NamedTuple):
 async def detect(session: AsyncSession, project_id: ProjectId) -> int:
     """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
 
-    Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `read_histories`.
+    Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `look`.
     """
+    # First, so that the trunk and all else that is read behind them know the commits of these reports.
+    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
         return 0
     every = await every_pair(session, project_id, trunk)
     if every:
         await keep_incidents(session, project_id, trunk, every, seen=True)
-    reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    await keep_incidents(session, project_id, trunk, pairs)
+    brought = await brought_by(session, reports, trunk)
+    await keep_incidents(session, project_id, trunk, pairs, brought=brought)
     await mark_detected(session, reports)
     return len(reports)
 
 
 async def keep_incidents(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Sequence[Pair], *, seen: bool = False
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    pairs: Sequence[Pair],
+    *,
+    brought: Brought | None = None,
+    seen: bool = False,
 ) -> None:
     """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
 
+    Without what uploads `brought` all readings are looked at again.
     New incidents are `seen` where that is said, or where their commit was measured before there was detection.
     """
     if trunk.branch_id is None:
         return
     stored = await _stored(session, project_id)
-    least = dict(await statements.rows(session, _NOISE, {"project": project_id}))
-    found = await _find(session, pairs, trunk, {series: 2 * size for series, size in least.items() if size is not None})
-    looked_at = set(pairs)
+    least = await statements.rows(session, _NOISE, {"project": project_id})
+    found, looked_at = await look(
+        session,
+        project_id,
+        pairs,
+        trunk,
+        [each.located.change for each in stored],
+        brought=brought,
+        least={series: 2 * size for series, size in least if size is not None},
+    )
+    unseen = Counter(found)
     kept: list[_Stored] = []
     gone: list[_Stored] = []
     for each in stored:
         change = each.located.change
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
-        touched = (change.case_id, change.machine_id) in looked_at
-        (kept if is_on_trunk and not touched else gone).append(each)
-    new = await _with_incidents(session, found, gone, trunk.places)
+        is_there = (change.case_id, change.machine_id) not in looked_at or unseen[change] > 0
+        if is_on_trunk and is_there:
+            unseen[change] -= 1
+            kept.append(each)
+        else:
+            gone.append(each)
+    new = await _with_incidents(session, [*(+unseen).elements()], gone, trunk.places)
     touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
-    if {(*each.located, each.incident_id) for each in gone} != {(*each.located, each.incident_id) for each in new}:
+    if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
     await settle(session, project_id, trunk, touched_incidents)
-
-
-async def _find(session: AsyncSession, pairs: Sequence[Pair], trunk: Trunk, least: Mapping[int, float]) -> list[Change]:
-    """The changes of some cases on some machines; a series that raises is set aside and holds up no other."""
-    found: list[Change] = []
-    for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = pairs[start : start + PAIRS_AT_ONCE]
-        set_aside: dict[int, str] = {}
-        histories = await read_histories(session, some, trunk)
-        for history in histories:
-            await asyncio.sleep(0)  # other chores run on the same loop
-            try:
-                found += _changes_in(history, trunk.places, least)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is about one series
-                set_aside[history.series.series_id] = f"{type(error).__name__}: {error}"
-                logger.exception("series_set_aside", series=history.series.series_id)
-        await _note_set_aside(session, histories, set_aside)
-        found += failures_of(*await read_failures(session, some, trunk), trunk.places)
-    return found
-
-
-def _changes_in(history: History, places: Places, least: Mapping[int, float]) -> list[Change]:
-    series, claims, readings = history
-    return changes_of(series, claims, readings, places, least=least.get(series.series_id, 0.0))
-
-
-async def _note_set_aside(session: AsyncSession, histories: Iterable[History], reasons: Mapping[int, str]) -> None:
-    looked_at = [history.series.series_id for history in histories]
-    await session.execute(delete(SetAside).where(SetAside.series_id.in_(looked_at)))
-    if reasons:
-        rows = [{"series_id": series_id, "reason": reason[:500]} for series_id, reason in reasons.items()]
-        await session.execute(upsert(SetAside), rows)
 
 
 async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
@@ -235,7 +217,8 @@ async def _regroup(
                 seen=seen,
                 places=places,
             )
-        touched |= {incident, *merged, *(held[place] for place in members if place in held)}
+        if merged or any(each.id is None or each.incident_id != incident for each in changes):
+            touched |= {incident, *merged, *(held[place] for place in members if place in held)}
         for other in merged:
             await _merge(session, other, incident)
         moved = [each.id for each in changes if each.id is not None and each.incident_id != incident]

@@ -5,10 +5,14 @@ sees in readings that were made at different times is suspected, until pairs, or
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha1
+from itertools import pairwise
 from math import exp, inf, log
 from statistics import median
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, trend
 from pullback_service.incidents.changes import Change, Places
@@ -20,14 +24,21 @@ BACK: Final = 0.25
 LATER: Final = 3
 """Commits behind a change that bear it out, or speak against it, where nobody can measure it again."""
 MOST_READINGS: Final = 300
-"""Readings of a series, the newest ones of the trunk, that the detector looks at."""
+"""Readings of a series, the newest ones of the trunk, in the older half of which the detector begins."""
+STEADY: Final = 64
+"""Commits of the trunk without a difference after which a count is surely steady."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
 """The kinds of findings that are another level since a commit."""
 FOUND_BY: Final = f"{DETECTOR} {VERSION}"
+_SPREAD: Final = 0x9E3779B97F4A7C15
+"""A multiplier that scatters consecutive numbers evenly (2^64 divided by the golden ratio)."""
 
 
 class Watched(NamedTuple):
-    """A series; `is_watched`: the detector looks at it. It does not look at counts that compare within one session only."""
+    """A series; `is_watched`: the detector looks at it. It does not look at counts that compare within one session only.
+
+    `floor` is the scatter of the machine by its comparisons of commits with themselves, where that is known.
+    """
 
     series_id: int
     case_id: int
@@ -36,10 +47,16 @@ class Watched(NamedTuple):
     exact: bool
     bigger_is_better: bool
     is_watched: bool
+    floor: float | None = None
+
+    @property
+    def is_noisy(self) -> bool:
+        """True if the detector looks at its readings; changes of counts are claimed."""
+        return self.is_watched and not self.exact
 
 
 class Claim(NamedTuple):
-    """A step by counts or pairs, both commits on the trunk, the reference before the candidate."""
+    """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there."""
 
     reference_id: int
     commit_id: int
@@ -50,6 +67,8 @@ class Claim(NamedTuple):
     high: float | None
     n: int | None
     doubt: str | None
+    before: float | None = None
+    after: float | None = None
 
 
 class Observed(NamedTuple):
@@ -64,23 +83,27 @@ class Observed(NamedTuple):
     subject: str = ""
 
 
-def changes_of(
-    series: Watched, claims: Sequence[Claim], readings: Sequence[Observed], places: Places, *, least: float = 0.0
-) -> list[Change]:
-    """The changes of a series; `readings` are in the order of the trunk. Suspicions of `least` in size or less are not raised."""
-    values = {reading.commit_id: reading.value for reading in readings}
-    claimed = _claimed(series, claims, values, places)
+class Suspicion(NamedTuple):
+    """A change that only the detector sees, and the chance that noise alone says as much of one observation."""
+
+    change: Change
+    chance: float
+
+
+def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Change], places: Places) -> list[Change]:
+    """The changes of a series: what was claimed of it, and what of the suspicions nobody claimed."""
+    claimed = _claimed(series, claims, places)
     if series.exact:
-        return _steadied(claimed, readings, places)
-    suspected = [
+        return _steadied(claimed, places)
+    weighed = [
         _weighed(change, claims, places)
-        for change in (_suspected(series, readings, least=least) if series.is_watched else ())
+        for change in suspected
         if not any(change.worse == other.worse and change.meets(other, places) for other in claimed)
     ]
-    return _with_ends([*claimed, *suspected], places)
+    return _with_ends([*claimed, *weighed], places)
 
 
-def _claimed(series: Watched, claims: Iterable[Claim], values: dict[int, float], places: Places) -> list[Change]:
+def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[Change]:
     found = []
     for claim in claims:
         towards = trend(claim.outcome, bigger_is_better=series.bigger_is_better)
@@ -101,27 +124,34 @@ def _claimed(series: Watched, claims: Iterable[Claim], values: dict[int, float],
                     low=claim.low,
                     high=claim.high,
                     n=claim.n,
-                    before=values.get(claim.reference_id),
-                    after=values.get(claim.commit_id),
+                    before=claim.before,
+                    after=claim.after,
                 )
             )
     return sorted(found, key=lambda change: (places[change.commit_id], places[change.reference_id]))
 
 
-def _steadied(claimed: Sequence[Change], readings: Sequence[Observed], places: Places) -> list[Change]:
+def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
     """Changes of a count; of one that goes back and forth a single one, from its first change on."""
-    unsteady = [
-        shift
-        for shift in find_changes([reading.value for reading in readings], exact=True)
-        if shift.kind == "unsteady" and shift.first > 0
-    ]
+    values: list[float] = []
+    begins: list[int] = []
+    for place, change in enumerate(claimed):
+        if change.before is None or change.after is None:
+            return _with_ends(claimed, places)
+        if not values or values[-1] != change.before:
+            values.append(change.before)
+        begins.append(len(values))
+        until = places[claimed[place + 1].commit_id] if place + 1 < len(claimed) else 0
+        values += [change.after] * min(max(until - places[change.commit_id], 1), STEADY)
+    taken = [value for value, following in pairwise([*values, inf]) if value != following]
+    if len(set(taken)) == len(taken):
+        return _with_ends(claimed, places)  # it never took a value again
     found, rest = [], list(claimed)
-    for shift in unsteady:
-        first, last = places[readings[shift.first].commit_id], places[readings[shift.last].commit_id]
-        held = [change for change in rest if first <= places[change.commit_id] <= last]
-        if held:
+    for shift in find_changes(values, exact=True):
+        if shift.kind == "unsteady":
+            held = [change for begin, change in zip(begins, claimed, strict=True) if shift.first <= begin <= shift.last]
             rest = [change for change in rest if change not in held]
-            found.append(held[0]._replace(kind="unsteady", worse=None))
+            found += [change._replace(kind="unsteady", worse=None) for change in held[:1]]
     return [*_with_ends(rest, places), *found]
 
 
@@ -133,7 +163,7 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     found: list[Change] = []
     open_: list[int] = []
     for change in sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id])):
-        if change.worse and change.standing != "refuted":
+        if change.worse and change.standing != "refuted" and change.ended_id is None:
             open_.append(len(found))
         if change.worse or change.standing == "refuted":
             found.append(change)
@@ -157,31 +187,75 @@ def _size(change: Change) -> float:
     return abs(change.log_ratio) if change.log_ratio is not None else inf
 
 
-def _suspected(series: Watched, readings: Sequence[Observed], *, least: float) -> list[Change]:
-    """The detector's changes, level by level: as lived, and still in hindsight."""
+def first_looked_at(series_id: int, commits: Sequence[int]) -> int:
+    """The index of the commit at which the detector begins, among those of the newest `MOST_READINGS` readings of a series.
+
+    Of a longer history it is one of the older half, the same one for as long as it is there: each commit has a rank by chance, and
+    the lowest rank begins. Series have ranks of their own, so that they do not all begin anew at the same upload.
+    """
+    if len(commits) < MOST_READINGS:
+        return 0
+    older = np.array(commits[: MOST_READINGS // 2], dtype=np.uint64)
+    return int(((older + np.uint64(series_id * _SPREAD % 2**64)) * np.uint64(_SPREAD)).argmin())
+
+
+def by_level(readings: Iterable[Observed]) -> Mapping[tuple[object, ...], list[Observed]]:
+    """Readings that compare with each other. A level that is left and reached again goes on."""
     levels: dict[tuple[object, ...], list[Observed]] = defaultdict(list)
-    for reading in readings[-MOST_READINGS:]:
+    for reading in readings:
         levels[reading.level].append(reading)
+    return levels
+
+
+def key_of(level: tuple[object, ...]) -> str:
+    """A level as a short text."""
+    return sha1(repr(level).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
+    """The detector after it took readings of one level, one after the other."""
+    watcher = Watcher(floor=floor)
+    for reading in readings:
+        observe(watcher, reading)
+    return watcher
+
+
+def observe(watcher: Watcher, reading: Observed) -> None:
+    """Let the detector take a reading."""
+    value, low, high = _factor(reading)
+    watcher.observe(value, low=low, high=high)
+
+
+def suspicions_of(
+    series: Watched, readings: Sequence[Observed], watchers: Mapping[str, Watcher] | None = None
+) -> list[Suspicion]:
+    """The detector's changes, level by level: as lived, and still in hindsight.
+
+    `readings` are the newest `MOST_READINGS` in the order of the trunk. `watchers`, by the key of their level, took them already, from
+    `first_looked_at` on.
+    """
+    if not series.is_noisy:
+        return []
+    begin = first_looked_at(series.series_id, [reading.commit_id for reading in readings])
     found = []
-    for at_level in levels.values():
-        factors = [_factor(reading) for reading in at_level]
-        values, low, high = (list(column) for column in zip(*factors, strict=True))
-        in_hindsight = find_changes(values, low=low, high=high)
+    for level, at_level in by_level(readings[begin:]).items():
+        values, low, high = (list(column) for column in zip(*map(_factor, at_level), strict=True))
+        in_hindsight = [
+            shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS
+        ]
         if not in_hindsight:
             continue  # most series stand still, and the look as lived takes ten times as long
-        watcher = Watcher()
-        for value, below, above in factors:
-            watcher.observe(value, low=below, high=above)
-        found += [
-            _change_of(series, shift, at_level, values)
-            for shift in watcher.changes
-            if shift.kind in LEVELS
-            and shift.first > 0
-            and abs(shift.size) > least
-            and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-            and not _is_of_baseline(shift, at_level)
-            and any(_agree(shift, other) for other in in_hindsight)
-        ]
+        watcher = watch(series.floor, at_level) if watchers is None else watchers[key_of(level)]
+        for shift in watcher.changes:
+            seen_again = [other.chance for other in in_hindsight if _agree(shift, other)]
+            if (
+                seen_again
+                and shift.kind in LEVELS
+                and shift.first > 0
+                and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
+                and not _is_of_baseline(shift, at_level)
+            ):
+                found.append(Suspicion(_change_of(series, shift, at_level, values), min(shift.chance, *seen_again)))
     return found
 
 
@@ -219,12 +293,7 @@ def _factor(reading: Observed) -> tuple[float, float | None, float | None]:
 
 
 def _agree(one: Shift, other: Shift) -> bool:
-    return (
-        other.kind in LEVELS
-        and one.size * other.size > 0
-        and one.first <= other.last + 1
-        and other.first <= one.last + 1
-    )
+    return one.size * other.size > 0 and one.first <= other.last + 1 and other.first <= one.last + 1
 
 
 def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], values: Sequence[float]) -> Change:
@@ -245,7 +314,7 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
         high=shift.high,
         before=before,
         after=after,
-        detector=FOUND_BY,
+        detector=FOUND_BY if series.floor is None else f"{FOUND_BY}, floor {series.floor:.3g}",
     )
 
 

@@ -4,26 +4,33 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha1
 from itertools import groupby
+from math import log2
 from operator import itemgetter
 from typing import Any, Final, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
+import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.claims import COUNTED_IN_ONE_SESSION, TIMES
 from pullback_service.commits.trunk import TRUNK
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing import Failing, Measured
 from pullback_service.incidents.finding import MOST_READINGS, Claim, Observed, Watched
+from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.readings.pooling import BUSY
+from pullback_service.regression.changes import NORMAL_95
 from pullback_service.rule import RULE
 from pullback_service.steps.following import IS_RIGHT
 
 Pair: TypeAlias = tuple[int, int]
 """A case and a machine."""
+DAYS_OF_NOISE: Final = 90
+"""Days of comparisons of commits with themselves that a machine's floor is taken from, as pages do."""
 
 _TRUNK: Final[LiteralString] = f"""
 SELECT watched.name, watched.detected_from, watched.watched, watched.trunk, branch.id
@@ -58,23 +65,79 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
   JOIN series USING (case_id, machine_id)
 """
-_READINGS: Final[LiteralString] = f"""
+_COLUMNS: Final[LiteralString] = """
+reading.series_id, branch_commit.position, reading.commit_id, reading.value, reading.baseline, reading.log_ratio, reading.low,
+reading.high, reading.method, reading.measured_id, report.received_at
+"""
+_LOOKED_AT: Final[LiteralString] = f"""
+(report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[]))
+AND NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
+"""
+"""The condition of readings that detection looks at.
+
+What other uploads bring meanwhile waits for its turn. Nothing says by how much others moved the time of a busy machine.
+"""
+_NEWEST: Final[LiteralString] = f"""
 SELECT newest.*
   FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (
-       SELECT reading.series_id, branch_commit.position, reading.commit_id, reading.value, reading.baseline, reading.log_ratio,
-              reading.low, reading.high, reading.quality, reading.method, reading.measured_id, report.received_at
+       SELECT {_COLUMNS}
          FROM reading
          JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
          JOIN report ON report.id = reading.report_id
-        WHERE reading.series_id = wanted.id AND NOT reading.dirty AND {IS_RIGHT}
+        WHERE reading.series_id = wanted.id AND {_LOOKED_AT}
         ORDER BY reading.ordered_at DESC, reading.commit_id DESC
         LIMIT %(most)s) newest
  ORDER BY 1, 2
 """  # noqa: S608 - our own words
+_BEHIND: Final[LiteralString] = f"""
+SELECT following.*
+  FROM unnest(%(series)s::bigint[], %(newest)s::bigint[]) known (id, newest_id)
+  JOIN commit newest ON newest.id = known.newest_id, LATERAL (
+       SELECT {_COLUMNS}
+         FROM reading
+         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+         JOIN report ON report.id = reading.report_id
+        WHERE reading.series_id = known.id AND (reading.ordered_at, reading.commit_id) > (newest.ordered_at, newest.id)
+          AND {_LOOKED_AT}
+        ORDER BY reading.ordered_at, reading.commit_id
+        LIMIT %(most)s) following
+ ORDER BY 1, 2
+"""  # noqa: S608 - our own words
 _CLAIMS: Final[LiteralString] = """
-SELECT series_id, reference_id, commit_id, outcome, evidence, log_ratio, low, high, n, doubt
+SELECT step.series_id, step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
+       step.doubt, before.value, after.value
   FROM step
- WHERE series_id = ANY (%(series)s::bigint[]) AND news AND NOT stale AND evidence IN ('exact', 'paired')
+  LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
+  LEFT JOIN reading after ON after.commit_id = step.commit_id AND after.series_id = step.series_id
+ WHERE step.series_id = ANY (%(series)s::bigint[]) AND step.news AND NOT step.stale AND step.evidence IN ('exact', 'paired')
+"""
+_STATES: Final[LiteralString] = """
+SELECT series_id, state, suspects FROM series_state WHERE series_id = ANY (%(series)s::bigint[])
+"""
+_SUSPECTED: Final[LiteralString] = """
+SELECT series.id, series.case_id, series.machine_id, series_state.suspects
+  FROM series_state
+  JOIN series ON series.id = series_state.series_id
+ WHERE series_state.suspects <> '[]' AND series.project_id = %(project)s
+"""
+_KEEP_STATES: Final[LiteralString] = """
+INSERT INTO series_state (series_id, state, resolution, suspects)
+SELECT series_id, state, resolution, suspects::jsonb
+  FROM unnest(%(series)s::bigint[], %(states)b::bytea[], %(resolutions)s::double precision[], %(suspects)s::text[])
+       AS found (series_id, state, resolution, suspects)
+    ON CONFLICT (series_id) DO UPDATE
+   SET state = excluded.state, resolution = coalesce(excluded.resolution, series_state.resolution), suspects = excluded.suspects
+"""
+_SERIES_AT: Final[LiteralString] = """
+SELECT reading.commit_id, count(*)
+  FROM reading
+  JOIN series ON series.id = reading.series_id
+ WHERE reading.commit_id = ANY (%(commits)s::bigint[])
+   AND NOT reading.dirty AND NOT series.exact AND series.metric <> ALL (%(unwatched)s::text[])
+ GROUP BY 1
+"""
+_TOUCHED_COMMITS: Final[LiteralString] = """
+SELECT DISTINCT machine_id, commit_id FROM report WHERE id = ANY (%(reports)s::uuid[])
 """
 _FAILED: Final[LiteralString] = """
 SELECT failure.case_id, failure.machine_id, failure.variant, failure.kind, failure.message, failure.commit_id, failure.report_id
@@ -109,12 +172,19 @@ class Trunk(NamedTuple):
     places: Places
 
 
-class History(NamedTuple):
-    """A series with all that is known of it along the trunk."""
+class Brought(NamedTuple):
+    """What the uploads that are looked at brought: their reports, and the commits of the trunk at which each machine measured."""
 
-    series: Watched
-    claims: Sequence[Claim]
-    readings: Sequence[Observed]
+    reports: Sequence[UUID]
+    commits: Mapping[int, Collection[int]]
+
+
+class Kept(NamedTuple):
+    """What is stored of a series: the detector's state, empty where it is to look at the readings, and what it suspected."""
+
+    state: bytes = b""
+    suspects: Sequence[tuple[int, float]] = ()
+    """Commits that were suspected, each with the chance that noise alone says as much."""
 
 
 async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | None:
@@ -148,6 +218,15 @@ async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> lis
     return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
 
 
+async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> Brought:
+    """What reports brought. Index: pk_report."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
+        if commit_id in trunk.places:
+            found[machine_id].add(commit_id)
+    return Brought(reports, found)
+
+
 async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> list[Pair]:
     """All cases and machines of a project, where changes were last looked for along another trunk; none else.
 
@@ -160,51 +239,127 @@ async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk)
     return sorted(rows)
 
 
-async def read_histories(session: AsyncSession, pairs: Collection[Pair], trunk: Trunk) -> Sequence[History]:
-    """All series of some cases on some machines, along the trunk.
-
-    Index: uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit, pk_report, ix_step_news_of,
-    pk_measured, pk_machine, ix_facts_change_machine_id.
-    """
-    series = await statements.rows(session, _SERIES, columns_of(pairs))
-    ids = {"series": statements.array_of(row[0] for row in series)}
-    known = {"branch": trunk.branch_id, "most": MOST_READINGS}
-    rows = await statements.rows(session, _READINGS, ids | known, binary=True)
-    levels = await statements.rows(
-        session, _LEVELS, {"ids": statements.array_of({row[10] for row in rows if row[10] is not None})}
-    )
-    facts = await _facts(session, {machine for _, machine in pairs})
-    measured_of = {row[0]: row[1:] for row in levels}
-    of_series = {row[0]: row for row in series}
-    observed: dict[int, list[Observed]] = {}
-    for series_id, of_one in groupby(rows, key=itemgetter(0)):
-        machine_id = of_series[series_id][2]
-        observed[series_id] = []
-        for _, _, commit_id, value, baseline, ratio, low, high, quality, method, measured_id, received_at in of_one:
-            has_ratio = baseline is not None and ratio is not None
-            if not has_ratio and quality == BUSY and not of_series[series_id][5]:
-                continue  # nothing says by how much others moved it
-            workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
-            level = (baseline if has_ratio else None, method, workload, harness, facts[machine_id].at(received_at))
-            reading = Observed(commit_id, value, ratio, low, high, level, subject)
-            observed[series_id].append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
-    claims = await _claims(session, ids, trunk.places)
+async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[Watched]:
+    """All series of some cases on some machines. Index: uq_series_case_id_variant_metric_machine_id, ix_comparison_noise."""
+    rows = await statements.rows(session, _SERIES, columns_of(pairs))
+    floors = await _floors(session, {machine for _, machine in pairs})
     return [
-        History(
-            Watched(
-                series_id,
-                case_id,
-                machine_id,
-                variant,
-                exact,
-                bigger,
-                is_watched=metric not in COUNTED_IN_ONE_SESSION,
-            ),
-            claims.get(series_id, ()),
-            observed.get(series_id, ()),
+        Watched(
+            series_id,
+            case_id,
+            machine_id,
+            variant,
+            exact,
+            bigger,
+            is_watched=metric not in COUNTED_IN_ONE_SESSION,
+            floor=floors.get(machine_id) if metric in TIMES else None,
         )
-        for series_id, case_id, machine_id, variant, metric, exact, bigger in series
+        for series_id, case_id, machine_id, variant, metric, exact, bigger in rows
     ]
+
+
+async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[int, float]:
+    """The scatter of the machines whose A/A floor is known, as a standard deviation.
+
+    It is a power of two: a floor that is a little higher today is no reason to look at all readings again.
+    """
+    heard = await NoiseMemory().of(session, [MachineId(machine) for machine in sorted(machines)], days=DAYS_OF_NOISE)
+    return {
+        machine: 2.0 ** round(log2(known.noise.all.floor / NORMAL_95))
+        for machine, known in heard.items()
+        if not known.noise.all.provisional and known.noise.all.floor > 0
+    }
+
+
+async def read_newest(
+    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, brought: Brought | None
+) -> Mapping[int, Sequence[Observed]]:
+    """The newest `MOST_READINGS` readings of each of some series along the trunk, oldest first.
+
+    Index: ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
+    """
+    ids = statements.array_of(each.series_id for each in series)
+    return await _observed(session, series, trunk, _NEWEST, {"series": ids, **_of(brought)})
+
+
+async def read_behind(
+    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, brought: Brought | None
+) -> Mapping[int, Sequence[Observed]]:
+    """The readings of each of some series behind the newest commit that is known of it, oldest first; at most `MOST_READINGS`.
+
+    Index: pk_commit, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
+    """
+    ids = {"series": statements.array_of(each.series_id for each in series), "newest": statements.array_of(newest)}
+    return await _observed(session, series, trunk, _BEHIND, ids | _of(brought))
+
+
+def _of(brought: Brought | None) -> dict[str, Any]:
+    return {"reports": None if brought is None else list(brought.reports)}
+
+
+async def _observed(
+    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, statement: LiteralString, known: Mapping[str, Any]
+) -> Mapping[int, Sequence[Observed]]:
+    """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
+    values = {**known, "branch": trunk.branch_id, "most": MOST_READINGS}
+    found = await statements.rows(session, statement, values, binary=True)
+    rows = [row for row in found if row[2] in trunk.places]  # a commit that came after the trunk was read waits as well
+    machine_of = {each.series_id: each.machine_id for each in series}
+    levels = await statements.rows(
+        session, _LEVELS, {"ids": statements.array_of({row[9] for row in rows if row[9] is not None})}
+    )
+    facts = await _facts(session, set(machine_of.values()))
+    measured_of = {row[0]: row[1:] for row in levels}
+    observed: dict[int, Sequence[Observed]] = {}
+    for series_id, of_one in groupby(rows, key=itemgetter(0)):
+        told = facts[machine_of[series_id]]
+        readings = []
+        for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at in of_one:
+            has_ratio = baseline is not None and ratio is not None
+            workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
+            level = (baseline if has_ratio else None, method, workload, harness, told.at(received_at))
+            reading = Observed(commit_id, value, ratio, low, high, level, subject)
+            readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
+        observed[series_id] = readings
+    return observed
+
+
+async def read_kept(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, Kept]:
+    """What is stored of the detector of some series. Index: pk_series_state."""
+    ids = {"series": statements.array_of(each.series_id for each in series)}
+    rows = await statements.rows(session, _STATES, ids, binary=True)
+    return {series_id: Kept(state, _said(suspects)) for series_id, state, suspects in rows}
+
+
+async def read_suspects(
+    session: AsyncSession, project_id: ProjectId
+) -> dict[int, tuple[Pair, Sequence[tuple[int, float]]]]:
+    """The commits that are suspected, of all series of a project that have such. Index: ix_series_state_suspects, pk_series."""
+    rows = await statements.rows(session, _SUSPECTED, {"project": project_id})
+    return {series_id: ((case_id, machine_id), _said(suspects)) for series_id, case_id, machine_id, suspects in rows}
+
+
+def _said(suspects: Sequence[Sequence[Any]]) -> Sequence[tuple[int, float]]:
+    return [(int(commit), float(chance)) for commit, chance in suspects]
+
+
+async def keep(session: AsyncSession, kept: Mapping[int, tuple[Kept, float | None]]) -> None:
+    """Store the detector's state, what it suspects, and the resolution of some series. Index: pk_series_state."""
+    if kept:
+        found = kept.values()
+        values = {
+            "series": statements.array_of(kept),
+            "states": [each.state for each, _ in found],
+            "resolutions": [resolution for _, resolution in found],
+            "suspects": statements.array_of_texts(orjson.dumps(each.suspects).decode() for each, _ in found),
+        }
+        await statements.run(session, _KEEP_STATES, values)
+
+
+async def watched_at(session: AsyncSession, commits: Collection[int]) -> Mapping[int, int]:
+    """How many series that the detector looks at were measured at each of some commits. Index: pk_reading, pk_series."""
+    known = {"commits": statements.array_of(commits), "unwatched": list(COUNTED_IN_ONE_SESSION)}
+    return dict(await statements.rows(session, _SERIES_AT, known)) if commits else {}
 
 
 async def read_failures(
@@ -233,7 +388,11 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
     }
 
 
-async def _claims(session: AsyncSession, ids: dict[str, str], places: Places) -> Mapping[int, Sequence[Claim]]:
+async def read_claims(
+    session: AsyncSession, series: Iterable[Watched], places: Places
+) -> Mapping[int, Sequence[Claim]]:
+    """The changes that uploads state of some series. Index: ix_step_news_of, pk_reading."""
+    ids = {"series": statements.array_of(each.series_id for each in series)}
     found: dict[int, list[Claim]] = defaultdict(list)
     for series_id, reference_id, commit_id, *judged in await statements.rows(session, _CLAIMS, ids, binary=True):
         if reference_id in places and commit_id in places and places[reference_id] < places[commit_id]:
@@ -242,12 +401,12 @@ async def _claims(session: AsyncSession, ids: dict[str, str], places: Places) ->
 
 
 class _Facts(NamedTuple):
-    """The states of a machine, as numbers, and when each but the first began; the same facts have the same number."""
+    """The states of a machine, as digests of its facts, and when each but the first began."""
 
     since: Sequence[datetime]
-    states: Sequence[int]
+    states: Sequence[str]
 
-    def at(self, moment: datetime) -> int:
+    def at(self, moment: datetime) -> str:
         return self.states[bisect_right(self.since, moment)]
 
 
@@ -260,14 +419,13 @@ async def _facts(session: AsyncSession, machines: Collection[int]) -> Mapping[in
     for machine_id, facts in await statements.rows(session, _FACTS, values):
         state, told = dict(facts), []
         for _, before in reversed(changes[machine_id]):
-            told.append(_text_of(state))
+            told.append(_digest_of(state))
             state |= before
-        told.append(_text_of(state))
-        numbers: dict[str, int] = {}
-        states = [numbers.setdefault(text, len(numbers)) for text in reversed(told)]
-        found[machine_id] = _Facts([at for at, _ in changes[machine_id]], states)
+        told.append(_digest_of(state))
+        found[machine_id] = _Facts([at for at, _ in changes[machine_id]], told[::-1])
     return found
 
 
-def _text_of(facts: Mapping[str, Any]) -> str:
-    return repr(sorted((fact, value) for fact, value in facts.items() if value is not None and fact != "name"))
+def _digest_of(facts: Mapping[str, Any]) -> str:
+    known = sorted((fact, value) for fact, value in facts.items() if value is not None and fact != "name")
+    return sha1(repr(known).encode(), usedforsecurity=False).hexdigest()

@@ -5,7 +5,14 @@ from pullback_service.models.agents import Agent
 from pullback_service.models.audit import Audit
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
-from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange, Verdict
+from pullback_service.models.incidents import (
+    Incident,
+    IncidentEvent,
+    SetAside,
+    StoredChange,
+    StoredSeriesState,
+    Verdict,
+)
 from pullback_service.models.jobs import Attempt, Job, JobLog
 from pullback_service.models.logins import Login
 from pullback_service.models.machines import FactsChange, Machine
@@ -51,6 +58,7 @@ __all__ = [
     "StoredChange",
     "StoredMeasured",
     "StoredReading",
+    "StoredSeriesState",
     "StoredStep",
     "Token",
     "Verdict",

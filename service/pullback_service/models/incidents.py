@@ -1,4 +1,4 @@
-"""Tables `incident`, `change`, `incident_event`, `verdict` and `set_aside`."""
+"""Tables `incident`, `change`, `incident_event`, `verdict`, `set_aside` and `series_state`."""
 
 from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -132,3 +132,22 @@ class SetAside(Base):
     )
     at: Mapped[StampedNow]
     reason: Mapped[str]
+
+
+class StoredSeriesState(Base):
+    """The detector's state of a series: all of it can be computed again from readings.
+
+    `state` is empty where the next upload has to look at the readings again. `resolution` is the smallest step (natural log) that
+    would be suspected within three commits, null while there are too few readings. `suspects` are the commits that are
+    suspected, each with the chance that noise alone says as much.
+    """
+
+    __tablename__ = "series_state"
+    __table_args__ = (Index("ix_series_state_suspects", "series_id", postgresql_where=text("suspects <> '[]'::jsonb")),)
+
+    series_id: Mapped[int] = mapped_column(
+        ForeignKey("series.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    state: Mapped[bytes] = mapped_column(server_default="")
+    resolution: Mapped[float | None] = mapped_column(Double)
+    suspects: Mapped[Json] = mapped_column(server_default="[]")

@@ -20,6 +20,10 @@ Kind: TypeAlias = Literal["step", "drift", "return", "spike", "noisier", "unstea
 USUAL: Final = 2 / 3
 """Probability with which a change came in between its `first` and its `last`."""
 NORMAL_95: Final = 1.96
+JUST_ENOUGH: Final = 10.0
+"""Odds of a change against noise where the evidence is just what is asked."""
+BY_NOISE: Final = 0.001
+"""False alarms for each observation where no more is asked: the most that any kind of noise is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,11 @@ class Change:
     begin: int = 0
     places: tuple[float, ...] = field(default=(), repr=False)
     """The probability of each observation from `begin` on to be the first at the new level."""
+
+    @property
+    def chance(self) -> float:
+        """The chance that noise alone says as much, for each observation; a thousandth where the evidence is just enough."""
+        return BY_NOISE * JUST_ENOUGH * (1 - self.probability) / self.probability
 
     @property
     def at(self) -> int:
@@ -77,4 +86,4 @@ def shortest_range(weights: Sequence[float], share: float) -> tuple[int, int]:
 
 def probability_of(surplus: float) -> float:
     """Probability of a change by its evidence beyond what is asked: odds of ten to one where it is just enough."""
-    return 1 / (1 + exp(-min(surplus, 50.0)) / 10)
+    return 1 / (1 + exp(-min(surplus, 50.0)) / JUST_ENOUGH)

@@ -6,7 +6,7 @@ that holds a value of zero or less cannot be one of these, and is taken as natur
 
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from math import isfinite
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from pullback_service.regression.noise import Noise, Values
 from pullback_service.regression.watching import FEWEST, Event, LevelWatcher, resolution_of
 
 DETECTOR: Final = "levels"
-VERSION: Final = 1
+VERSION: Final = 2
 """Name and version of the detector, to be stored with what it finds; other answers to the same series are another version."""
 
 SIZES: Final = ("size", "low", "high")
@@ -136,7 +136,7 @@ class Watcher:
             "are_logs": self._are_logs,
             "commit": None if self._commit is None else str(self._commit),
             "gaps": list(self._gaps),
-            "series": asdict(self._watcher) | {"changes": [_as_json(change) for change in self._watcher.changes]},
+            "series": {each.name: _as_json(getattr(self._watcher, each.name)) for each in fields(self._watcher)},
         }
 
     @classmethod
@@ -169,10 +169,13 @@ class Watcher:
         self._watcher, self._are_logs = anew, True
 
 
-def _as_json(change: Change) -> dict[str, Any]:
-    """A change as JSON takes it, which has no infinite numbers: a count that was zero grew by one."""
-    sizes = {name: repr(size) for name in SIZES if not isfinite(size := getattr(change, name))}
-    return asdict(change) | sizes
+def _as_json(value: Any) -> Any:
+    """A field of a watcher as JSON takes it, which has no infinite numbers: a count that was zero grew by one."""
+    if isinstance(value, list):
+        return [_as_json(each) for each in value] if value and isinstance(value[0], Change) else value.copy()
+    if isinstance(value, Change):
+        return asdict(value) | {name: repr(size) for name in SIZES if not isfinite(size := getattr(value, name))}
+    return asdict(value) if isinstance(value, Noise | Event) else value
 
 
 def _from_json(change: dict[str, Any]) -> Change:

@@ -140,7 +140,7 @@ def clipped(values: Values, width: float) -> Values:
     middle = np.sort(np.lib.stride_tricks.sliding_window_view(values, 5, axis=-1), axis=-1)[..., 2]
     low[..., 2:-2] = high[..., 2:-2] = middle
     for at, around in ((0, slice(0, 3)), (n - 1, slice(n - 3, n))):
-        low[..., at] = high[..., at] = np.median(values[..., around], axis=-1)
+        low[..., at] = high[..., at] = np.sort(values[..., around], axis=-1)[..., 1]
     for at, around in ((1, slice(0, 4)), (n - 2, slice(n - 4, n))):
         ordered = np.sort(values[..., around], axis=-1)
         low[..., at], high[..., at] = ordered[..., 1], ordered[..., 2]

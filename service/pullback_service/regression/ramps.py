@@ -10,7 +10,7 @@ import numpy as np
 from pullback_service.regression.changes import NORMAL_95, Change, probability_of
 from pullback_service.regression.noise import Noise, Values
 
-GRANTED: Final = 3.0
+GRANTED: Final = 4.0
 """Evidence, for each step after the first, that a slope may lack against stairs: it says the same in fewer words."""
 FINEST: Final = 24
 """Places that are tried for each end of a slope."""

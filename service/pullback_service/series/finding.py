@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.among import among
+from pullback_service.models.incidents import StoredSeriesState
 from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.series import Case, Series
@@ -39,6 +40,13 @@ class StoredSeries:
     case: Case
     machine: Machine
     project: str
+    suspected_from: float | None = None
+    """The smallest step (natural log) that would be suspected within three commits, as far as it is known."""
+
+    @property
+    def resolution(self) -> float | None:
+        """The same of every series: any difference of a count is seen."""
+        return 0.0 if self.series.exact else self.suspected_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +74,15 @@ async def list_series(
 ) -> Sequence[StoredSeries]:
     """Series by any dimension, in the order in which they were first seen.
 
-    Index: ix_series_project_id within a project, ix_case_workload within a workload.
+    Index: ix_series_project_id within a project, ix_case_workload within a workload; pk_series_state.
     """
     statement = (
-        select(Series, Case, Machine, Project.name)
+        select(Series, Case, Machine, Project.name, StoredSeriesState.resolution)
         .select_from(Series)
         .join(Case, Case.id == Series.case_id)
         .join(Machine, Machine.id == Series.machine_id)
         .join(Project, Project.id == Series.project_id)
+        .outerjoin(StoredSeriesState, StoredSeriesState.series_id == Series.id)
         .where(*(await conditions(session, choice)).values())
         .order_by(Series.id)
         .limit(limit)
@@ -84,13 +93,14 @@ async def list_series(
 
 
 async def series_by_ids(session: AsyncSession, ids: Sequence[int]) -> Mapping[int, StoredSeries]:
-    """Series by their ids. Index: pk_series."""
+    """Series by their ids. Index: pk_series, pk_series_state."""
     rows = await session.execute(
-        select(Series, Case, Machine, Project.name)
+        select(Series, Case, Machine, Project.name, StoredSeriesState.resolution)
         .select_from(Series)
         .join(Case, Case.id == Series.case_id)
         .join(Machine, Machine.id == Series.machine_id)
         .join(Project, Project.id == Series.project_id)
+        .outerjoin(StoredSeriesState, StoredSeriesState.series_id == Series.id)
         .where(among(Series.id, ids))
     )
     return {row[0].id: StoredSeries(*row) for row in rows}

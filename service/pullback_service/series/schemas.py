@@ -43,6 +43,12 @@ class SeriesSummary(BaseModel):
     exact: bool
     machine: str = Field(examples=["box"])
     machine_fingerprint: str
+    resolution: float | None = Field(
+        None,
+        description="The smallest step (natural log) that would be suspected within three commits: 0 of counts, null while "
+        "there are too few results of the trunk, or none at its end.",
+        examples=[0.012],
+    )
 
 
 plain_series = plain(

@@ -85,7 +85,9 @@ def _ratio_of_point(row: ExportedPoint) -> Ratio:
     return row.numbers.ratio
 
 
-SERIES: Table[StoredSeries] = Table("series", series_columns(_series))
+SERIES: Table[StoredSeries] = Table(
+    "series", [*series_columns(_series), Column("resolution", "number", lambda row: row.resolution)]
+)
 
 FACETS: Table[FacetRow] = Table(
     "facets",

@@ -1,0 +1,247 @@
+"""Looking for the changes of some cases on some machines: what is stored in, changes out.
+
+The detector goes on from its state where an upload only brought readings at the end of a series, and reads no others; it looks at the
+readings again where it suspects something, or where anything else moved. Statements do not grow with the number of series.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sqlalchemy import delete
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.among import among
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.changes import Change
+from pullback_service.incidents.discoveries import highest_chance
+from pullback_service.incidents.failing import failures_of
+from pullback_service.incidents.finding import Claim, Suspicion, Watched, changes_of, suspicions_of
+from pullback_service.incidents.series_states import SeriesState, settled_before
+from pullback_service.incidents.watching import (
+    Brought,
+    Kept,
+    Pair,
+    Trunk,
+    keep,
+    read_behind,
+    read_claims,
+    read_failures,
+    read_kept,
+    read_newest,
+    read_series,
+    read_suspects,
+    watched_at,
+)
+from pullback_service.logs import logger
+from pullback_service.models.incidents import SetAside
+
+PAIRS_AT_ONCE: Final = 500
+"""Cases and machines whose series are looked at together."""
+SERIES_AT_ONCE: Final = 25
+"""Series whose readings are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
+
+
+class _Looked(NamedTuple):
+    """What is known of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
+
+    series: Watched
+    claims: Sequence[Claim]
+    suspicions: Sequence[Suspicion]
+    settled: Sequence[Change]
+
+
+class Sight(NamedTuple):
+    """The changes of the cases and machines that were looked at, more than were asked for where evidence is shared."""
+
+    changes: Sequence[Change]
+    looked_at: Collection[Pair]
+
+
+async def look(
+    session: AsyncSession,
+    project_id: ProjectId,
+    pairs: Sequence[Pair],
+    trunk: Trunk,
+    stored: Iterable[Change],
+    *,
+    brought: Brought | None,
+    least: Mapping[int, float],
+) -> Sight:
+    """The changes of some cases on some machines, and of others that were suspected at the same commits.
+
+    `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
+    `least` in size or less are not raised. A series that raises is set aside and holds up no other.
+    """
+    found_before: dict[int, list[Change]] = defaultdict(list)
+    for change in stored:
+        if change.evidence == "levels" and change.series_id is not None:
+            found_before[change.series_id].append(change)
+    looking = _Looking(session, trunk, found_before, brought, least)
+    suspects = await read_suspects(session, project_id)
+    changes: list[Change] = []
+    seen: set[Pair] = set()
+    todo = sorted(pairs)
+    moved = {commit for commits in (brought.commits if brought else {}).values() for commit in commits}
+    while todo:
+        for start in range(0, len(todo), PAIRS_AT_ONCE):
+            some = todo[start : start + PAIRS_AT_ONCE]
+            for looked in await looking.at(some):
+                key = looked.series.series_id
+                before = suspects.pop(key, None)
+                now = [(each.change.commit_id, each.chance) for each in looked.suspicions]
+                if now:
+                    suspects[key] = (looked.series.case_id, looked.series.machine_id), now
+                moved.update(commit for commit, _ in {*now} ^ {*(before[1] if before else ())})
+            changes += failures_of(*await read_failures(session, some, trunk), trunk.places)
+        seen.update(todo)
+        # What else is suspected at these commits needs more or less evidence now.
+        todo = sorted({pair for pair, said in suspects.values() if pair not in seen and moved & {c for c, _ in said}})
+    return Sight([*changes, *await looking.concluded(said for _, said in suspects.values())], seen)
+
+
+@dataclass(slots=True)
+class _Looking:
+    """A look at series of one project."""
+
+    session: AsyncSession
+    trunk: Trunk
+    found_before: Mapping[int, Sequence[Change]]
+    """The suspicions of each series that are stored."""
+    brought: Brought | None
+    least: Mapping[int, float]
+    looked: list[_Looked] = field(default_factory=list)
+    set_aside: dict[int, str] = field(default_factory=dict)
+
+    async def at(self, pairs: Sequence[Pair]) -> Sequence[_Looked]:
+        """Look at all series of some cases on some machines."""
+        series = await read_series(self.session, pairs)
+        claims = await read_claims(self.session, series, self.trunk.places)
+        noisy = [each for each in series if each.is_noisy]
+        kept = await read_kept(self.session, noisy) if noisy else {}
+        seen = await self._seen(noisy, kept)
+        found = []
+        for each in series:
+            suspicions, settled = seen.get(each.series_id, ((), ()))
+            found.append(_Looked(each, claims.get(each.series_id, ()), suspicions, settled))
+        self.looked += found
+        return found
+
+    async def concluded(self, suspects: Iterable[Sequence[tuple[int, float]]]) -> list[Change]:
+        """The changes of all that was looked at, with the suspicions that are accepted among all `suspects` of their commits."""
+        chances: dict[int, list[float]] = defaultdict(list)
+        for said in suspects:
+            for commit, chance in said:
+                chances[commit].append(chance)
+        commits = {one.change.commit_id for each in self.looked for one in each.suspicions}
+        tests = await watched_at(self.session, commits)
+        highest = {commit: highest_chance(chances[commit], tests.get(commit, 0)) for commit in commits}
+        found: list[Change] = []
+        for each in self.looked:
+            accepted = [one.change for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
+            with self._setting_aside(each.series):
+                found += changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
+        await _note_set_aside(self.session, [each.series.series_id for each in self.looked], self.set_aside)
+        return found
+
+    async def _seen(
+        self, noisy: Sequence[Watched], kept: Mapping[int, Kept]
+    ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
+        """What the detector suspects of series, and what it found where it no longer looks; its states are stored."""
+        states = await self._at_their_ends(noisy, kept)
+        seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
+        rows: dict[int, tuple[Kept, float | None]] = {}
+
+        def note(
+            series: Watched, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
+        ) -> None:
+            key, before = series.series_id, settled_before(series.series_id, commits, self.trunk.places)
+            raised = [
+                one
+                for one in suspicions
+                if abs(one.change.log_ratio or 0.0) > self.least.get(key, 0.0)
+                and self.trunk.places[one.change.commit_id] >= before
+            ]
+            seen[key] = raised, self._settled(key, before)
+            suspects = [(one.change.commit_id, one.chance) for one in raised]
+            found = Kept(b"" if state is None else state.dumped(), suspects)
+            if found != kept.get(key, Kept()):
+                rows[key] = found, None if state is None else state.resolution
+
+        whole = []
+        for each in noisy:
+            state = states.get(each.series_id)
+            if state is not None and state.is_calm:
+                note(each, state, (), state.commits)
+            else:
+                whole.append(each)
+        for start in range(0, len(whole), SERIES_AT_ONCE):
+            some = whole[start : start + SERIES_AT_ONCE]
+            newest = await read_newest(self.session, some, self.trunk, self.brought)
+            for each in some:
+                await asyncio.sleep(0)  # other chores run on the same loop
+                readings = newest.get(each.series_id, ())
+                with self._setting_aside(each):
+                    commits = [reading.commit_id for reading in readings]
+                    state = states.get(each.series_id)
+                    if state is not None and state.commits != commits:
+                        state = None  # a reading was taken back
+                    if state is None and commits and commits[-1] in self._touched(each):
+                        state = SeriesState.after(each, readings, self.trunk.places)
+                    watchers = None if state is None else state.watchers
+                    note(each, state, suspicions_of(each, readings, watchers), commits)
+        await keep(self.session, rows)
+        return seen
+
+    async def _at_their_ends(self, noisy: Sequence[Watched], kept: Mapping[int, Kept]) -> Mapping[int, SeriesState]:
+        """The states of series, with the readings that uploads brought behind their ends; of others there is none."""
+        states: dict[int, SeriesState] = {}
+        known = []
+        for each in noisy if self.brought is not None else ():
+            stored = kept.get(each.series_id, Kept()).state
+            state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
+            if state is not None and state.goes_on(self._touched(each), self.trunk.places):
+                states[each.series_id] = state
+                known.append(each)
+        if not known:
+            return states
+        newest = [states[each.series_id].commits[-1] for each in known]
+        behind = await read_behind(self.session, known, newest, self.trunk, self.brought)
+        for each in known:
+            await asyncio.sleep(0)
+            with self._setting_aside(each):
+                if not states[each.series_id].take(each, behind.get(each.series_id, ()), self.trunk.places):
+                    del states[each.series_id]
+            if each.series_id in self.set_aside:
+                states.pop(each.series_id, None)
+        return states
+
+    def _touched(self, series: Watched) -> Collection[int]:
+        return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
+
+    def _settled(self, series_id: int, before: int) -> Sequence[Change]:
+        places = self.trunk.places
+        return [
+            change
+            for change in self.found_before.get(series_id, ())
+            if change.reference_id in places and places.get(change.commit_id, before) < before
+        ]
+
+    @contextmanager
+    def _setting_aside(self, series: Watched) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about one series
+            self.set_aside[series.series_id] = f"{type(error).__name__}: {error}"
+            logger.exception("series_set_aside", series=series.series_id)
+
+
+async def _note_set_aside(session: AsyncSession, looked_at: Sequence[int], reasons: Mapping[int, str]) -> None:
+    await session.execute(delete(SetAside).where(among(SetAside.series_id, looked_at)))
+    if reasons:
+        rows = [{"series_id": series_id, "reason": reason[:500]} for series_id, reason in reasons.items()]
+        await session.execute(upsert(SetAside), rows)

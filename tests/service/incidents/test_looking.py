@@ -1,0 +1,100 @@
+"""Looking at what uploads touched: from the detector's states, with a real database."""
+
+import random
+
+import pytest
+from sqlalchemy import text
+
+from pullback_service.incidents import looking
+from pullback_service.incidents.detecting import keep_incidents
+from pullback_service.incidents.watching import every_pair, read_trunk
+
+pytestmark = pytest.mark.anyio
+
+CHANGES = """
+SELECT case_id, machine_id, series_id, variant, kind, worse, evidence, standing, reference_id, commit_id, ended_id, log_ratio,
+       low, high, before, after
+  FROM change ORDER BY series_id, commit_id, reference_id
+"""
+STATES = "SELECT count(*) FILTER (WHERE state <> ''), count(*) FILTER (WHERE suspects <> '[]') FROM series_state"
+
+
+def stepping(history, commits=22):
+    """A step of the detector's own at 12, a count at 7."""
+    return [
+        history.commit(number, ratio=-0.5 if number < 12 else -0.44, array_bytes=1024.0 if number < 7 else 2048.0)
+        for number in range(1, commits + 1)
+    ]
+
+
+async def stored(database):
+    async with database.reading() as session:
+        return (await session.execute(text(CHANGES))).all(), (await session.execute(text(STATES))).one()
+
+
+async def look_at_everything(database):
+    """Look at all readings again, without any state."""
+    async with database.writing.begin() as session:
+        await session.execute(text("DELETE FROM series_state"))
+        (project,) = (await session.execute(text("UPDATE project SET watched = 'none' RETURNING id"))).one()
+        trunk = await read_trunk(session, project)
+        await keep_incidents(session, project, trunk, await every_pair(session, project, trunk))
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+async def test_any_order_of_uploads_with_states_gives_the_changes_that_all_readings_give(history, database, seed):
+    *documents, last, newest = stepping(history)
+    if seed is not None:
+        random.Random(seed).shuffle(documents)
+    await history.upload(*documents, last, newest, look=True)
+    with_states, (states, suspected) = await stored(database)
+    assert suspected == 1
+    assert states > 0
+    assert {row.evidence for row in with_states} == {"exact", "levels"}
+    await look_at_everything(database)
+    assert (await stored(database))[0] == with_states
+
+
+async def test_uploads_at_the_end_read_no_other_readings_where_nothing_is_suspected(history, monkeypatch):
+    documents = [history.commit(number) for number in range(1, 12)]
+    await history.upload(*documents[:9], look=True)
+
+    async def none(*_):
+        raise AssertionError("All readings were read.")
+
+    monkeypatch.setattr(looking, "read_newest", none)
+    await history.upload(*documents[9:], look=True)
+
+
+async def test_statements_do_not_grow_with_the_series_that_are_touched(history, reports, count_statements):
+    def wide(number, cases):
+        document = history.commit(number)
+        case = document["cases"][-1]
+        document["cases"] = [
+            case | {"case": case["case"] | {"params": {"n": size}}} for size in range(100, 100 + cases)
+        ]
+        return document
+
+    counted = []
+    for cases, numbers in ((2, (1, 2, 3)), (40, (4, 5, 6))):
+        for number in numbers:
+            response = await history.client.post("/api/v1/reports", json=wide(number, cases))
+            assert response.status_code == 201, response.text
+            async with count_statements() as statements:
+                await history.look()
+        counted.append(len(statements))
+    assert counted[0] == counted[1]
+
+
+async def test_the_floor_of_the_machine_is_part_of_what_a_change_was_found_by(history, database, monkeypatch):
+    async def known(_, machines):
+        return dict.fromkeys(machines, 0.25)
+
+    documents = stepping(history)
+    await history.upload(*documents[:-1])
+    async with database.reading() as session:
+        found_by = (await session.scalars(text("SELECT DISTINCT detector FROM change WHERE evidence = 'levels'"))).all()
+    assert [each.split(",")[1:] for each in found_by] == [[]]
+    monkeypatch.setattr("pullback_service.incidents.watching._floors", known)
+    await history.upload(documents[-1])
+    assert {row.evidence for row in (await stored(database))[0]} == {"exact"}  # a quarter of scatter hides it
