@@ -18,6 +18,7 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import changes_of
 from pullback_service.incidents.grouping import Located, group, heirs
@@ -76,6 +77,17 @@ SELECT DISTINCT incident.project_id
   FROM incident
   JOIN job ON job.id = incident.job_id
  WHERE incident.state = 'confirming' AND job.state NOT IN ('queued', 'leased', 'running')
+ UNION
+SELECT project_id
+  FROM incident
+ WHERE state = 'suspected' AND out_of_time_on < (now() AT TIME ZONE 'UTC')::date
+ UNION
+SELECT incident.project_id
+  FROM bisection
+  JOIN incident ON incident.id = bisection.incident_id
+  LEFT JOIN job ON job.id = bisection.job_id
+ WHERE bisection.state = 'running' AND incident.state = 'confirmed' AND coalesce(bisection.next_at, now()) <= now()
+   AND (job.id IS NULL OR job.state NOT IN ('queued', 'leased', 'running'))
  LIMIT %(most)s
 """
 
@@ -88,7 +100,7 @@ class _Stored(NamedTuple):
     located: Located
 
 
-async def detect(session: AsyncSession, project_id: ProjectId) -> int:
+async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day: float = MINUTES_A_DAY) -> int:
     """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
 
     Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `read_histories`.
@@ -98,16 +110,22 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
         return 0
     every = await every_pair(session, project_id, trunk)
     if every:
-        await keep_incidents(session, project_id, trunk, every, seen=True)
+        await keep_incidents(session, project_id, trunk, every, seen=True, minutes_a_day=minutes_a_day)
     reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    await keep_incidents(session, project_id, trunk, pairs)
+    await keep_incidents(session, project_id, trunk, pairs, minutes_a_day=minutes_a_day)
     await mark_detected(session, reports)
     return len(reports)
 
 
 async def keep_incidents(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Sequence[Pair], *, seen: bool = False
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    pairs: Sequence[Pair],
+    *,
+    seen: bool = False,
+    minutes_a_day: float = MINUTES_A_DAY,
 ) -> None:
     """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
 
@@ -130,7 +148,7 @@ async def keep_incidents(
     touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if {(*each.located, each.incident_id) for each in gone} != {(*each.located, each.incident_id) for each in new}:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
-    await settle(session, project_id, trunk, touched_incidents)
+    await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
 
 
 async def _find(session: AsyncSession, pairs: Sequence[Pair], trunk: Trunk, least: Mapping[int, float]) -> list[Change]:
@@ -289,7 +307,7 @@ async def _merge(session: AsyncSession, incident: int, into: int) -> None:
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
     """Defer detection for projects with reports that were missed, or whose jobs ended without a report; how many.
 
-    Index: ix_report_undetected, ix_incident_waiting, pk_job.
+    Index: ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
     """
     rows = await statements.rows(session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE})
     return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])

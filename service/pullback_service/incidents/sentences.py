@@ -48,6 +48,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
         said.append(f"; the level is back since {_named(detail.ended, quoted)}")
     elif incident.state == "resolved" and detail.verdict is not None:
         said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
+    elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
+        said.append(" (not measured again: the machine had no time left for that)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."

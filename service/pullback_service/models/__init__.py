@@ -5,7 +5,15 @@ from pullback_service.models.agents import Agent
 from pullback_service.models.audit import Audit
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
-from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange, Verdict
+from pullback_service.models.incidents import (
+    Bisection,
+    Incident,
+    IncidentEvent,
+    IncidentJob,
+    SetAside,
+    StoredChange,
+    Verdict,
+)
 from pullback_service.models.jobs import Attempt, Job, JobLog
 from pullback_service.models.logins import Login
 from pullback_service.models.machines import FactsChange, Machine
@@ -23,6 +31,7 @@ __all__ = [
     "Attempt",
     "Audit",
     "Base",
+    "Bisection",
     "Board",
     "BoardChart",
     "Branch",
@@ -38,6 +47,7 @@ __all__ = [
     "Failure",
     "Incident",
     "IncidentEvent",
+    "IncidentJob",
     "Job",
     "JobLog",
     "Login",
