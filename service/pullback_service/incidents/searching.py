@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, LiteralString
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
@@ -26,8 +26,7 @@ from pullback_service.incidents.bisecting import (
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import Budget, Measuring, Wanted, queue_comparison, shown_most
 from pullback_service.jobs.queries import UNFINISHED
-from pullback_service.models.commits import Commit
-from pullback_service.models.incidents import Bisection, Incident, IncidentJob
+from pullback_service.models.incidents import Bisection, Incident, IncidentJob, StoredChange
 from pullback_service.models.jobs import Job
 
 BISECTED: Final = frozenset({"worse", "wrong_gradient", "failed"})
@@ -42,6 +41,12 @@ SELECT reference_id, commit_id, log_ratio, low, high
 _COUNTS: Final[LiteralString] = """
 SELECT commit_id, value FROM reading
  WHERE series_id = %(series)s AND commit_id = ANY (%(commits)s::bigint[]) AND NOT dirty
+"""
+_NAMED: Final[LiteralString] = """
+SELECT commit.id, commit.sha, parent.parent_sha
+  FROM commit
+  LEFT JOIN commit_parent parent ON parent.commit_id = commit.id AND parent.position = 0
+ WHERE commit.id = ANY (%(commits)s::bigint[])
 """
 _RUNS: Final[LiteralString] = """
 SELECT DISTINCT commit_id, true
@@ -64,18 +69,21 @@ def commits_between(incident: Incident, places: Places) -> int:
     return places[incident.commit_id] - places[incident.reference_id]
 
 
-def leading(changes: Sequence[Change], machines: Collection[int]) -> Change | None:
-    """The change by which an incident is bisected: a count before a measurement, the largest of these, where an agent can measure it."""
+def leading(changes: Sequence[Change], machines: Collection[int], places: Places) -> Change | None:
+    """The change by which an incident is bisected, of those that an agent can measure: a count before a measurement, the narrowest range,
+    the largest.
+    """
     claimed = [
         change
         for change in changes
         if change.standing == "claimed" and change.machine_id in machines and change.kind != "unsteady"
     ]
-    return min(
-        claimed,
-        key=lambda change: (change.evidence != "exact", -abs(change.log_ratio or 0.0), change.case_id),
-        default=None,
-    )
+
+    def rank(change: Change) -> tuple[object, ...]:
+        commits = places[change.commit_id] - places[change.reference_id]
+        return change.evidence != "exact", commits, -abs(change.log_ratio or 0.0), change.case_id
+
+    return min(claimed, key=rank, default=None)
 
 
 async def search(
@@ -92,12 +100,15 @@ async def search(
     """
     bisection = await session.get(Bisection, incident.id, populate_existing=True)
     if bisection is None:
-        lead = leading(changes, measuring)
+        lead = leading(changes, measuring, places)
         if incident.seen or incident.kind not in BISECTED or lead is None or commits_between(incident, places) < 2:
             return
         bisection = await begin(session, incident, lead)
     if bisection.state == "running":
         await go_on(session, incident, bisection, changes, places, measuring, budget)
+        await session.flush()
+        if bisection.incident_id != incident.id:  # it found the cause of a part that was split off; this one goes on
+            await search(session, incident, changes, places, measuring, budget)
 
 
 async def begin(session: AsyncSession, incident: Incident, lead: Change, *, asked_by: str | None = None) -> Bisection:
@@ -277,10 +288,13 @@ async def _end(
 ) -> None:
     """Say what was found, with what speaks for it, and tell it where it is one commit."""
     suspects = along[found.first : found.last + 1]
-    shas = dict((await session.execute(select(Commit.id, Commit.sha).where(Commit.id.in_(along)))).tuples().all())
+    named = {row[0]: row[1:] for row in await statements.rows(session, _NAMED, {"commits": statements.array_of(along)})}
+    shas = {id_: sha for id_, (sha, _) in named.items()}
     unusable = [along[place] for (_, place), given in sorted(evidence.answers.items()) if given.answer == "unusable"]
     share = evidence.shares.get((found.first - 1, found.last))
-    is_one = len(suspects) == 1 and found.is_borne_out
+    is_whole = named[suspects[0]][1] == shas[along[found.first - 1]]
+    incident = await _owner(session, incident, bisection, (along[found.first - 1], suspects[-1]))
+    is_one = len(suspects) == 1 and found.is_borne_out and is_whole
     bisection.state = "found" if is_one else "undecided"
     bisection.culprit_id, bisection.share, bisection.next_at = suspects[-1], share, None
     details: dict[str, Any] = {
@@ -293,10 +307,41 @@ async def _end(
     else:
         several = f"It is one of {len(suspects)} commits, of which the others gave no answer."
         alone = "Compared with the commit before it, it does not show the change: there may be several causes."
-        because = several if len(suspects) > 1 else alone
+        gap = "Commits before it are not known here: tell the log of the branch with `pullback log`."
+        because = gap if not is_whole else several if len(suspects) > 1 else alone
         details |= {"because": because, "suspects": [shas[id_] for id_ in suspects]}
         note_event(session, incident, "bisected", details=details)
     if found.is_borne_out and share is not None and share < EXPLAINED:
         because = f"That explains {max(share, 0.0):.0%} of the change: other commits of the range have a part in it."
         note_event(session, incident, "rest", details={"because": because})
     await session.flush()
+
+
+async def _owner(session: AsyncSession, incident: Incident, bisection: Bisection, found: tuple[int, int]) -> Incident:
+    """The incident of what was found: of several causes, the one that was split off for it. The search becomes that one's.
+
+    Index: ix_change_project_id.
+    """
+    owner_id = await session.scalar(
+        select(StoredChange.incident_id).where(
+            StoredChange.project_id == incident.project_id,
+            StoredChange.case_id == bisection.case_id,
+            StoredChange.machine_id == bisection.machine_id,
+            StoredChange.series_id == bisection.series_id,
+            StoredChange.reference_id == found[0],
+            StoredChange.commit_id == found[1],
+            StoredChange.standing == "claimed",
+        )
+    )
+    if owner_id in {None, incident.id} or await session.get(Bisection, owner_id) is not None:
+        return incident
+    of_search = select(Job.id).where(Job.origin == "bisect", Job.created_at >= bisection.started_at)
+    await session.execute(
+        update(IncidentJob)
+        .where(IncidentJob.incident_id == incident.id, IncidentJob.job_id.in_(of_search))
+        .values(incident_id=owner_id)
+    )
+    owner = await session.get_one(Incident, owner_id)
+    bisection.incident_id = owner.id
+    await session.flush()
+    return owner

@@ -107,7 +107,7 @@ async def bisect(session: AsyncSession, incident_id: int, *, by: str) -> tuple[I
     changes, places, measuring = await _measurable(session, incident)
     if commits_between(incident, places) < 2:
         raise ConflictError(f"Incident {incident_id} begins at one commit: there is nothing to bisect.")
-    lead = leading(changes, measuring)
+    lead = leading(changes, measuring, places)
     if lead is None:
         raise ConflictError(
             f"No agent can bisect incident {incident_id}: that takes one, heard of within a day, on a machine that showed it and ran "

@@ -2,7 +2,9 @@
 
 import pytest
 from sqlalchemy import text
-from tests.service.jobs.conftest import enroll  # noqa: F401 - a fixture
+from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
+
+from pullback_service.incidents.detecting import detect, sweep
 
 pytestmark = pytest.mark.anyio
 
@@ -41,8 +43,6 @@ class Bench:
             await self.history.look()
 
     def lease(self, claim):
-        from tests.service.jobs.conftest import Lease
-
         return Lease(self.history.client, claim, self.agent.machine)
 
 
@@ -55,7 +55,7 @@ async def bench(history, enroll, reports):  # noqa: F811
     first = await (await agent.take(kinds=KINDS)).report(history.commit(GOOD))
     assert first.status_code == 201, first.text
     commits = [history.commit(number)["commit"] for number in range(BAD, 0, -1)]
-    told = [{"sha": each["sha"], "parents": each["parents"], "title": f"Change {each['sha'][:4]}"} for each in commits]
+    told = [{name: each[name] for name in ("sha", "parents", "authored_at")} for each in commits]
     log = await history.client.post(f"{API}/commits", json={"project": "demo", "branch": "main", "commits": told})
     assert log.status_code in {200, 201}, log.text
     return Bench(history, reports, agent)
@@ -118,26 +118,24 @@ async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_paren
     assert found["reference"]["sha"] == reports.sha(10)
 
 
-async def test_of_two_causes_the_larger_is_named_and_the_rest_is_said(history, bench, reports):
+async def test_of_two_causes_the_larger_is_named_first_and_the_rest_goes_on_as_an_incident_of_its_own(
+    history, bench, reports
+):
     await slower(bench)
     await bench.answer(shares={4: 0.3, 12: 0.7})
-    found = next(
-        each
-        for each in (await history.client.get(f"{API}/incidents")).json()["items"]
-        if each["kind"] == "worse" and each["job_id"] is None
-    )
-    events = (await history.client.get(found["url"])).json()["events"]
-    (culprit,) = [each for each in events if each["event"] == "culprit"]
-    assert culprit["details"]["commit"] == reports.sha(12)
-    (rest,) = [each for each in events if each["event"] == "rest"]
-    assert (
-        rest["details"]["because"] == "That explains 70% of the change: other commits of the range have a part in it."
-    )
+    found = {}
+    for each in (await history.client.get(f"{API}/incidents")).json()["items"]:
+        whole = (await history.client.get(each["url"])).json()
+        found[whole["commit"]["sha"]] = whole
+    assert sorted(found) == [reports.sha(4), reports.sha(12)]
+    for sha, whole in found.items():
+        assert (whole["bisection"]["state"], whole["bisection"]["culprit"]) == ("found", sha)
+    (rest,) = [event for event in found[reports.sha(12)]["events"] if event["event"] == "rest"]
+    assert rest["details"]["because"] == "That explains 70% of the change: other commits of the range have a part in it."
+    assert [event for _, event in await history.told()].count("culprit") == 2
 
 
 async def test_a_machine_without_time_goes_on_the_next_day(history, bench, database):
-    from pullback_service.incidents.detecting import detect, sweep
-
     document = history.paired(history.commit(BAD, ratio=-0.4), 0.1, "slower", reference=bench.reports.sha(GOOD))
     document |= {"machine": bench.agent.machine}
     assert (await history.client.post(f"{API}/reports", json=document)).status_code == 201
