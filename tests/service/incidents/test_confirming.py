@@ -179,3 +179,33 @@ async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     found = {each.changes[0].workload: each.incident.state for each in await history.incidents()}
     assert sorted(found.values()) == ["confirming", "suspected"]
     assert found["dense"] == "confirming"
+
+
+async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(history, suspected, reports):
+    await measured_again(history, suspected, reports, affected=("same", 0.0))
+    (refuted,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert refuted["state"] == "refuted"
+    asked = (await history.client.post(f"{refuted['url']}/confirm")).json()
+    again = (await history.client.post(f"{refuted['url']}/confirm")).json()
+    assert asked["job_id"] == again["job_id"] != refuted["job_id"]
+    job = (await history.client.get(f"{API}/jobs/{asked['job_id']}")).json()
+    assert (job["origin"], job["asked_by"], job["state"]) == ("confirm", "local", "queued")
+    await measured_again(history, suspected, reports)  # which contradicts what was measured before
+    assert await state(history) == "confirming"
+    assert (await suspected.take(kinds=KINDS)).claim["job"]["effort"] == 2
+
+
+async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebody_asked_for_is_there(
+    history, suspected, database, reports
+):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204  # it is back
+    (likely,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert (await history.client.post(f"{likely['url']}/confirm")).json()["state"] == "confirming"
+    assert [event for _, event in await history.told()] == ["likely"]
+    await measured_again(history, suspected, reports, affected=("same", 0.0))
+    assert [event for _, event in await history.told()] == ["likely", "withdrawn"]
