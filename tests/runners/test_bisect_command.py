@@ -51,7 +51,9 @@ def test_the_commit_is_found_among_those_that_change_what_is_measured(plain):
     assert {step["answer"] for step in answer["steps"]} <= {"good", "bad"}
     assert len(answer["steps"]) <= 4
     assert answer["share"] > 0.5
-    assert f"--candidate {answer['culprit']['sha'][:10]} --suite trial --case 'sound[n=8,f8,cpu]'" in answer["reproduce"]
+    assert (
+        f"--candidate {answer['culprit']['sha'][:10]} --suite trial --case 'sound[n=8,f8,cpu]'" in answer["reproduce"]
+    )
 
 
 def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(plain):
@@ -59,7 +61,7 @@ def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(plain):
     commit(plain, "slow", times=100)
     done = bisect(plain, "--good", "plain")
     assert done.returncode == 125, done.stderr
-    assert 'or one of the 1 before it, which give no answer.' in done.stdout
+    assert "or one of the 1 before it, which give no answer." in done.stdout
     assert "it has no engine/ folder" in done.stdout
     assert "unusable" in done.stderr
 

@@ -70,8 +70,9 @@ def commits_between(incident: Incident, places: Places) -> int:
 
 
 def leading(changes: Sequence[Change], machines: Collection[int], places: Places) -> Change | None:
-    """The change by which an incident is bisected, of those that an agent can measure: a count before a measurement, the narrowest range,
-    the largest.
+    """The change by which an incident is bisected, of those that an agent can measure.
+
+    A count before a measurement, the narrowest range, the largest.
     """
     claimed = [
         change
