@@ -121,7 +121,7 @@ class _Parted:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a job for a check would measure: a suite, None for the one that was measured, and names that narrow it."""
+    """The work of a job for a check: a suite, None for the one that was measured, and names that narrow it."""
 
     suite: str | None = None
     cases: Sequence[str] = ()

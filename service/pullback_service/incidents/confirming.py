@@ -114,7 +114,7 @@ class Budget:
 
 
 async def budget_of(session: AsyncSession, machines: Collection[int], minutes_a_day: float) -> Budget:
-    """What is left to machines today. Index: ix_job_of_incidents, uq_attempt_job_id_number."""
+    """The minutes that are left to machines today. Index: ix_job_of_incidents, uq_attempt_job_id_number."""
     values = {
         "machines": statements.array_of(machines), "a_job_s": _A_JOB_S, "a_comparison_s": _A_COMPARISON_S,
     }  # fmt: skip
@@ -140,7 +140,7 @@ def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Cha
 
 
 def effort_for(chosen: Sequence[Change]) -> int:
-    """How many times as long as usual is measured: longer where the answer was ambiguous."""
+    """The effort of a measurement: longer where the answer was ambiguous."""
     return LONGER if any(change.standing == "ambiguous" for change in chosen) else 1
 
 
