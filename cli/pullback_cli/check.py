@@ -60,6 +60,15 @@ def check(
     suite: Annotated[
         str | None, typer.Option(help="What is measured in turns; default: the suite that was measured.")
     ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Measure only this workload, case or glob in turns; may be repeated; default: all of the suite."
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="Measure only this variant in turns; may be repeated.")
+    ] = None,
     repository: Annotated[Path, typer.Option(help="Clone of the project; default: the one of this folder.")] = Path(),
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
@@ -109,6 +118,8 @@ def check(
         head=find_head(head, repository, surroundings),
         base=find_base(base, repository, surroundings),
         suite=suite,
+        cases=case or (),
+        variants=variant or (),
         wait=wait,
         repository=repository,
         fork=surroundings.fork,
@@ -137,6 +148,8 @@ class _Request:
     head: "Head"
     base: str | None
     suite: str | None
+    cases: "Sequence[str]"
+    variants: "Sequence[str]"
     wait: str
     repository: Path
     fork: str | None
@@ -169,9 +182,18 @@ def _ask(
     if learnt:
         answer = _answer(client, asked)
     unmeasured = None
-    if has_to_wait(answer, asked.wait):
+    if has_to_wait(answer, asked.wait, asked.cases, asked.variants):
         patience = Patience(asked.wait, lambda said: typer.echo(f"pullback check: {said}", err=True), stop)
-        unmeasured = measure(client, answer, asked.repository, patience, suite=asked.suite, fork=asked.fork)
+        unmeasured = measure(
+            client,
+            answer,
+            asked.repository,
+            patience,
+            suite=asked.suite,
+            cases=asked.cases,
+            variants=asked.variants,
+            fork=asked.fork,
+        )
         answer = _answer(client, asked)
     return answer, unmeasured, [each for each in (asked.head.remark, doubt) if each is not None]
 
@@ -181,7 +203,14 @@ def _answer(client: "Client", asked: _Request) -> "models.CheckAnswer":
     from pullback_service.client import ProblemError, models
 
     try:
-        return client.check_commit(project=asked.project, head=asked.head.sha, base=asked.base, suite=asked.suite)
+        return client.check_commit(
+            project=asked.project,
+            head=asked.head.sha,
+            base=asked.base,
+            suite=asked.suite,
+            case=[*asked.cases] or None,
+            variant=[*asked.variants] or None,
+        )
     except ProblemError as problem:
         if problem.status != NOT_FOUND or not {each.path for each in problem.errors} & {"query.head", "query.base"}:
             raise

@@ -1,11 +1,11 @@
-"""`pullback incident`: what changed since which commit, and saying what to think of it."""
+"""`pullback incident`: what changed since which commit, and deciding about it."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pullback_cli.refusals import needs
+from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def incident() -> None:
-    """See what changed since which commit, and say what to think of it.
+    """See what changed since which commit, say what to think of it, and have it measured.
 
     Exit status: 0 where the service answered, 2 where it refused or something is not as it should be, with the remedy.
 
@@ -33,6 +33,8 @@ def incident() -> None:
     pullback incident list --project demo --state confirmed
 
     pullback incident verdict 7 expected --note "exact sums take longer"
+
+    pullback incident bisect 7
     """
 
 
@@ -152,9 +154,97 @@ def verdict(
     _show_whole(found, as_json=as_json)
 
 
+@app.command()
+@needs("runner", "incident assign")
+def assign(
+    *,
+    incident_id: IncidentId,
+    person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Who is in charge.")] = None,
+    nobody: Annotated[bool, typer.Option("--none", help="Nobody is in charge any more.")] = False,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put somebody in charge of an incident. Needs a token of the scope upload.
+
+    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+
+    Examples:
+    pullback incident assign 7 ada
+
+    pullback incident assign 7 --none --json
+    """
+    from pullback_cli.services import asking
+    from pullback_service.client import models
+
+    if nobody == (person is not None):
+        raise RefusalError("incident assign: give a person, or --none for nobody")
+    with asking(server, token_file) as service:
+        found = service.assign_incident(incident_id, models.AssigneeRequest(assignee=person))
+    _show_whole(found, as_json=as_json)
+
+
+@app.command()
+@needs("runner", "incident confirm")
+def confirm(
+    *,
+    incident_id: IncidentId,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
+
+    It is not held against the machine's minutes of the day. Needs a token of the scope upload.
+
+    Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
+    refused.
+
+    Examples:
+    pullback incident confirm 7
+
+    pullback job show --follow $(pullback incident confirm 7 --json | jq .job_id)
+    """
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        found = service.confirm_incident(incident_id)
+    _show_whole(found, as_json=as_json)
+
+
+@app.command()
+@needs("runner", "incident bisect")
+def bisect(
+    *,
+    incident_id: IncidentId,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the commit that caused a confirmed incident searched for, anew where that was done before.
+
+    Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
+    machine, without a service: `pullback bisect`. Needs a token of the scope upload.
+
+    Exit status: 0 where the search goes on; 2 where the incident is not confirmed or begins at one commit, where no agent can measure
+    it, or the service refused.
+
+    Examples:
+    pullback incident bisect 7
+
+    pullback incident bisect 7 --json | jq .bisection
+    """
+    from pullback_cli.services import asking
+
+    with asking(server, token_file) as service:
+        found = service.bisect_incident(incident_id)
+    _show_whole(found, as_json=as_json)
+
+
 def _line(each: "models.IncidentSummary | models.IncidentDetail") -> str:
     said = f"  {each.verdict.verdict}" if each.verdict else ""
-    return f"{each.id}  {each.state}{said}  {each.project}  {each.sentence}"
+    assigned = f"  {each.assignee}" if each.assignee else ""
+    return f"{each.id}  {each.state}{said}{assigned}  {each.project}  {each.sentence}"
 
 
 def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
@@ -168,6 +258,8 @@ def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
     typer.echo(f"  up to      {found.commit.sha}")
     if found.merged_into is not None:
         typer.echo(f"  part of    incident {found.merged_into}")
+    if found.bisection is not None:
+        typer.echo(f"  bisection  {_searched(found.bisection)}")
     for each in found.evidence:
         what = " ".join(part for part in (each.case, each.variant, each.metric) if part)
         size = "" if each.log_ratio is None else f"  ratio {_factor(each)}"
@@ -176,13 +268,22 @@ def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
     for event in found.events:
         told = ", told" if event.told else ""
         by = "" if event.actor is None else f" by {event.actor}"
-        typer.echo(f"  {event.at.isoformat(timespec='seconds')}  {event.event}{by}{told}")
+        because = f": {event.details['because']}" if "because" in event.details else ""
+        typer.echo(f"  {event.at.isoformat(timespec='seconds')}  {event.event}{by}{told}{because}")
     if found.kind in {"worse", "unsteady"}:
         cases = " ".join(f"--case '{case}'" for case in sorted({each.case for each in found.evidence})[:8])
         typer.echo(
             f"  the same here: pullback compare --against {found.reference.sha[:SHORT_HASH]} "
             f"--candidate {found.commit.sha[:SHORT_HASH]} --suite standard {cases}"
         )
+
+
+def _searched(bisection: "models.BisectionSummary") -> str:
+    if bisection.state == "running":
+        waits = f", job {bisection.job_id}" if bisection.job_id is not None else ""
+        return f"goes on, {bisection.jobs} jobs so far{waits}"
+    share = "" if bisection.share is None else f", which explains {bisection.share:.0%}"
+    return f"{bisection.state}: {bisection.culprit}{share}, by {bisection.jobs} jobs"
 
 
 def _factor(each: "models.IncidentChange") -> str:

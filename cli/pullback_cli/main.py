@@ -7,6 +7,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    bisect,
     channel,
     check,
     compare,
@@ -50,6 +51,7 @@ _OTHER = "Other"
 app.command("init", rich_help_panel=_YOURS)(init.init)
 app.command("run", rich_help_panel=_YOURS)(run.run)
 app.command("compare", rich_help_panel=_YOURS)(compare.compare)
+app.command("bisect", rich_help_panel=_YOURS)(bisect.bisect)
 app.command("up", rich_help_panel=_YOURS)(up.up)
 app.command("status", rich_help_panel=_YOURS)(status.status)
 app.command("down", rich_help_panel=_YOURS)(down.down)

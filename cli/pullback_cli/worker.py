@@ -22,4 +22,9 @@ def worker() -> None:
     from pullback_service.notifications.sending import outside_of
 
     configure_logs(settings)
-    chores.run(url, idle_noise_hours=settings.idle_noise_hours, outside=outside_of(settings))
+    chores.run(
+        url,
+        idle_noise_hours=settings.idle_noise_hours,
+        incident_minutes=settings.incident_minutes,
+        outside=outside_of(settings),
+    )

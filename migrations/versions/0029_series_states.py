@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql
 from pullback_service.row_security import guard, through
 
 revision = "0029"
-down_revision = "0026"
+down_revision = "0028"
 branch_labels = None
 depends_on = None
 

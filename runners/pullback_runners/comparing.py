@@ -38,6 +38,7 @@ def compare_commits(
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
+    effort: int = 1,
     measure_equal: bool = False,
     on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
@@ -48,9 +49,10 @@ def compare_commits(
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
     `variants` are those to compare, by default what each workload declares, or the tiers; one that a commit does not have is
-    left out unless it was asked for. `workload_files` serve both. Everything else as in `run_suite`.
+    left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
+    else as in `run_suite`.
     """
-    chosen = find_suite(suite)
+    chosen = find_suite(suite).with_effort(effort)
     choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files)
     refuse_unknown_variants(variants, choice.known)
     on_refused(refused)

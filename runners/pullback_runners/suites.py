@@ -1,6 +1,6 @@
 """Suites: how many groups and slices a run spends on a case, and which variants it compares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pullback_runners.errors import UsageError
@@ -36,6 +36,16 @@ class Suite:
     def comparisons_s(self, comparisons: int) -> float:
         """Seconds for so many comparisons of two commits together."""
         return max(self.comparison_s, self.shared_comparison_s * comparisons)
+
+    def with_effort(self, effort: int) -> "Suite":
+        """The same with so many times as many groups, and as much time for comparisons of two commits."""
+        return replace(
+            self,
+            groups=self.groups * effort,
+            most_groups=self.most_groups * effort,
+            comparison_s=self.comparison_s * effort,
+            shared_comparison_s=self.shared_comparison_s * effort,
+        )
 
     def budget(self) -> dict[str, Any]:
         """The limits of a case's cost, as a report writes them."""

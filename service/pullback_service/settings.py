@@ -82,6 +82,8 @@ class Settings(BaseSettings):
     """Interval of the heartbeats of agents."""
     idle_noise_hours: float = Field(12.0, ge=0)
     """Shortest interval between A/A comparisons of an idle machine; 0: no such comparisons."""
+    incident_minutes: float = Field(120.0, ge=0)
+    """Minutes a day (of UTC) that a machine spends on confirming and bisecting incidents; 0: none."""
     public_url: str | None = None
     """Where people reach the pages, `https://pullback.example`: for links in notifications."""
     smtp_url: str | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from contextlib import suppress
+from dataclasses import dataclass
 
 import procrastinate
 import psycopg
@@ -15,6 +16,7 @@ from pullback_service.chores.tasks import STALLED_AFTER_S, register
 from pullback_service.database import Database
 from pullback_service.deferring import QUEUE
 from pullback_service.errors import SetupError
+from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions
 from pullback_service.notifications.sending import Outside
@@ -30,12 +32,33 @@ NOWHERE_ELSE = Outside()
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(url: str, *, idle_noise_hours: float = 0, outside: Outside = NOWHERE_ELSE) -> None:
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """Settings that chores are given."""
+
+    idle_noise_hours: float
+    incident_minutes: float
+    outside: Outside
+
+
+def run(
+    url: str,
+    *,
+    idle_noise_hours: float = 0,
+    incident_minutes: float = MINUTES_A_DAY,
+    outside: Outside = NOWHERE_ELSE,
+) -> None:
     """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
-    asyncio.run(_run(url, idle_noise_hours, outside))
+    asyncio.run(_run(url, _Context(idle_noise_hours, incident_minutes, outside)))
 
 
-async def run_once(url: str, *, idle_noise_hours: float = 0, outside: Outside = NOWHERE_ELSE) -> None:
+async def run_once(
+    url: str,
+    *,
+    idle_noise_hours: float = 0,
+    incident_minutes: float = MINUTES_A_DAY,
+    outside: Outside = NOWHERE_ELSE,
+) -> None:
     """Run the chores that wait, and return; what others hold up, or is to be tried later, is left.
 
     Procrastinate's own way ends when nothing can begin at a moment, also when that is for a lock which it holds itself.
@@ -43,7 +66,7 @@ async def run_once(url: str, *, idle_noise_hours: float = 0, outside: Outside = 
     before = -1
     while (waiting := await _waiting(url)) not in {0, before}:
         before = waiting
-        await _work(url, idle_noise_hours, outside, wait=False)
+        await _work(url, _Context(idle_noise_hours, incident_minutes, outside), wait=False)
 
 
 def build_app(url: str) -> procrastinate.App:
@@ -59,7 +82,7 @@ def build_app(url: str) -> procrastinate.App:
     return app
 
 
-async def _run(url: str, idle_noise_hours: float, outside: Outside) -> None:
+async def _run(url: str, context: _Context) -> None:
     """Work until a signal comes.
 
     Procrastinate's worker ends without a word when one of its own connections fails, and so after a restart of Postgres:
@@ -77,7 +100,7 @@ async def _run(url: str, idle_noise_hours: float, outside: Outside) -> None:
         loop.add_signal_handler(number, stop)
     told: str | None = None
     while not stopping.is_set():
-        work = asyncio.create_task(_work(url, idle_noise_hours, outside, wait=True))
+        work = asyncio.create_task(_work(url, context, wait=True))
         signalled = asyncio.create_task(stopping.wait())
         await asyncio.wait({work, signalled}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
@@ -118,7 +141,7 @@ async def _waiting(url: str) -> int:
         await database.close()
 
 
-async def _work(url: str, idle_noise_hours: float, outside: Outside, *, wait: bool) -> None:
+async def _work(url: str, context: _Context, *, wait: bool) -> None:
     database = Database(url, pool_size=CONCURRENCY)
     try:
         async with build_app(url).open_async() as app:
@@ -131,8 +154,9 @@ async def _work(url: str, idle_noise_hours: float, outside: Outside, *, wait: bo
                 delete_jobs="successful",
                 additional_context={
                     "database": database.seeing(ALL_PROJECTS),
-                    "idle_noise_hours": idle_noise_hours,
-                    "outside": outside,
+                    "idle_noise_hours": context.idle_noise_hours,
+                    "incident_minutes": context.incident_minutes,
+                    "outside": context.outside,
                 },
                 install_signal_handlers=False,
                 listen_notify=wait,

@@ -293,10 +293,12 @@ def test_pairs_alone_answer_where_neither_commit_was_measured_by_itself(pullback
     told = {"project": "demo", "branch": "topic", "commits": [{"sha": clone.head, "parents": [clone.base]}]}
     assert httpx.post(f"{service}/api/v1/commits", json=told).is_success
     thread = agent.answer(IN_TURNS)
-    done = pullback("--base", "main", "--wait", "60s", "--suite", "trial")
+    narrowed = ["--case", "dense*", "--case", "other", "--variant", "unfused", "--variant", "fused"]
+    done = pullback("--base", "main", "--wait", "60s", "--suite", "trial", *narrowed)
     thread.join()
     assert (done.returncode, "4 regressions" in done.stdout) == (3, True), done.stdout + done.stderr
-    assert agent.http.get("/jobs/1").json()["suite"] == "trial"
+    job = agent.http.get("/jobs/1").json()
+    assert (job["suite"], job["cases"], job["variants"]) == ("trial", ["dense*", "other"], ["unfused", "fused"])
 
 
 def test_a_wait_that_ends_without_an_answer_is_not_enough_data_and_says_so(pullback, upload, agent):

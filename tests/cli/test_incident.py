@@ -39,7 +39,7 @@ def grown(service, database_url):
     asyncio.run(worker.run_once(database_url))
 
 
-@pytest.mark.parametrize("command", ["list", "show", "verdict"])
+@pytest.mark.parametrize("command", ["list", "show", "verdict", "assign", "confirm", "bisect"])
 def test_every_command_shows_how_it_is_used_and_how_it_ends(command):
     shown = CliRunner().invoke(app, ["incident", command, "--help"])
     assert shown.exit_code == 0
@@ -64,6 +64,11 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     assert (said["state"], said["verdict"]["note"]) == ("resolved", "two gates")
     assert json.loads(pullback("incident", "list", "--state", "confirmed", "--json").stdout) == []
     assert "1  confirmed  demo" in pullback("incident", "verdict", 1, "none").stdout
+    assert pullback("incident", "assign", 1, "ada").stdout.startswith("1  confirmed  ada  demo")
+    assert json.loads(pullback("incident", "assign", 1, "--none", "--json").stdout)["assignee"] is None
+    for command, said in (("bisect", "begins at one commit"), ("confirm", "can be measured in turns")):
+        refused = pullback("incident", command, 1)
+        assert (refused.returncode, said in refused.stderr) == (2, True)
 
 
 def test_what_is_not_there_is_one_sentence(pullback):
@@ -73,6 +78,7 @@ def test_what_is_not_there_is_one_sentence(pullback):
     nothing = pullback("incident", "list")
     assert nothing.stdout.startswith("there are no such incidents")
     assert pullback("incident", "verdict", 1, "wrong").returncode == 2
+    assert pullback("incident", "assign", 1).stderr.endswith("give a person, or --none for nobody\n")
     refused = pullback("incident", "list", "--since", "yesterday")
     assert refused.returncode == 2
     assert "--since" in refused.stderr

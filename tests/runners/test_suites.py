@@ -28,3 +28,11 @@ def test_a_trial_measures_what_a_quick_run_does():
 def test_a_suite_that_is_none_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match="no suite 'hasty'; known: quick, standard, full, trial"):
         find_suite("hasty")
+
+
+def test_an_effort_of_two_is_twice_as_many_groups_in_twice_the_time():
+    usual = find_suite("standard")
+    longer = usual.with_effort(2)
+    assert (longer.groups, longer.most_groups, longer.slices) == (2 * usual.groups, 2 * usual.most_groups, usual.slices)
+    assert longer.comparisons_s(8) == 2 * usual.comparisons_s(8)
+    assert usual.with_effort(1) == usual

@@ -78,8 +78,14 @@ async def filled(admin, guarded, make_token, reports, database):
                 await session.execute(text("SELECT id FROM project WHERE name = :name"), {"name": name})
             ).scalar()
             await detect(session, project_id)
-            series = text("INSERT INTO set_aside SELECT min(id), now(), 'no' FROM series WHERE project_id = :id")
-            await session.execute(series, {"id": project_id})
+            for row in (
+                "INSERT INTO set_aside SELECT min(id), now(), 'no' FROM series WHERE project_id = :id",
+                "INSERT INTO incident_job (job_id, incident_id) SELECT min(job.id), min(incident.id) FROM job "
+                "JOIN incident USING (project_id) WHERE project_id = :id",
+                "INSERT INTO bisection (incident_id, machine_id, case_id, reference_id, commit_id) "
+                "SELECT incident_id, machine_id, case_id, reference_id, commit_id FROM change WHERE project_id = :id LIMIT 1",
+            ):
+                await session.execute(text(row), {"id": project_id})
         (incident,) = (await admin.get(f"/api/v1/incidents?project={name}")).json()["items"]
         judged = await admin.post(f"{incident['url']}/verdict", json={"verdict": "real"})
         assert judged.is_success, judged.text

@@ -96,7 +96,7 @@ REPORT = {
             "case": {"workload": "dense_bias_act", "params": {"n": 100}, "dtype": "f4", "device": "cpu"},
             "variant": "native",
             "metric": "time",
-            "reference": PARENT,
+            "reference": ROOT,
             "candidate": SHA,
             "log_ratio": 0.26,
             "low": 0.25,
@@ -108,7 +108,8 @@ REPORT = {
 }
 COMMITS = [
     {"sha": SHA, "parents": [PARENT], "author": "A. Author", "authored_at": "2026-01-31T18:20:00Z", "title": "Fuse"},
-    {"sha": PARENT, "parents": [ROOT], "author": "A. Author", "authored_at": "2026-01-30T09:00:00Z", "title": "Begin"},
+    {"sha": PARENT, "parents": [ROOT], "author": "A. Author", "authored_at": "2026-01-30T09:00:00Z", "title": "Tidy"},
+    {"sha": ROOT, "parents": [], "author": "A. Author", "authored_at": "2026-01-29T09:00:00Z", "title": "Begin"},
 ]
 
 
@@ -155,7 +156,7 @@ STORY = (
     Step("count_series", query={"project": "demo", "metric": ["time"]}),
     Step("list_points", path={"series_id": "{series}"}),
     Step("list_points_of_series", query={"project": "demo", "metric": ["time"], "last": 20}),
-    Step("compare_commits", query={"project": "demo", "head": SHA, "base": PARENT}),
+    Step("compare_commits", query={"project": "demo", "head": SHA, "base": ROOT}),
     Step("check_commit", query={"project": "demo", "head": SHA, "base": "main"}),
     Step("read_matrix", query={"project": "demo"}),
     Step("create_board", body={"name": "Dense layers"}, learn={"board": "id"}),
@@ -230,6 +231,9 @@ STORY = (
         body={"verdict": "expected", "note": "Exact sums take longer."},
     ),
     Step("revoke_verdict", path={"incident_id": "{incident}"}),
+    Step("assign_incident", path={"incident_id": "{incident}"}, body={"assignee": "ada"}),
+    Step("confirm_incident", path={"incident_id": "{incident}"}),
+    Step("bisect_incident", path={"incident_id": "{incident}"}),
     Step(
         "fail_attempt",
         path={"job_id": "{job}", "number": 1},

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,11 +64,23 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
     return bool(learnt.new_commits or learnt.completed_commits), None
 
 
-def has_to_wait(answer: "models.CheckAnswer", wait: str) -> bool:
+def has_to_wait(
+    answer: "models.CheckAnswer", wait: str, cases: Sequence[str] = (), variants: Sequence[str] = ()
+) -> bool:
     """True if a question is open that a job would answer, and the job is to be waited for."""
     is_open = answer.base is not None and bool(answer.not_in_turns or answer.lacks)
-    under_way = any(job.state in UNFINISHED for job in answer.jobs)
+    under_way = _under_way(answer, cases, variants) is not None
     return duration_s(wait) > 0 and is_open and (under_way or answer.wants_job)
+
+
+def _under_way(answer: "models.CheckAnswer", cases: Sequence[str], variants: Sequence[str]) -> int | None:
+    """A job that waits or runs and measures no less than what is asked for; jobs of incidents measure a few cases."""
+    for job in answer.jobs:
+        measures_cases = not job.cases or (cases and set(cases) <= set(job.cases))
+        measures_variants = not job.variants or (variants and set(variants) <= set(job.variants))
+        if job.state in UNFINISHED and measures_cases and measures_variants:
+            return job.id
+    return None
 
 
 def measure(
@@ -78,15 +90,24 @@ def measure(
     patience: Patience,
     *,
     suite: str | None = None,
+    cases: Sequence[str] = (),
+    variants: Sequence[str] = (),
     fork: str | None = None,
 ) -> str | None:
     """Ask for the job that is missing, or find the one that is under way, and wait for it; returns why there is no result."""
     from pullback_service.client import ProblemError
 
     deadline = patience.clock() + duration_s(patience.wait)
-    under_way = next((job.id for job in answer.jobs if job.state in UNFINISHED), None)
+    under_way = _under_way(answer, cases, variants)
     try:
-        job_id = under_way or client.create_job(_wanted(answer, repository, suite, fork)).id
+        job_id = (
+            under_way
+            or client.create_job(
+                _wanted(
+                    answer, repository, fork, {"suite": suite or answer.suite, "cases": cases, "variants": variants}
+                )
+            ).id
+        )
     except ProblemError as problem:
         if problem.status not in NOT_ALLOWED:
             raise
@@ -121,7 +142,9 @@ def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience
     return f"Job {job_id}, which measures both in turns, was not waited for; it goes on."
 
 
-def _wanted(answer: "models.CheckAnswer", repository: Path, suite: str | None, fork: str | None) -> "models.JobRequest":
+def _wanted(
+    answer: "models.CheckAnswer", repository: Path, fork: str | None, measured: Mapping[str, object]
+) -> "models.JobRequest":
     """The job that compares both. The code of a fork is a stranger's, which no agent runs until an administrator approves it."""
     from pullback_service.client import models
 
@@ -132,7 +155,7 @@ def _wanted(answer: "models.CheckAnswer", repository: Path, suite: str | None, f
             "commit": {**_commit(repository, answer.head.sha), **({} if fork is None else {"fork": fork})},
             "reference": _commit(repository, answer.base.sha),
             "kind": "compare",
-            "suite": suite or answer.suite,
+            **measured,
         }
     )
 

@@ -85,8 +85,8 @@ class JobLine:
         """The origin of the job."""
         if self.origin == "idle":
             return "idle machine"
-        if self.origin == "confirm":
-            return "detection"
+        if self.origin in {"confirm", "bisect"}:
+            return self.asked_by or ("detection" if self.origin == "confirm" else "bisection")
         if self.origin == "backfill":
             return f"backfill by {self.asked_by}" if self.asked_by else "backfill of the project"
         return self.asked_by or "unknown"

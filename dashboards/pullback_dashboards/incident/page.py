@@ -41,6 +41,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession) -> Inc
         merged_href=None if into is None else links.incident(project, into),
         job=job,
         job_href=None if job is None else links.job(job),
+        assignee=incident.assignee,
         seen=incident.seen,
         changes=rows,
         left_out=len(detail.changes) - len(rows),

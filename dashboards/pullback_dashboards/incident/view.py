@@ -24,8 +24,8 @@ _MEANINGS = {
     "suspected": "Only the detector sees it. It waits for a measurement or for later commits, and nobody is told of it yet.",
     "confirming": "Only the detector sees it. A job measures both commits again, and nobody is told of it yet.",
     "resolved": "It is over.",
-    "unconfirmed": "It was measured again without an answer, or the level was back before anybody measured.",
-    "refuted": "Measured again nothing had changed, what spoke for it is gone, or somebody called it noise.",
+    "unconfirmed": "It was measured again without an answer, or not at all: the level was back before, or the machine had no time left.",
+    "refuted": "Measured again nothing had changed, or the machine had; or what spoke for it is gone, or somebody called it noise.",
     "merged": "It became a part of another incident.",
 }
 _EVIDENCE = {"exact": "count", "paired": "measured in turns", "levels": "later uploads", "failure": "failure"}
@@ -34,6 +34,16 @@ _STANDINGS = {
     "borne_out": "borne out by later commits",
     "ambiguous": "ambiguous",
     "refuted": "refuted",
+}
+_EVENTS = {
+    "split": "split from",
+    "merged": "became a part of",
+    "assigned": "put in charge",
+    "measured_again": "measured again",
+    "bisecting": "bisection began",
+    "culprit": "commit found",
+    "bisected": "bisection ended",
+    "rest": "a part is left",
 }
 _KINDS = {"unsteady": "does not count alike", "wrong_gradient": "wrong gradient", "failed": "does not run"}
 
@@ -104,7 +114,7 @@ class EventLine:
     @property
     def words(self) -> str:
         """The event in words."""
-        return {"split": "split from", "merged": "became a part of"}.get(self.event, self.event)
+        return _EVENTS.get(self.event, self.event)
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,7 @@ class IncidentView:
     merged_href: str | None
     job: int | None
     job_href: str | None
+    assignee: str | None
     seen: bool
     changes: tuple[ChangeRow, ...]
     left_out: int
@@ -189,7 +200,12 @@ def lines_of(project: str, events: Sequence[IncidentEvent]) -> tuple[EventLine, 
         others = event.details.get("from", ()) if event.event == "split" else ()
         if event.event == "merged":
             others = [event.details["into"]]
-        note = event.details.get("note")
+        details = event.details
+        note = details.get("note") or details.get("because")
+        if event.event == "assigned":
+            note = details["to"] or "nobody"
+        elif event.event == "culprit":
+            note = details["commit"]
         told = tuple((other, links.incident(project, other)) for other in others)
         return EventLine(event.at, event.event, event.actor, event.told, note, told)
 

@@ -73,6 +73,8 @@ class Job:
     """Where the commit is fetched from; None where the service does not say: the agent's own clone."""
     variants: tuple[str, ...] = ()
     """Variants to measure; none means those of the project."""
+    effort: int = 1
+    """How many times as long as usual two commits are compared."""
 
     @property
     def suite_as_asked(self) -> str:
@@ -157,6 +159,7 @@ class ServiceClient:
                 cases=(*globs, *(job.cases or ())),
                 variants=tuple(job.variants or ()),
                 timeout_s=job.timeout_s,
+                effort=job.effort or 1,
                 reference=_of_report(job.reference) if job.reference is not None else None,
                 device=job.requires.get("device"),
                 repository=job.repository,

@@ -61,6 +61,7 @@ def measure(
         "suite": job.suite,
         "cases": list(job.cases),
         "variants": list(job.variants),
+        "effort": job.effort,
         "device": device,
         "repository": str(repository),
         "commit": {**job.commit, "dirty": False},

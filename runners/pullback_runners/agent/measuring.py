@@ -124,6 +124,7 @@ def _compare(
         project=order["project"],
         job=order["job"],
         workload_files=workloads,
+        effort=order["effort"],
         measure_equal=True,  # the job's commit has a point on its page
         on_progress=tell,
     )

@@ -72,6 +72,7 @@ class ClaimedJob(BaseModel):
         default={}, description="What was asked of the agent's labels. `device` is where to measure; it is always said."
     )
     timeout_s: float
+    effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")
     reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
 
 

@@ -7,6 +7,7 @@ results, that is the answer.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -118,7 +119,16 @@ class _Parted:
     notes: Sequence[str] = field(default=())
 
 
-async def check(session: AsyncSession, project: str, head: str, base: str | None, suite: str | None) -> Checked:
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The work of a job for a check: a suite, None for the one that was measured, and names that narrow it."""
+
+    suite: str | None = None
+    cases: Sequence[str] = ()
+    variants: Sequence[str] = ()
+
+
+async def check(session: AsyncSession, project: str, head: str, base: str | None, measure: Measure) -> Checked:
     """A head against where it parted from its base. Index: as `named_commit`, `find_merge_base`, `compare` and `show`."""
     stored = await project_by_name(session, project)
     project_id = ProjectId(stored.id)
@@ -126,7 +136,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     candidate = await _named(session, project_id, head, where="head")
     parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
     can_measure = await _can_measure(session, project_id)
-    suite = suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
+    suite = measure.suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
     if parted.base is None:
         return Checked(
             project=stored.name,
@@ -149,8 +159,13 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     findings, counts = await _findings(session, judged, names, failing)
     lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
     jobs = await _jobs(session, project, candidate.commit, parted.base)
-    on_cpu = {each.id for each in names.cases.values() if each.device in {None, CPU}}
-    apart = 0 if equal_code else int(not_in_turns(found, on_cpu, EXTERNAL).sum())
+    asked_for = {
+        each.id
+        for each in names.cases.values()
+        if each.device in {None, CPU} and _is_named(each.label, each.workload, measure.cases)
+    }
+    of_variants = found.of_shapes([not measure.variants or shape.variant in measure.variants for shape in found.shapes])
+    apart = 0 if equal_code else int((not_in_turns(found, asked_for, EXTERNAL) & of_variants).sum())
     return Checked(
         project=stored.name,
         against=against,
@@ -163,7 +178,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         not_in_turns=apart,
         can_measure=can_measure,
         suite=suite,
-        wants_job=can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, suite),
+        wants_job=can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, suite, measure),
         jobs=jobs,
         lacks=lacks,
         notes=parted.notes,
@@ -369,5 +384,24 @@ async def _jobs(session: AsyncSession, project: str, head: Commit, base: Commit)
     return [each for each in jobs if each.reference == base.sha]
 
 
-def _has_standing(jobs: Collection[StoredJob], suite: str) -> bool:
-    return any(each.job.suite == suite and each.job.state in STANDING for each in jobs)
+def _covers(measured: Sequence[str], wanted: Sequence[str]) -> bool:
+    """True if a job that is narrowed to some names, or to none, measures all that are wanted."""
+    return not measured or (bool(wanted) and set(wanted) <= set(measured))
+
+
+def _is_named(label: str, workload: str, patterns: Sequence[str]) -> bool:
+    """True if a case is one of those that are named: by its name, its workload, or a glob, in which brackets stand for themselves."""
+    return not patterns or any(
+        pattern in {label, workload} or fnmatchcase(label, pattern.replace("[", "[[]")) for pattern in patterns
+    )
+
+
+def _has_standing(jobs: Collection[StoredJob], suite: str, measure: Measure) -> bool:
+    """True if a job measures, or has measured, no less than what is asked for; those of incidents measure a few cases."""
+    return any(
+        each.job.suite == suite
+        and each.job.state in STANDING
+        and _covers(each.job.cases, measure.cases)
+        and _covers(each.job.variants, measure.variants)
+        for each in jobs
+    )

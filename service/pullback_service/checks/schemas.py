@@ -89,6 +89,8 @@ class CheckJob(BaseModel):
     id: int
     url: str
     suite: str
+    cases: list[str] = Field(description="What its suite is narrowed to; none: all of it.")
+    variants: list[str]
     state: JobState
     awaits_approval: bool
     failure_message: str | None
@@ -102,6 +104,8 @@ class CheckJob(BaseModel):
                 "id": job.id,
                 "url": f"{API}/jobs/{job.id}",
                 "suite": job.suite,
+                "cases": job.cases,
+                "variants": job.variants,
                 "state": job.state,
                 "awaits_approval": job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
                 "failure_message": job.failure_message,

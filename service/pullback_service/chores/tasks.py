@@ -78,7 +78,8 @@ async def detect_series(context: JobContext, project_id: int) -> None:
     done = 1
     while done:
         async with _database(context).writing.begin() as session:
-            done = await detecting.detect(session, ProjectId(project_id))
+            minutes = context.additional_context["incident_minutes"]
+            done = await detecting.detect(session, ProjectId(project_id), minutes_a_day=minutes)
 
 
 async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

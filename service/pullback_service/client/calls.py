@@ -452,7 +452,14 @@ class Client(Sender):
         )
 
     def check_commit(
-        self, *, project: str, head: str, base: str | None = None, suite: str | None = None
+        self,
+        *,
+        project: str,
+        head: str,
+        base: str | None = None,
+        suite: str | None = None,
+        case: list[str] | None = None,
+        variant: list[str] | None = None,
     ) -> models.CheckAnswer:
         """Check a commit: its changes against its base, and what is missing to know them.
 
@@ -466,7 +473,14 @@ class Client(Sender):
             Call(
                 "GET",
                 "/api/v1/checks",
-                query={"project": project, "head": head, "base": base, "suite": suite},
+                query={
+                    "project": project,
+                    "head": head,
+                    "base": base,
+                    "suite": suite,
+                    "case": case,
+                    "variant": variant,
+                },
                 repeatable=True,
             ),
         )
@@ -547,6 +561,29 @@ class Client(Sender):
             models.IncidentDetail, Call("DELETE", f"/api/v1/incidents/{incident_id}/verdict", repeatable=True)
         )
 
+    def assign_incident(self, incident_id: int, statement: models.AssigneeRequest) -> models.IncidentDetail:
+        """Put somebody in charge of an incident, or nobody."""
+        return self._ask(
+            models.IncidentDetail, Call("PUT", f"/api/v1/incidents/{incident_id}/assignee", body=statement)
+        )
+
+    def confirm_incident(self, incident_id: int) -> models.IncidentDetail:
+        """Have both ends of an incident measured again in turns, now: `job_id` is the job.
+
+        One that waits or runs already stays as it is.
+
+        A conflict where no agent can measure it.
+        """
+        return self._ask(models.IncidentDetail, Call("POST", f"/api/v1/incidents/{incident_id}/confirm"))
+
+    def bisect_incident(self, incident_id: int) -> models.IncidentDetail:
+        """Search for the commit that caused a confirmed incident: jobs of the origin `bisect`, one after the other.
+
+        A search that goes on stays as it is; one that ended is begun anew, with what is stored. A conflict where the
+        range is one commit, where the incident is not confirmed, or where no agent can measure it.
+        """
+        return self._ask(models.IncidentDetail, Call("POST", f"/api/v1/incidents/{incident_id}/bisect"))
+
     def list_boards(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfBoardSummary:
         """The caller's own boards, then those of projects, by name."""
         return self._ask(
@@ -608,7 +645,7 @@ class Client(Sender):
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
         suite: str | None = None,
         kind: Literal["run", "compare"] | None = None,
-        origin: Literal["asked", "backfill", "idle", "confirm"] | None = None,
+        origin: Literal["asked", "backfill", "idle", "confirm", "bisect"] | None = None,
         machine_id: int | None = None,
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:

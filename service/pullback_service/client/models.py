@@ -41,6 +41,12 @@ class AgentSummary(Answer):
     """Why it takes no jobs at present, in its own words."""
 
 
+class AssigneeRequest(Statement):
+    """The person in charge of an incident; null for nobody."""
+
+    assignee: str | None
+
+
 class AttemptSummary(Answer):
     """One agent's try at a job."""
 
@@ -146,6 +152,22 @@ class BackfillRequest(Statement):
     project: str
     dry_run: bool | None = None
     """Make no job; answer which would be made."""
+
+
+class BisectionSummary(Answer):
+    """The search for the commit that caused an incident.
+
+    `undecided`: `culprit` is the last of several that may have, or not borne out.
+    """
+
+    state: Literal["running", "found", "undecided"]
+    culprit: str | None
+    share: float | None
+    """What that commit explains of the change, compared with its parent; 1 is all of it."""
+    job_id: int | None
+    """Its newest job."""
+    jobs: int
+    started_at: datetime
 
 
 class BoardChange(Statement):
@@ -405,6 +427,9 @@ class CheckJob(Answer):
     id: int
     url: str
     suite: str
+    cases: list[str]
+    """What its suite is narrowed to; none: all of it."""
+    variants: list[str]
     state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
     awaits_approval: bool
     failure_message: str | None
@@ -491,6 +516,8 @@ class ClaimedJob(Answer):
     requires: dict[str, Any] = Field(default_factory=dict)
     """What was asked of the agent's labels. `device` is where to measure; it is always said."""
     timeout_s: float
+    effort: int = 1
+    """Of the kind `compare`: how many times as long as usual to measure."""
     reference: CommitSummary | None = None
     """Of the kind `compare`: the commit to compare with."""
 
@@ -932,6 +959,8 @@ class IncidentDetail(Answer):
     seen: bool
     """Whether it was found in results that are older than detection: nobody is told."""
     verdict: VerdictSummary | None
+    assignee: str | None
+    """Who is in charge."""
     merged_into: int | None
     job_id: int | None
     """The newest job that measures it again."""
@@ -940,6 +969,7 @@ class IncidentDetail(Answer):
     evidence: list[IncidentChange]
     events: list[IncidentEventSummary]
     verdicts: list[VerdictSummary]
+    bisection: BisectionSummary | None
 
 
 class IncidentSummary(Answer):
@@ -963,6 +993,8 @@ class IncidentSummary(Answer):
     seen: bool
     """Whether it was found in results that are older than detection: nobody is told."""
     verdict: VerdictSummary | None
+    assignee: str | None
+    """Who is in charge."""
     merged_into: int | None
     job_id: int | None
     """The newest job that measures it again."""
@@ -1005,6 +1037,7 @@ class JobDetail(Answer):
     priority: int
     requires: dict[str, Any]
     timeout_s: float
+    effort: int
     attempts: int
     max_attempts: int
     cancel_requested: bool
@@ -1016,8 +1049,8 @@ class JobDetail(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1068,6 +1101,8 @@ class JobRequest(Statement):
     """A job that names no `device` is for the CPU."""
     timeout_s: float | None = None
     """The work is ended after so many seconds."""
+    effort: int | None = None
+    """Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups."""
     machine_id: int | None = None
     """The one machine that may take it."""
 
@@ -1087,6 +1122,7 @@ class JobSummary(Answer):
     priority: int
     requires: dict[str, Any]
     timeout_s: float
+    effort: int
     attempts: int
     max_attempts: int
     cancel_requested: bool
@@ -1098,8 +1134,8 @@ class JobSummary(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]

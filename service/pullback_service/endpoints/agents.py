@@ -153,6 +153,7 @@ async def _claim_once(
                 kind=stored.job.kind,
                 requires=with_device(stored.job.requires),
                 timeout_s=stored.job.timeout_s,
+                effort=stored.job.effort,
                 reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),
             attempt=lease.attempt,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
-from pullback_service.checks.queries import check
+from pullback_service.checks.queries import Measure, check
 from pullback_service.checks.schemas import CheckAnswer
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import Name
@@ -44,6 +44,16 @@ async def check_commit(
     suite: Annotated[
         Name | None, Query(description="Of which suite a job would be. Default: the one that was measured.")
     ] = None,
+    case: Annotated[
+        list[Name] | None,
+        Query(
+            description="Cases that a job would measure: names, workloads, or globs over names. Default: all.",
+            max_length=64,
+        ),
+    ] = None,
+    variant: Annotated[
+        list[Name] | None, Query(description="Variants that a job would measure. Default: all.", max_length=64)
+    ] = None,
 ) -> Response:
     """Check a commit: its changes against its base, and what is missing to know them.
 
@@ -51,4 +61,5 @@ async def check_commit(
     so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes are those of
     `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind `compare` would (`POST /jobs`).
     """
-    return answer(CheckAnswer.of(await check(session, project, head, base, suite)))
+    measure = Measure(suite, case or (), variant or ())
+    return answer(CheckAnswer.of(await check(session, project, head, base, measure)))

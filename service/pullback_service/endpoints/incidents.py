@@ -1,4 +1,4 @@
-"""Listing incidents, reading them, and saying what to think of them."""
+"""Listing incidents, reading them, and deciding about them."""
 
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from pullback_service.fields import KnownId, Name, Time
 from pullback_service.incidents import queries, triage
 from pullback_service.incidents.queries import IncidentChoice
 from pullback_service.incidents.schemas import (
+    AssigneeRequest,
     IncidentDetail,
     IncidentKind,
     IncidentState,
@@ -80,10 +81,40 @@ async def revoke_verdict(session: WriteSession, caller: KnownCaller, incident_id
     return await _decided(session, incident, is_new=is_new, verdict=None)
 
 
-async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, verdict: str | None) -> IncidentDetail:
+@router.put("/{incident_id}/assignee", responses=documented(NotFoundError, ConflictError, InvalidInputError))
+async def assign_incident(
+    wanted: AssigneeRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
+) -> IncidentDetail:
+    """Put somebody in charge of an incident, or nobody."""
+    incident, is_new = await triage.assign(session, incident_id, wanted.assignee, by=caller.name)
+    return await _decided(session, incident, is_new=is_new, assignee=wanted.assignee)
+
+
+@router.post("/{incident_id}/confirm", responses=documented(NotFoundError, ConflictError))
+async def confirm_incident(session: WriteSession, caller: KnownCaller, incident_id: KnownId) -> IncidentDetail:
+    """Have both ends of an incident measured again in turns, now: `job_id` is the job. One that waits or runs already stays as it is.
+
+    A conflict where no agent can measure it.
+    """
+    incident, is_new = await triage.confirm(session, incident_id, by=caller.name)
+    return await _decided(session, incident, is_new=is_new, job=incident.job_id)
+
+
+@router.post("/{incident_id}/bisect", responses=documented(NotFoundError, ConflictError))
+async def bisect_incident(session: WriteSession, caller: KnownCaller, incident_id: KnownId) -> IncidentDetail:
+    """Search for the commit that caused a confirmed incident: jobs of the origin `bisect`, one after the other.
+
+    A search that goes on stays as it is; one that ended is begun anew, with what is stored. A conflict where the range is one commit, where
+    the incident is not confirmed, or where no agent can measure it.
+    """
+    incident, is_new = await triage.bisect(session, incident_id, by=caller.name)
+    return await _decided(session, incident, is_new=is_new)
+
+
+async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, **details: object) -> IncidentDetail:
     whole = await _whole(session, incident)
     if is_new:
-        note(session, subject=f"incident {incident.id}", project=whole.project, verdict=verdict)
+        note(session, subject=f"incident {incident.id}", project=whole.project, **details)
     else:
         note_nothing(session)
     return whole
@@ -93,5 +124,9 @@ async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
     await session.flush()
     await session.refresh(incident)
     (detail,) = await queries.details_of(session, [incident])
-    events = await queries.events_of(session, incident.id)
-    return IncidentDetail.whole(detail, [*events], [*await queries.every_verdict(session, incident.id)])
+    return IncidentDetail.whole(
+        detail,
+        events=await queries.events_of(session, incident.id),
+        verdicts=await queries.every_verdict(session, incident.id),
+        bisection=await queries.bisection_of(session, incident.id),
+    )

@@ -102,6 +102,7 @@ async def create_job(
             priority=wanted.priority,
             requires=wanted.requires,
             timeout_s=wanted.timeout_s,
+            effort=wanted.effort,
         ),
         force=force,
     )
@@ -406,6 +407,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         priority=job.priority,
         requires=job.requires,
         timeout_s=job.timeout_s,
+        effort=job.effort,
         attempts=job.attempts,
         max_attempts=job.max_attempts,
         cancel_requested=job.cancel_requested_at is not None,

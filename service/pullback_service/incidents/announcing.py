@@ -11,21 +11,29 @@ from pullback_service.incidents.facts import facts_of
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue
 
-Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn"]
+Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn", "culprit"]
 TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady"})
 """Kinds of incidents that people are told of. Improvements are shown."""
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
+    "culprit": "Culprit found: ",
 }  # fmt: skip
 
 
-async def announce(session: AsyncSession, incident: Incident, event: Event, *, actor: str | None = None) -> None:
+async def announce(
+    session: AsyncSession,
+    incident: Incident,
+    event: Event,
+    *,
+    actor: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
     """Write down what happened to an incident, and tell it, once, in the transaction in which it happens.
 
     Nobody is told of improvements, nor of what was found in results that are older than detection.
     """
     tells = not incident.seen and incident.kind in TOLD_OF
-    facts: Mapping[str, Any] = await facts_of(session, incident) if tells else {}
+    facts: Mapping[str, Any] = {**(await facts_of(session, incident) if tells else {}), **(details or {})}
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
     await session.flush()
     if tells:

@@ -1,6 +1,6 @@
-"""Measuring suspicions again, in turns, on the machine that raised them."""
+"""Measuring what was found again, in turns, on the machine that raised it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, LiteralString, NamedTuple
 
 from sqlalchemy import select
@@ -8,9 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import CommitId, ProjectId
+from pullback_service.incidents.bisecting import LONGER
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.job_channel import ring
 from pullback_service.jobs.trust import trust_in
+from pullback_service.models.incidents import Incident, IncidentJob
 from pullback_service.models.jobs import Job
 from pullback_service.models.series import Case
 
@@ -19,6 +21,11 @@ PRIORITY: Final = 50
 TIMEOUT_S: Final = 3600.0
 HEARD_OF_WITHIN_S: Final = 24 * 3600
 """An agent that was heard of within a day will come back for a job."""
+MINUTES_A_DAY: Final = 120.0
+"""What a machine spends on jobs of incidents in a day of UTC, unless the setting says otherwise."""
+_A_COMPARISON_S: Final = 15.0
+_A_JOB_S: Final = 60.0
+"""For a job that has not ended: so much, and so much for each comparison."""
 
 _MEASURING: Final[LiteralString] = """
 SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.requires
@@ -32,6 +39,42 @@ SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.require
       WHERE agent.machine_id = report.machine_id AND agent.last_seen_at > now() - make_interval(secs => %(within_s)s)
         AND (agent.project_id IS NULL OR agent.project_id = report.project_id))
  ORDER BY report.machine_id, report.received_at DESC
+"""
+# At both ends, in a variant that is measured, and nothing is known to have changed there between them.
+_UNAFFECTED: Final[LiteralString] = """
+SELECT "case".id
+  FROM series
+  JOIN "case" ON "case".id = series.case_id
+ WHERE series.project_id = %(project)s AND series.machine_id = %(machine)s AND series.variant = %(variant)s
+   AND series.metric = 'time' AND coalesce("case".device, 'cpu') = 'cpu'
+   AND EXISTS (SELECT FROM reading WHERE series_id = series.id AND commit_id = %(reference)s AND NOT dirty)
+   AND EXISTS (SELECT FROM reading WHERE series_id = series.id AND commit_id = %(commit)s AND NOT dirty)
+   AND NOT EXISTS (SELECT FROM failure
+                    WHERE case_id = "case".id AND machine_id = series.machine_id
+                      AND commit_id IN (%(reference)s, %(commit)s))
+   AND "case".id <> ALL (%(affected)s::bigint[])
+ ORDER BY "case".workload = ANY (%(workloads)s::text[]), "case".id
+ LIMIT 1
+"""
+_CHANGED: Final[LiteralString] = """
+SELECT case_id, reference_id, commit_id FROM change
+ WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted'
+"""
+_SPENT: Final[LiteralString] = """
+  WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS began)
+SELECT job.machine_id,
+       sum(greatest(coalesce(worked.seconds, 0),
+                    CASE WHEN job.state IN ('queued', 'leased', 'running')
+                         THEN %(a_job_s)s + job.effort * %(a_comparison_s)s * greatest(cardinality(job.cases), 1)
+                              * greatest(cardinality(job.variants), 1)
+                         ELSE 0 END))::float8 / 60
+  FROM today, job
+  LEFT JOIN LATERAL (
+       SELECT extract(epoch FROM sum(coalesce(ended_at, now()) - leased_at)) AS seconds
+         FROM attempt WHERE job_id = job.id AND leased_at >= (SELECT began FROM today)) worked ON true
+ WHERE job.origin IN ('confirm', 'bisect') AND job.machine_id = ANY (%(machines)s::bigint[])
+   AND (job.created_at >= today.began OR job.finished_at >= today.began OR job.state IN ('queued', 'leased', 'running'))
+ GROUP BY job.machine_id
 """
 
 
@@ -54,46 +97,151 @@ async def measuring_machines(
     return {row[0]: Measuring(row[0], row[1].partition(":")[0], row[2]) for row in rows}
 
 
+class Budget:
+    """The minutes that machines have left for jobs of incidents today."""
+
+    def __init__(self, left: Mapping[int, float], minutes_a_day: float) -> None:
+        self._left = dict(left)
+        self._minutes_a_day = minutes_a_day
+
+    def take(self, machine_id: int, cases: int, variants: int, effort: int) -> bool:
+        """Take what a job is thought to need, where anything is left; false where nothing is."""
+        left = self._left.get(machine_id, self._minutes_a_day)
+        if left <= 0:
+            return False
+        self._left[machine_id] = left - (_A_JOB_S + effort * _A_COMPARISON_S * max(cases, 1) * max(variants, 1)) / 60
+        return True
+
+
+async def budget_of(session: AsyncSession, machines: Collection[int], minutes_a_day: float) -> Budget:
+    """The minutes that are left to machines today. Index: ix_job_of_incidents, uq_attempt_job_id_number."""
+    values = {
+        "machines": statements.array_of(machines), "a_job_s": _A_JOB_S, "a_comparison_s": _A_COMPARISON_S,
+    }  # fmt: skip
+    rows = await statements.rows(session, _SPENT, values) if machines else []
+    return Budget({machine: minutes_a_day - spent for machine, spent in rows}, minutes_a_day)
+
+
 def chosen_to_measure(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
     """The suspicions of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
-    open_ = [
-        change
-        for change in changes
-        if change.standing not in {"claimed", "refuted"}
-        and change.worse
-        and change.series_id is not None
-        and change.machine_id in machines
-    ]
-    ordered = sorted(open_, key=lambda change: (-abs(change.log_ratio or 0.0), change.case_id, change.series_id or 0))
+    open_ = [change for change in changes if change.standing not in {"claimed", "refuted"} and change.worse]
+    return shown_most(open_, machines)
+
+
+def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
+    """Those of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
+    measurable = [change for change in changes if change.series_id is not None and change.machine_id in machines]
+    ordered = sorted(
+        measurable, key=lambda change: (-abs(change.log_ratio or 0.0), change.case_id, change.series_id or 0)
+    )
     of_machine = [change for change in ordered if change.machine_id == ordered[0].machine_id]
     cases = list(dict.fromkeys(change.case_id for change in of_machine))[:MOST_CASES]
     return [change for change in of_machine if change.case_id in cases]
 
 
+def effort_for(chosen: Sequence[Change]) -> int:
+    """The effort of a measurement: longer where the answer was ambiguous."""
+    return LONGER if any(change.standing == "ambiguous" for change in chosen) else 1
+
+
 async def queue_confirmation(
-    session: AsyncSession, project_id: ProjectId, chosen: Sequence[Change], places: Places, by: Measuring
-) -> int:
-    """Queue the job that compares the ends of all chosen ranges, and ring the bell; its id."""
+    session: AsyncSession,
+    incident: Incident,
+    chosen: Sequence[Change],
+    places: Places,
+    by: Measuring,
+    *,
+    asked_by: str | None = None,
+) -> None:
+    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
     commit_id = max((change.commit_id for change in chosen), key=places.__getitem__)
-    cases = {change.case_id for change in chosen}
+    control_id = await _unaffected(session, incident, chosen, (reference_id, commit_id), places)
+    incident.job_id = await queue_comparison(
+        session,
+        incident,
+        Wanted(
+            reference_id,
+            commit_id,
+            cases={change.case_id for change in chosen},
+            variants={change.variant for change in chosen if change.variant is not None},
+            effort=effort_for(chosen),
+            origin="confirm",
+            control_id=control_id,
+        ),
+        by,
+        asked_by=asked_by,
+    )
+    incident.asked += 1
+
+
+class Wanted(NamedTuple):
+    """A comparison of two commits for an incident."""
+
+    reference_id: int
+    commit_id: int
+    cases: Collection[int]
+    variants: Collection[str]
+    effort: int
+    origin: str
+    control_id: int | None = None
+
+
+async def queue_comparison(
+    session: AsyncSession, incident: Incident, wanted: Wanted, by: Measuring, *, asked_by: str | None = None
+) -> int:
+    """Queue a job for an incident and ring the bell; its id."""
+    cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}
     labels = (await session.scalars(select(Case.label).where(Case.id.in_(cases)).order_by(Case.id))).all()
+    ends = {CommitId(wanted.reference_id), CommitId(wanted.commit_id)}
     job = Job(
-        project_id=project_id,
-        commit_id=commit_id,
-        reference_id=reference_id,
+        project_id=incident.project_id,
+        commit_id=wanted.commit_id,
+        reference_id=wanted.reference_id,
         suite=by.suite,
         cases=list(labels),
-        variants=sorted({change.variant for change in chosen if change.variant is not None}),
+        variants=sorted(wanted.variants),
         kind="compare",
         priority=PRIORITY,
         requires=by.requires,
         timeout_s=TIMEOUT_S,
+        effort=wanted.effort,
         machine_id=by.machine_id,
-        origin="confirm",
-        trust=await trust_in(session, {CommitId(reference_id), CommitId(commit_id)}),
+        origin=wanted.origin,
+        asked_by=asked_by,
+        trust=await trust_in(session, ends),
     )
     session.add(job)
     await session.flush()
+    session.add(IncidentJob(job_id=job.id, incident_id=incident.id, control_id=wanted.control_id))
     await ring(session)
     return job.id
+
+
+async def _unaffected(
+    session: AsyncSession, incident: Incident, chosen: Sequence[Change], ends: tuple[int, int], places: Places
+) -> int | None:
+    """A case in which nothing changed between both ends, of another workload if there is one; None where there is none.
+
+    Index: ix_change_project_id, ix_series_project_id, ix_reading_series_history, ix_failure_case_history.
+    """
+    on_machine = {"project": incident.project_id, "machine": chosen[0].machine_id}
+    changed = {change.case_id for change in chosen}
+    first, last = places[ends[0]], places[ends[1]]
+    for case_id, reference_id, commit_id in await statements.rows(session, _CHANGED, on_machine):
+        if places.get(reference_id, last) < last and places.get(commit_id, first) > first:
+            changed.add(case_id)
+    workloads = await session.scalars(select(Case.workload).where(Case.id.in_({each.case_id for each in chosen})))
+    found = await statements.row(
+        session,
+        _UNAFFECTED,
+        on_machine
+        | {
+            "variant": chosen[0].variant,
+            "reference": ends[0],
+            "commit": ends[1],
+            "affected": statements.array_of(changed),
+            "workloads": workloads.all(),
+        },
+    )
+    return None if found is None else int(found[0])

@@ -16,6 +16,7 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.incidents.grouping import Located, group, heirs
 from pullback_service.incidents.looking import look
 from pullback_service.incidents.settling import settle
@@ -69,6 +70,17 @@ SELECT DISTINCT incident.project_id
   FROM incident
   JOIN job ON job.id = incident.job_id
  WHERE incident.state = 'confirming' AND job.state NOT IN ('queued', 'leased', 'running')
+ UNION
+SELECT project_id
+  FROM incident
+ WHERE state = 'suspected' AND out_of_time_on < (now() AT TIME ZONE 'UTC')::date
+ UNION
+SELECT incident.project_id
+  FROM bisection
+  JOIN incident ON incident.id = bisection.incident_id
+  LEFT JOIN job ON job.id = bisection.job_id
+ WHERE bisection.state = 'running' AND incident.state = 'confirmed' AND coalesce(bisection.next_at, now()) <= now()
+   AND (job.id IS NULL OR job.state NOT IN ('queued', 'leased', 'running'))
  LIMIT %(most)s
 """
 
@@ -81,7 +93,7 @@ class _Stored(NamedTuple):
     located: Located
 
 
-async def detect(session: AsyncSession, project_id: ProjectId) -> int:
+async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day: float = MINUTES_A_DAY) -> int:
     """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
 
     Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `look`.
@@ -93,10 +105,10 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
         return 0
     every = await every_pair(session, project_id, trunk)
     if every:
-        await keep_incidents(session, project_id, trunk, every, seen=True)
+        await keep_incidents(session, project_id, trunk, every, seen=True, minutes_a_day=minutes_a_day)
     pairs = await touched_pairs(session, reports) if reports else []
     brought = await brought_by(session, reports, trunk)
-    await keep_incidents(session, project_id, trunk, pairs, brought=brought)
+    await keep_incidents(session, project_id, trunk, pairs, brought=brought, minutes_a_day=minutes_a_day)
     await mark_detected(session, reports)
     return len(reports)
 
@@ -109,6 +121,7 @@ async def keep_incidents(
     *,
     brought: Brought | None = None,
     seen: bool = False,
+    minutes_a_day: float = MINUTES_A_DAY,
 ) -> None:
     """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
 
@@ -144,7 +157,7 @@ async def keep_incidents(
     touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
-    await settle(session, project_id, trunk, touched_incidents)
+    await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
 
 
 async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
@@ -272,7 +285,7 @@ async def _merge(session: AsyncSession, incident: int, into: int) -> None:
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
     """Defer detection for projects with reports that were missed, or whose jobs ended without a report; how many.
 
-    Index: ix_report_undetected, ix_incident_waiting, pk_job.
+    Index: ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
     """
     rows = await statements.rows(session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE})
     return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])

@@ -27,6 +27,17 @@ _CASES: Final[LiteralString] = 'SELECT id, workload, label FROM "case" WHERE id 
 _MACHINES: Final[LiteralString] = "SELECT id, name FROM machine WHERE id = ANY (%(ids)s::bigint[])"
 _SERIES: Final[LiteralString] = "SELECT id, metric, unit, direction FROM series WHERE id = ANY (%(ids)s::bigint[])"
 
+_BISECTION: Final[LiteralString] = """
+SELECT bisection.state, commit.sha, bisection.share, bisection.job_id,
+       (SELECT count(*) FROM incident_job JOIN job ON job.id = incident_job.job_id
+         WHERE incident_job.incident_id = bisection.incident_id AND job.origin = 'bisect'
+           AND job.created_at >= bisection.started_at),
+       bisection.started_at
+  FROM bisection
+  LEFT JOIN commit ON commit.id = bisection.culprit_id
+ WHERE bisection.incident_id = %(incident)s
+"""
+
 OPEN: Final = ("confirmed", "likely", "suspected", "confirming")
 """States of incidents that nobody has refuted and nothing has ended."""
 
@@ -67,6 +78,17 @@ class Detail:
     ended: NamedCommit | None
     changes: Sequence[NamedChange]
     verdict: Verdict | None
+
+
+class NamedBisection(NamedTuple):
+    """The search for the commit of an incident, by its names."""
+
+    state: str
+    culprit: str | None
+    share: float | None
+    job_id: int | None
+    jobs: int
+    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +216,12 @@ async def events_of(session: AsyncSession, incident_id: int) -> Sequence[Inciden
     """The events of an incident, oldest first. Index: ix_incident_event_incident_id."""
     statement = select(IncidentEvent).where(IncidentEvent.incident_id == incident_id).order_by(IncidentEvent.id)
     return (await session.scalars(statement)).all()
+
+
+async def bisection_of(session: AsyncSession, incident_id: int) -> NamedBisection | None:
+    """The search for the commit of an incident. Index: pk_bisection, ix_incident_job_incident_id."""
+    found = await statements.row(session, _BISECTION, {"incident": incident_id})
+    return None if found is None else NamedBisection._make(found)
 
 
 async def every_verdict(session: AsyncSession, incident_id: int) -> Sequence[Verdict]:

@@ -1,5 +1,6 @@
 """Requests and answers about incidents."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -7,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Text
-from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
+from pullback_service.incidents.queries import Detail, NamedBisection, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
 from pullback_service.ratio_fields import RatioFields
@@ -82,6 +83,7 @@ class IncidentSummary(BaseModel):
     changes: int
     seen: bool = Field(description="Whether it was found in results that are older than detection: nobody is told.")
     verdict: VerdictSummary | None
+    assignee: str | None = Field(description="Who is in charge.")
     merged_into: int | None
     job_id: int | None = Field(description="The newest job that measures it again.")
     found_at: datetime
@@ -162,15 +164,36 @@ class IncidentEventSummary(BaseModel):
         return cls(event=event.event, at=event.at, actor=event.actor, told=event.told, details=event.details)
 
 
+class BisectionSummary(BaseModel):
+    """The search for the commit that caused an incident. `undecided`: `culprit` is the last of several that may have, or not borne out."""
+
+    state: Literal["running", "found", "undecided"]
+    culprit: str | None
+    share: float | None = Field(
+        description="What that commit explains of the change, compared with its parent; 1 is all of it."
+    )
+    job_id: int | None = Field(description="Its newest job.")
+    jobs: int
+    started_at: datetime
+
+
 class IncidentDetail(IncidentSummary):
     """An incident with all its changes, what happened to it, and what people said."""
 
     evidence: list[IncidentChange]
     events: list[IncidentEventSummary]
     verdicts: list[VerdictSummary]
+    bisection: BisectionSummary | None
 
     @classmethod
-    def whole(cls, detail: Detail, events: list[IncidentEvent], verdicts: list[Verdict]) -> Self:
+    def whole(
+        cls,
+        detail: Detail,
+        *,
+        events: Sequence[IncidentEvent],
+        verdicts: Sequence[Verdict],
+        bisection: NamedBisection | None,
+    ) -> Self:
         """An incident in full."""
         return cls.model_validate(
             {
@@ -178,8 +201,17 @@ class IncidentDetail(IncidentSummary):
                 "evidence": [IncidentChange.of(change) for change in detail.changes],
                 "events": [IncidentEventSummary.of(event) for event in events],
                 "verdicts": [VerdictSummary.of(verdict) for verdict in verdicts],
+                "bisection": None if bisection is None else BisectionSummary(**bisection._asdict()),
             }
         )
+
+
+class AssigneeRequest(BaseModel):
+    """The person in charge of an incident; null for nobody."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"assignee": "ada"}]})
+
+    assignee: Name | None
 
 
 class VerdictRequest(BaseModel):
@@ -217,6 +249,7 @@ def _summarized(detail: Detail) -> dict[str, Any]:
         "changes": len(detail.changes),
         "seen": incident.seen,
         "verdict": None if detail.verdict is None else VerdictSummary.of(detail.verdict),
+        "assignee": incident.assignee,
         "merged_into": incident.merged_into_id,
         "job_id": incident.job_id,
         "found_at": incident.found_at,

@@ -41,13 +41,15 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     since = _since(detail.reference, detail.commit, quoted)
     if not changes:
         return f"Nothing is left of what was found {since}."
-    lead = _lead(changes)
+    lead = _lead(detail)
     said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
     said += [f"; {clause}" for clause in _others(changes, lead)]
     if incident.state == "resolved" and detail.ended is not None:
         said.append(f"; the level is back since {_named(detail.ended, quoted)}")
     elif incident.state == "resolved" and detail.verdict is not None:
         said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
+    elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
+        said.append(" (not measured again: the machine had no time left for that)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."
@@ -60,7 +62,7 @@ def markdown(detail: Detail) -> str:
 
 def headline(detail: Detail) -> str:
     """An incident in a few words, without since when and where."""
-    return _happening(detail, _lead(detail.changes)) if detail.changes else "Nothing is left of what was found"
+    return _happening(detail, _lead(detail)) if detail.changes else "Nothing is left of what was found"
 
 
 def plain(text: str, longest: int = LONGEST_TITLE) -> str:
@@ -79,8 +81,9 @@ def in_code(text: str) -> str:
     return "`" + plain(text).replace("`", "'") + "`"
 
 
-def _lead(changes: Sequence[NamedChange]) -> NamedChange:
-    """The change that speaks for all: claimed before suspected, time before memory, the largest of these."""
+def _lead(detail: Detail) -> NamedChange:
+    """The change that speaks for all: claimed before suspected, time before memory, of the whole range, the largest of these."""
+    ends = detail.reference.id, detail.commit.id
 
     def rank(each: NamedChange) -> tuple[object, ...]:
         metric = each.metric or ""
@@ -90,13 +93,14 @@ def _lead(changes: Sequence[NamedChange]) -> NamedChange:
             each.change.standing != "claimed",
             place,
             metric,
+            (each.reference.id, each.commit.id) != ends,
             -size,
             each.case,
             each.change.variant or "",
             each.machine,
         )
 
-    return min(changes, key=rank)
+    return min(detail.changes, key=rank)
 
 
 def _happening(detail: Detail, lead: NamedChange) -> str:

@@ -1,7 +1,7 @@
 """The state of an incident: what its changes, its job and a person say together. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.incidents.changes import Change
 
@@ -17,20 +17,45 @@ TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
 """States in which people are told of an incident."""
 
 
-def state_of(
+class Control(NamedTuple):
+    """An unaffected case that a job measured beside the others, and the two commits."""
+
+    case_id: int
+    reference_id: int
+    commit_id: int
+
+
+def is_of_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
+    """True if nothing is claimed but what was measured when an unaffected case moved as well: then the machine moved."""
+    claimed = [change for change in changes if change.standing == "claimed"]
+    paired = {
+        (change.case_id, change.reference_id, change.commit_id) for change in claimed if change.evidence == "paired"
+    }
+    moved = {(control.reference_id, control.commit_id) for control in controls if control in paired}
+    return bool(moved) and all(
+        change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed
+    )
+
+
+def state_of(  # noqa: PLR0911 - a rule a line
     changes: Sequence[Change],
     *,
     was: State | None = None,
     verdict: VerdictWord | None = None,
     is_measured_again: bool = False,
     may_be_measured: bool = False,
+    controls: Iterable[Control] = (),
+    ran_out_of_time: bool = False,
 ) -> State:
     """The state of an incident.
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be.
+    `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to measure it.
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
+    if is_of_machine(changes, controls):
+        return "refuted"
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
     standing = [change for change in changes if change.standing != "refuted"]
@@ -40,6 +65,8 @@ def state_of(
         return "resolved" if was in {"likely", "resolved"} else "unconfirmed"
     if is_measured_again:
         return "confirming"
+    if ran_out_of_time:
+        return "unconfirmed"
     return "suspected" if may_be_measured else _unmeasured(standing)
 
 

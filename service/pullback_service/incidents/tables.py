@@ -20,6 +20,7 @@ INCIDENTS: Table[IncidentSummary] = Table(
         Column("changes", "integer", lambda row: row.changes),
         Column("seen", "flag", lambda row: row.seen),
         Column("verdict", "text", lambda row: row.verdict.verdict if row.verdict else None),
+        Column("assignee", "text", lambda row: row.assignee),
         Column("merged_into", "integer", lambda row: row.merged_into),
         Column("job_id", "integer", lambda row: row.job_id),
         Column("found_at", "time", lambda row: row.found_at),

@@ -1,6 +1,9 @@
-"""Verdicts of people on incidents."""
+"""Decisions of people about incidents: verdicts, who is in charge, and what is measured now."""
 
-from sqlalchemy import update
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
@@ -8,10 +11,23 @@ from pullback_service.deferring import defer_detection
 from pullback_service.errors import ConflictError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import note_event
+from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.confirming import (
+    Budget,
+    Measuring,
+    chosen_to_measure,
+    measuring_machines,
+    queue_confirmation,
+    shown_most,
+)
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
-from pullback_service.incidents.settling import move
+from pullback_service.incidents.searching import begin, commits_between, go_on, leading
+from pullback_service.incidents.settling import controls_of, move
 from pullback_service.incidents.standing import VerdictWord, state_of
-from pullback_service.models.incidents import Incident, Verdict
+from pullback_service.incidents.watching import read_trunk
+from pullback_service.jobs.queries import UNFINISHED
+from pullback_service.models.incidents import Bisection, Incident, Verdict
+from pullback_service.models.jobs import Job
 
 
 async def give_verdict(
@@ -41,6 +57,85 @@ async def revoke_verdict(session: AsyncSession, incident_id: int, *, by: str) ->
     return incident, True
 
 
+async def assign(session: AsyncSession, incident_id: int, assignee: str | None, *, by: str) -> tuple[Incident, bool]:
+    """Put somebody in charge of an incident, None for nobody; and whether that is new. Index: pk_incident."""
+    incident = await _open_incident(session, incident_id)
+    if incident.assignee == assignee:
+        return incident, False
+    incident.assignee = assignee
+    note_event(session, incident, "assigned", actor=by, details={"to": assignee})
+    return incident, True
+
+
+async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
+    """Have an incident measured again now, whatever was measured before; false where a job for that waits or runs already.
+
+    What somebody asks for is not held against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
+    """
+    incident = await _open_incident(session, incident_id)
+    if await _unfinished(session, incident.job_id):
+        return incident, False
+    changes, places, measuring = await _measurable(session, incident)
+    chosen = chosen_to_measure(changes, measuring) or shown_most(changes, measuring)
+    if not chosen:
+        raise ConflictError(
+            f"Nothing of incident {incident_id} can be measured in turns: that takes a change of a metric, and an agent, heard of "
+            "within a day, on a machine that ran a job of this project."
+        )
+    incident.asked, incident.out_of_time_on = 0, None
+    await queue_confirmation(session, incident, chosen, places, measuring[chosen[0].machine_id], asked_by=by)
+    note_event(session, incident, "measured_again", actor=by, details={"job": incident.job_id})
+    standing = (await verdicts_of(session, [incident_id])).get(incident_id)
+    await _decide(session, incident, None if standing is None else standing.verdict, by, is_measured_again=True)  # type: ignore[arg-type] # the table has no others
+    return incident, True
+
+
+async def bisect(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
+    """Search for the commit of a confirmed incident, anew where it was found before; false where the search goes on already.
+
+    Index: pk_incident, pk_bisection; as `measuring_machines`.
+    """
+    incident = await _open_incident(session, incident_id)
+    bisection = await session.get(Bisection, incident_id)
+    if bisection is not None and bisection.state == "running":
+        return incident, False
+    if incident.state != "confirmed":
+        raise ConflictError(
+            f"Incident {incident_id} is {incident.state}: only confirmed ones are bisected; have it measured with "
+            f"POST /api/v1/incidents/{incident_id}/confirm."
+        )
+    changes, places, measuring = await _measurable(session, incident)
+    if commits_between(incident, places) < 2:
+        raise ConflictError(f"Incident {incident_id} begins at one commit: there is nothing to bisect.")
+    lead = leading(changes, measuring, places)
+    if lead is None:
+        raise ConflictError(
+            f"No agent can bisect incident {incident_id}: that takes one, heard of within a day, on a machine that showed it and ran "
+            "a job of this project."
+        )
+    begun = await begin(session, incident, lead, asked_by=by)
+    await go_on(session, incident, begun, changes, places, measuring, Budget({}, inf))
+    await session.flush()
+    return incident, True
+
+
+async def _unfinished(session: AsyncSession, job_id: int | None) -> bool:
+    waiting = select(Job.id).where(Job.id == job_id, Job.state.in_(UNFINISHED))
+    return job_id is not None and await session.scalar(waiting) is not None
+
+
+async def _measurable(
+    session: AsyncSession, incident: Incident
+) -> tuple[Sequence[Change], Places, Mapping[int, Measuring]]:
+    """The changes of an incident between commits of the trunk, the trunk, and the machines that can measure them."""
+    project_id = ProjectId(incident.project_id)
+    trunk = await read_trunk(session, project_id)
+    places: Places = {} if trunk is None else trunk.places
+    known = (await changes_of_incidents(session, [incident.id])).get(incident.id, [])
+    changes = [change for change in known if change.reference_id in places and change.commit_id in places]
+    return changes, places, await measuring_machines(session, project_id, {change.machine_id for change in changes})
+
+
 async def _open_incident(session: AsyncSession, incident_id: int) -> Incident:
     incident = await incident_by_id(session, incident_id, lock=True)
     if incident.merged_into_id is not None:
@@ -51,8 +146,22 @@ async def _open_incident(session: AsyncSession, incident_id: int) -> Incident:
     return incident
 
 
-async def _decide(session: AsyncSession, incident: Incident, verdict: VerdictWord | None, by: str) -> None:
+async def _decide(
+    session: AsyncSession,
+    incident: Incident,
+    verdict: VerdictWord | None,
+    by: str,
+    *,
+    is_measured_again: bool = False,
+) -> None:
     changes = (await changes_of_incidents(session, [incident.id])).get(incident.id, [])
     was = incident.state
-    await move(session, incident, state_of(changes, was=was, verdict=verdict), actor=by)  # type: ignore[arg-type] # the table has no others
+    state = state_of(
+        changes,
+        was=was,  # type: ignore[arg-type] # the table has no others
+        verdict=verdict,
+        is_measured_again=is_measured_again or await _unfinished(session, incident.job_id),
+        controls=(await controls_of(session, [incident.id])).get(incident.id, ()),
+    )
+    await move(session, incident, state, actor=by)
     await defer_detection(session, ProjectId(incident.project_id))  # which asks agents, where that is due

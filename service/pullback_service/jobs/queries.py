@@ -54,6 +54,7 @@ class WantedJob:
     machine_id: MachineId | None = None
     cases: Sequence[str] = ()
     variants: Sequence[str] = ()
+    effort: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -
         priority=wanted.priority,
         requires=dict(wanted.requires),
         timeout_s=wanted.timeout_s,
+        effort=wanted.effort,
         machine_id=wanted.machine_id,
         trust=await trust_in(session, commits),
         asked_by=name_of_caller(session),
@@ -142,6 +144,7 @@ async def _standing(session: AsyncSession, job: Job) -> Job | None:
             Job.suite == job.suite,
             Job.cases == job.cases,
             Job.variants == job.variants,
+            Job.effort == job.effort,
             Job.kind == job.kind,
             column_with_device(Job.requires) == with_device(job.requires),
             Job.reference_id.is_not_distinct_from(job.reference_id),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import Count, Flag, KnownId, Labels, Name, Priority, Size, Text, Timeout
+from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Priority, Size, Text, Timeout
 from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.schemas import ReportReceipt
 
@@ -16,10 +16,20 @@ JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "
 FailureKind: TypeAlias = Literal["infra", "build", "workload", "timeout", "cancelled"]
 
 JobKind: TypeAlias = Literal["run", "compare"]
-JobOrigin: TypeAlias = Literal["asked", "backfill", "idle", "confirm"]
+JobOrigin: TypeAlias = Literal["asked", "backfill", "idle", "confirm", "bisect"]
 TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
 
 
+Effort = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=1,
+        le=8,
+        description="Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups.",
+    ),
+    AS_WHOLE,
+]
 Narrowed = Annotated[list[Name], Field(max_length=64)]
 
 
@@ -59,6 +69,7 @@ class JobRequest(BaseModel):
         default={}, description="A job that names no `device` is for the CPU.", examples=[{"device": "cpu"}]
     )
     timeout_s: Timeout = 3600
+    effort: Effort = 1
     machine_id: KnownId | None = Field(None, description="The one machine that may take it.")
 
     @model_validator(mode="after")
@@ -119,6 +130,7 @@ class JobSummary(BaseModel):
     priority: int
     requires: dict[str, Any]
     timeout_s: float
+    effort: int
     attempts: int
     max_attempts: int
     cancel_requested: bool
@@ -129,7 +141,7 @@ class JobSummary(BaseModel):
     reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
     machine_id: int | None = Field(description="The one machine that may take it.")
     origin: JobOrigin = Field(
-        description="Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is to be confirmed."
+        description="Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."
     )
     asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
     trust: TrustLevel

@@ -35,5 +35,6 @@ JOBS: Table[JobSummary] = Table(
         Column("not_before", "time", lambda row: row.not_before),
         Column("cases", "text", lambda row: written(row.cases)),
         Column("variants", "text", lambda row: written(row.variants)),
+        Column("effort", "integer", lambda row: row.effort),
     ],
 )

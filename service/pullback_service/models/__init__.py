@@ -6,8 +6,10 @@ from pullback_service.models.audit import Audit
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.models.incidents import (
+    Bisection,
     Incident,
     IncidentEvent,
+    IncidentJob,
     SetAside,
     StoredChange,
     StoredSeriesState,
@@ -30,6 +32,7 @@ __all__ = [
     "Attempt",
     "Audit",
     "Base",
+    "Bisection",
     "Board",
     "BoardChart",
     "Branch",
@@ -45,6 +48,7 @@ __all__ = [
     "Failure",
     "Incident",
     "IncidentEvent",
+    "IncidentJob",
     "Job",
     "JobLog",
     "Login",

@@ -1,4 +1,6 @@
-"""Tables `incident`, `change`, `incident_event`, `verdict`, `set_aside` and `series_state`."""
+"""Tables `incident`, `change`, `incident_event`, `verdict`, `incident_job`, `bisection`, `set_aside` and `series_state`."""
+
+from datetime import date
 
 from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,6 +10,7 @@ from pullback_service.models.ratios import RatioColumns
 
 KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed")
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
+BISECTION_STATES = ("running", "found", "undecided")
 VERDICTS = ("real", "noise", "expected", "fixed")
 
 
@@ -20,7 +23,8 @@ class Incident(Base):
 
     Its id is its key: late uploads, other ranges and new detectors change what it holds, and not the id. The range is
     behind `reference_id`, up to `commit_id`. `seen`: it was found in results that are older than detection, so nobody is told.
-    `job_id` is the newest job that measures it again, of `asked` in all. One that is `merged` became a part of `merged_into_id`.
+    `job_id` is the newest job that measures it again, of `asked` in all; `out_of_time_on` is the day on which the machine had no time left
+    for that. One that is `merged` became a part of `merged_into_id`.
     """
 
     __tablename__ = "incident"
@@ -45,6 +49,9 @@ class Incident(Base):
     merged_into_id: Mapped[int | None] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
     job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"))
     asked: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    out_of_time_on: Mapped[date | None]
+    assignee: Mapped[str | None]
+    """The person in charge."""
     found_at: Mapped[StampedNow]
     changed_at: Mapped[StampedNow]
 
@@ -120,6 +127,52 @@ class Verdict(Base):
     link: Mapped[str | None]
     revoked_at: Mapped[Instant | None]
     revoked_by: Mapped[str | None]
+
+
+class IncidentJob(Base):
+    """A job that measures an incident: again (origin `confirm`), or one commit of its range (`bisect`).
+
+    `control_id` is the unaffected case in it: if that moved as well, the machine did.
+    """
+
+    __tablename__ = "incident_job"
+    __table_args__ = (Index("ix_incident_job_incident_id", "incident_id", "job_id"),)
+
+    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    incident_id: Mapped[int] = mapped_column(ForeignKey("incident.id", ondelete="CASCADE"))
+    control_id: Mapped[int | None] = mapped_column(ForeignKey("case.id", ondelete="SET NULL"))
+
+
+class Bisection(Base):
+    """The search for the commit that caused an incident, behind `reference_id`, up to `commit_id`, by the change of one series.
+
+    Of what does not run there is no series. `job_id` is its newest job, `next_at` when to go on where nobody could measure.
+    `culprit_id` is the last one of those that may have done it, a single one where it is `found`, and `share` what it explains.
+    """
+
+    __tablename__ = "bisection"
+    __table_args__ = (
+        Index("ix_bisection_running", "incident_id", postgresql_where=text("state = 'running'")),
+        CheckConstraint(_one_of("state", BISECTION_STATES), name="state"),
+    )
+
+    incident_id: Mapped[int] = mapped_column(
+        ForeignKey("incident.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
+    case_id: Mapped[int] = mapped_column(ForeignKey("case.id", ondelete="CASCADE"))
+    series_id: Mapped[int | None] = mapped_column(ForeignKey("series.id", ondelete="CASCADE"))
+    variant: Mapped[str | None]
+    log_ratio: Mapped[float | None] = mapped_column(Double)
+    reference_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    state: Mapped[str] = mapped_column(server_default="running")
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"))
+    next_at: Mapped[Instant | None]
+    culprit_id: Mapped[int | None] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    share: Mapped[float | None] = mapped_column(Double)
+    started_at: Mapped[StampedNow]
+    asked_by: Mapped[str | None]
 
 
 class SetAside(Base):

@@ -3,7 +3,7 @@
 from typing import Any, LiteralString
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, SmallInteger, Text, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -13,7 +13,9 @@ JOB_STATES = ("queued", "leased", "running", "done", "failed", "cancelled", "los
 ATTEMPT_STATES = JOB_STATES[1:]
 FAILURE_KINDS = ("infra", "build", "workload", "timeout", "cancelled")
 TRUST_LEVELS = ("trusted", "untrusted")
-ORIGINS = ("asked", "backfill", "idle", "confirm")
+ORIGINS = ("asked", "backfill", "idle", "confirm", "bisect")
+OF_INCIDENTS = ("confirm", "bisect")
+"""Origins of jobs that incidents have measured."""
 
 # What a claim may take. Written out, so that the planner sees that the index below is enough, whatever is a parameter.
 CLAIMABLE: LiteralString = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
@@ -51,12 +53,16 @@ class Job(Base):
             postgresql_where=text("origin = 'idle' AND state IN ('queued', 'leased', 'running')"),
         ),
         Index("ix_job_commit", "project_id", "commit_id", "suite"),
+        Index(
+            "ix_job_of_incidents", "machine_id", "created_at", postgresql_where=text(_one_of("origin", OF_INCIDENTS))
+        ),
         Index("ix_job_state", "state", "id"),
         CheckConstraint(_one_of("state", JOB_STATES), name="state"),
         CheckConstraint("timeout_s > 0", name="timeout"),
         CheckConstraint(_one_of("trust", TRUST_LEVELS), name="trust"),
         CheckConstraint(_one_of("origin", ORIGINS), name="origin"),
         CheckConstraint("reference_id IS NULL OR kind = 'compare'", name="reference"),
+        CheckConstraint("effort BETWEEN 1 AND 8", name="effort"),
     )
 
     id: Mapped[RowId]
@@ -72,6 +78,8 @@ class Job(Base):
     priority: Mapped[int] = mapped_column(server_default="0")
     requires: Mapped[Json] = mapped_column(server_default="{}")
     timeout_s: Mapped[float]
+    effort: Mapped[int] = mapped_column(SmallInteger, server_default="1")
+    """How many times as long as usual two commits are compared."""
     attempts: Mapped[int] = mapped_column(server_default="0")
     max_attempts: Mapped[int] = mapped_column(server_default="3")
     cancel_requested_at: Mapped[Instant | None]

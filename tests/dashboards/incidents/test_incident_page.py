@@ -50,13 +50,17 @@ async def test_every_change_has_its_numbers_and_leads_to_its_case_and_comparison
 async def test_what_happened_and_who_said_what_is_told(confirmed):
     body = {"verdict": "expected", "note": "Exact sums.", "link": "https://git.example/7"}
     (await confirmed.client.post("/api/v1/incidents/1/verdict", json=body)).raise_for_status()
+    (await confirmed.client.put("/api/v1/incidents/1/assignee", json={"assignee": "ada"})).raise_for_status()
     view = (await confirmed.client.get(f"{PAGE}.json")).json()
     assert [(each["event"], each["told"]) for each in view["events"]] == [
         ("found", False),
         ("confirmed", True),
         ("expected", False),
         ("resolved", True),
+        ("assigned", False),
     ]
+    assert "in charge: ada" in (said := await text(confirmed))
+    assert "put in charge ada" in said
     assert view["line"]["verdict"]["note"] == "Exact sums."
     page = (await confirmed.client.get(PAGE)).text
     assert 'href="https://git.example/7"' in page

@@ -60,7 +60,7 @@ def test_a_suite_may_be_narrowed_to_cases():
         "ordered_at": "2026-01-01T00:00:00Z",
     }
     job = {"id": 7, "project": "p", "commit": commit, "suite": "quick:poly9*;mul*", "kind": "run", "timeout_s": 60}
-    answer = {
+    answer = {  # of a service that knows no effort
         "job": job,
         "attempt": 1,
         "lease_token": LEASE.token,
@@ -69,7 +69,7 @@ def test_a_suite_may_be_narrowed_to_cases():
     }
     with _client(lambda _: httpx.Response(200, json=answer)) as client:
         claim = client.claim("1", labels={}, wait_s=0)
-    assert (claim.job.suite, claim.job.cases) == ("quick", ("poly9*", "mul*"))
+    assert (claim.job.suite, claim.job.cases, claim.job.effort) == ("quick", ("poly9*", "mul*"), 1)
     assert claim.lease.path == "/api/v1/jobs/7/attempts/1"
 
 

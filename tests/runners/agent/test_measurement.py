@@ -60,10 +60,10 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-def _claim(sha, suite="trial", cases=(), timeout_s=120.0, reference=None):
+def _claim(sha, suite="trial", cases=(), timeout_s=120.0, reference=None, effort=1):
     lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
     compared = None if reference is None else {**COMMIT, "sha": reference}
-    return Claim(Job("demo", {**COMMIT, "sha": sha}, suite, cases, timeout_s, compared), lease)
+    return Claim(Job("demo", {**COMMIT, "sha": sha}, suite, cases, timeout_s, compared, effort=effort), lease)
 
 
 @pytest.fixture
@@ -131,9 +131,10 @@ def test_a_job_that_compares_commits_of_the_engine_gives_comparisons_of_all_tier
 
 
 def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_else(measured, waves):
-    report = measured(waves, reference=waves.first)
+    report = measured(waves, reference=waves.first, effort=2)
     assert (report["id"], report["commit"]["sha"], report["cases"]) == (KEY, waves.first, [])
     (row,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert row["n"] == 4  # a trial has two groups, and twice the effort is twice as many
     assert (row["variant"], row["reference"], row["candidate"]) == ("waves", waves.first, waves.first)
 
 

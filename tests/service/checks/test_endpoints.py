@@ -292,6 +292,13 @@ async def test_a_job_is_proposed_where_an_agent_can_measure_and_nobody_asked(
     assert [(each["id"], each["state"]) for each in answer["jobs"]] == [(job["id"], "queued")]
     await client.post(f"/api/v1/jobs/{job['id']}/cancel")
     assert (await check())["wants_job"]
+    await client.post("/api/v1/jobs", json={**wanted, "cases": ["dense*", "lstm*"], "variants": ["fused"]})
+    assert (await check())["wants_job"]  # a job of some cases, as incidents have them, measures less than is asked for
+    narrowed = await check(case=["lstm*", "dense*"], variant="fused")
+    assert (narrowed["wants_job"], narrowed["not_in_turns"]) == (False, 1)
+    assert (await check(case="dense*", variant="unfused"))["wants_job"]
+    assert (await check(case="lstm*"))["not_in_turns"] == 0
+    assert (await check(case="dense_bias_act[n=*"))["not_in_turns"] == 2
 
 
 async def test_no_job_is_proposed_for_what_was_measured_in_turns_or_by_another_tool(

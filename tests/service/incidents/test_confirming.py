@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import enroll  # noqa: F401 - a fixture
 
+from pullback_service.incidents.detecting import detect, sweep
+
 pytestmark = pytest.mark.anyio
 
 API = "/api/v1"
@@ -40,7 +42,7 @@ async def test_the_job_compares_the_ends_of_the_range_in_the_cases_that_show_it(
     assert await history.told() == []
     job = (await suspected.take(kinds=KINDS)).claim["job"]
     assert (job["kind"], job["suite"], job["variants"]) == ("compare", "standard", ["fused"])
-    assert job["cases"] == ["lstm[n=100,act=tanh,f4,cpu]"]
+    assert job["cases"] == ["lstm[n=100,act=tanh,f4,cpu]", "dense[n=100,act=tanh,f4,cpu]"]  # the second is unaffected
     assert (job["reference"]["sha"], job["commit"]["sha"]) == (reports.sha(10), reports.sha(11))
     (listed,) = (await history.client.get(f"{API}/jobs", params={"origin": "confirm"})).json()["items"]
     assert listed["machine_id"] == suspected.machine_id
@@ -87,3 +89,123 @@ async def test_where_no_agent_came_for_a_day_later_commits_decide(history, suspe
         await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
     assert await state(history) == "likely"
     assert [event for _, event in await history.told()] == ["likely"]
+
+
+async def measured_again(history, suspected, reports, *, affected=("slower", 0.1), control=("same", 0.0)):
+    """A result of the job with the unaffected case in it."""
+    lease = await suspected.take(kinds=KINDS)
+    document = history.paired(history.commit(11), affected[1], affected[0], reference=reports.sha(10))
+    document = history.paired(document, control[1], control[0], reference=reports.sha(10), workload="dense")
+    for row, (outcome, _) in zip(document["comparisons"], (affected, control), strict=True):
+        if outcome == "ambiguous":
+            row |= {"low": -0.02, "high": 0.03}
+    answer = await lease.report(document | {"cases": []})
+    assert answer.status_code == 201, answer.text
+    await history.look()
+    return lease.claim["job"]
+
+
+async def events(history):
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    return (await history.client.get(only["url"])).json()["events"]
+
+
+async def test_where_an_unaffected_case_moved_as_well_it_is_the_machine_and_nobody_is_told(history, suspected, reports):
+    await measured_again(history, suspected, reports, control=("slower", 0.09))
+    assert await state(history) == "refuted"
+    assert await history.told() == []
+    assert (await events(history))[-1]["details"] == {"because": "An unaffected case moved as well: it is the machine."}
+    await history.look()
+    assert await state(history) == "refuted"
+
+
+async def test_where_it_did_not_move_the_suspicion_is_confirmed(history, suspected, reports):
+    await measured_again(history, suspected, reports)
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+async def test_what_was_ambiguous_is_measured_twice_as_long(history, suspected, reports):
+    efforts = [
+        (await measured_again(history, suspected, reports, affected=("ambiguous", 0.004)))["effort"] for _ in range(2)
+    ]
+    assert efforts == [1, 2]
+    assert await state(history) == "unconfirmed"
+
+
+@pytest.fixture
+async def slow_again(history, enroll, reports):  # noqa: F811
+    """As `suspected`, with both workloads slower: `lstm` by 10 %, `dense` by 20 %; nothing looked for changes yet."""
+    agent = await enroll("box")
+    job = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "standard", "timeout_s": 60}
+    await history.client.post(f"{API}/jobs", json=job)
+    await (await agent.take(kinds=KINDS)).report(history.commit(1))
+    for number in range(2, 14):
+        lstm = history.commit(number, ratio=-0.5 if number < 11 else -0.4)
+        other = history.commit(number, ratio=-0.5 if number < 11 else -0.3, workload="dense")
+        dense = [case for case in other["cases"] if case["case"]["workload"] == "dense"]
+        lstm["cases"] = [case for case in lstm["cases"] if case["case"]["workload"] != "dense"] + dense
+        document = lstm | {"machine": agent.machine}
+        assert (await history.client.post(f"{API}/reports", json=document)).status_code == 201
+    return agent
+
+
+async def look_with(history, minutes):
+    async with history.database.writing.begin() as session:
+        (project,) = (await session.execute(text("SELECT id FROM project"))).scalars()
+        await detect(session, project, minutes_a_day=minutes)
+
+
+async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of_time(history, suspected):
+    async with history.database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+        await session.execute(text("UPDATE incident SET state = 'suspected', asked = 0, job_id = NULL"))
+    await look_with(history, 0)
+    assert await state(history) == "suspected"
+    async with history.database.writing.begin() as session:
+        await session.execute(text("UPDATE incident SET out_of_time_on = out_of_time_on - 1"))
+        assert await sweep(session) == 1
+    await look_with(history, 60)
+    assert await state(history) == "unconfirmed"
+    last = (await events(history))[-1]["details"]["because"]
+    assert last == "The machine had no time left to measure it on the day it was found."
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert only["sentence"].endswith("(not measured again: the machine had no time left for that).")
+
+
+async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
+    async with history.database.writing.begin() as session:  # two incidents: one variant alone would be of one cause
+        await session.execute(text("UPDATE series SET variant = 'native' WHERE variant = 'fused' AND case_id = 1"))
+    await look_with(history, 0.5)
+    found = {each.changes[0].workload: each.incident.state for each in await history.incidents()}
+    assert sorted(found.values()) == ["confirming", "suspected"]
+    assert found["dense"] == "confirming"
+
+
+async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(history, suspected, reports):
+    await measured_again(history, suspected, reports, affected=("same", 0.0))
+    (refuted,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert refuted["state"] == "refuted"
+    asked = (await history.client.post(f"{refuted['url']}/confirm")).json()
+    again = (await history.client.post(f"{refuted['url']}/confirm")).json()
+    assert asked["job_id"] == again["job_id"] != refuted["job_id"]
+    job = (await history.client.get(f"{API}/jobs/{asked['job_id']}")).json()
+    assert (job["origin"], job["asked_by"], job["state"]) == ("confirm", "local", "queued")
+    await measured_again(history, suspected, reports)  # which contradicts what was measured before
+    assert await state(history) == "confirming"
+    assert (await suspected.take(kinds=KINDS)).claim["job"]["effort"] == 2
+
+
+async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebody_asked_for_is_there(
+    history, suspected, database, reports
+):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204  # it is back
+    (likely,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert (await history.client.post(f"{likely['url']}/confirm")).json()["state"] == "confirming"
+    assert [event for _, event in await history.told()] == ["likely"]
+    await measured_again(history, suspected, reports, affected=("same", 0.0))
+    assert [event for _, event in await history.told()] == ["likely", "withdrawn"]

@@ -118,3 +118,51 @@ async def test_anybody_reads_incidents_of_public_projects_and_verdicts_need_the_
     assert (await guarded.get(f"{API}/incidents?project=demo")).status_code == 200
     refused = await guarded.post(f"{API}/incidents/1/verdict", json={"verdict": "noise"}, headers=read)
     assert refused.status_code == 403
+
+
+async def test_somebody_is_in_charge_until_nobody_is(history, confirmed):
+    async def assign(person):
+        answer = await history.client.put(f"{confirmed['url']}/assignee", json={"assignee": person})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    assert confirmed["assignee"] is None
+    assert (await assign("ada"))["assignee"] == "ada"
+    again = await assign("ada")
+    assert [event["event"] for event in again["events"]].count("assigned") == 1
+    (listed,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert listed["assignee"] == "ada"
+    assert (await assign(None))["assignee"] is None
+    refused = await history.client.put(f"{confirmed['url']}/assignee", json={"assignee": ""})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "$.assignee")
+    audit = (await history.client.get(f"{API}/audit", params={"project": "demo"})).json()["items"]
+    assert [line["action"] for line in audit[:2]] == ["assign_incident", "assign_incident"]
+
+
+async def test_what_no_agent_can_measure_or_bisect_is_a_conflict_that_says_so(history, confirmed):
+    for action, said in (("confirm", "can be measured in turns"), ("bisect", "begins at one commit")):
+        refused = await history.client.post(f"{confirmed['url']}/{action}")
+        assert refused.status_code == 409
+        assert said in refused.json()["detail"]
+    whole = (await history.client.get(confirmed["url"])).json()
+    assert (whole["job_id"], whole["bisection"]) == (None, None)
+    await history.client.post(f"{confirmed['url']}/verdict", json={"verdict": "fixed"})
+    refused = await history.client.post(f"{confirmed['url']}/bisect")
+    assert (refused.status_code, "is resolved: only confirmed ones" in refused.json()["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("method", "action", "body"),
+    [
+        ("POST", "verdict", {"verdict": "noise"}),
+        ("DELETE", "verdict", None),
+        ("PUT", "assignee", {"assignee": "ada"}),
+        ("POST", "confirm", None),
+        ("POST", "bisect", None),
+    ],
+)
+async def test_whatever_is_decided_about_what_was_merged_says_where_it_went(history, confirmed, method, action, body):
+    async with history.database.writing.begin() as session:
+        await session.execute(text(MERGED))
+    refused = await history.client.request(method, f"{API}/incidents/{confirmed['id'] + 1}/{action}", json=body)
+    assert (refused.status_code, refused.json()["merged_into"]) == (409, confirmed["id"])

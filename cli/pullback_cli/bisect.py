@@ -1,0 +1,343 @@
+"""`pullback bisect`: search this repository for the commit that made a gradient worse."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli import completions
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.watching import interrupts, progress, tell_refused
+
+if TYPE_CHECKING:
+    from pullback_cli.watching import Interrupts
+    from pullback_runners.progress import Progress
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_service.incidents.bisecting import Answer, Culprit, Given
+
+NOTHING = 1
+SKIPPED = 125
+SHORT_HASH = 10
+
+
+@needs("runner")
+def bisect(
+    good: Annotated[str, typer.Option("--good", metavar="REV", help="A commit that is as it should be.")],
+    bad: Annotated[str, typer.Option("--bad", metavar="REV", help="A later commit that is worse.")] = "HEAD",
+    suite: Annotated[
+        str,
+        typer.Option(
+            help="standard (finds 1-2 %), quick or full; quick:poly9* is a part.", autocompletion=completions.suites
+        ),
+    ] = "standard",
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="A tier or peer; may be repeated.", autocompletion=completions.variants),
+    ] = None,
+    repository: Annotated[
+        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
+    ] = None,
+    workloads: Annotated[
+        list[Path] | None,
+        typer.Option(help="A Python file with workloads; default: those that pullback.toml names, of the bad commit."),
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress, and no steps.")] = False,
+) -> None:
+    """Search for the commit that made a gradient slower, larger or wrong: commits are built and measured in turns with the good one.
+
+    Both ends are compared first, and what changed most between them is followed, on the commits between that changed what is measured. One that
+    cannot be built is passed over; where the answer is ambiguous it is measured twice as long, then its neighbour. At the end the
+    commit is compared with its parent.
+
+    Exit status, as of git bisect run:
+    0  the commit is found
+    1  there is nothing to find: the bad end is no worse than the good one, or no single commit shows the change
+    125  one of several commits: those before it cannot be built, or give no answer
+    2  wrong usage, or an end cannot be built
+    130, 143  interrupted by Ctrl-C or SIGTERM
+
+    Examples:
+    pullback bisect --good v1.2 --case 'lstm*' --variant native
+
+    pullback bisect --good 3f2a91c --bad main --suite quick --json | jq -r .culprit.sha
+    """
+    from pullback_runners.revisions import require_project
+
+    project = require_project((repository or Path.cwd()).resolve())
+    commits = _commits(project, good, bad)
+    with progress(quiet=quiet) as tell, interrupts() as stop:
+        search = _Search(project, commits, suite, workloads, tell, stop, None if quiet or as_json else _say)
+        answer = search.run(case or (), variant or ())
+    if as_json:
+        typer.echo(json.dumps(answer))
+    else:
+        typer.echo(answer["sentence"])
+        for each in answer["passed_over"]:
+            typer.echo(f"passed over: {each['sha'][:SHORT_HASH]} {each['reason']}")
+        if answer["reproduce"] is not None:
+            typer.echo(f"the same again: {answer['reproduce']}")
+    raise typer.Exit(answer["status"])
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[str, Any]]":
+    """The good end, and behind it the commits up to the bad one that changed what is measured."""
+    from pullback_runners.projects.repositories import git
+    from pullback_runners.revisions import find_commit, find_commits
+
+    first, last = (find_commit(project.top, revision) for revision in (good, bad))
+    if git(project.top, "merge-base", "--is-ancestor", first["sha"], last["sha"]).returncode != 0:
+        raise RefusalError(f"bisect: {good} is no ancestor of {bad}; give an older commit of the same branch")
+    return [first, *find_commits(project, f"{first['sha']}..{last['sha']}")]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The change that is followed: a metric of a case in a variant; counts by their values, and what fails by its failure."""
+
+    case: str
+    variant: str
+    metric: str
+    outcome: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    values: tuple[float, float] | None
+
+    @property
+    def words(self) -> str:
+        """The change in words."""
+        what = f"{self.case} {self.variant}"
+        if self.outcome == "failed":
+            return f"{what} fails"
+        if self.values is not None:
+            return f"{what}: {self.metric} {self.values[0]:g}, then {self.values[1]:g}"
+        assert self.log_ratio is not None and self.low is not None and self.high is not None  # noqa: PT018, S101 - measured
+        return f"{what}: {self.metric} ×{exp(self.log_ratio):.3f} ({exp(self.low):.3f} to {exp(self.high):.3f}, {self.n} groups)"
+
+
+@dataclass
+class _Search:
+    """A search on this machine."""
+
+    project: "ProjectFile"
+    commits: Sequence[Mapping[str, Any]]
+    suite: str
+    workloads: Sequence[Path] | None
+    tell: "Callable[[Progress], None]"
+    stop: "Interrupts"
+    say: Callable[[str], None] | None
+    answers: "dict[tuple[int, int], Given]" = field(default_factory=dict)
+    measured: dict[tuple[int, int], _Change] = field(default_factory=dict)
+    passed_over: dict[int, str] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, cases: Sequence[str], variants: Sequence[str]) -> dict[str, Any]:
+        """Compare the ends, then search; the answer as `--json` prints it."""
+        from pullback_runners.errors import BuildError
+        from pullback_service.incidents.bisecting import Culprit, Given, next_step
+
+        last = len(self.commits) - 1
+        try:
+            report = self._compare(0, last, cases, variants, 1)
+        except BuildError as error:
+            raise RefusalError(f"bisect: {error}") from error
+        if self.stop():
+            return self._answer(None, None, self.stop.status, "Interrupted before both ends were compared.")
+        change = _largest(report)
+        if change is None:
+            return self._answer(None, None, NOTHING, "Nothing to find: the bad end is no worse than the good one.")
+        if self.say is not None:
+            self.say(f"pullback bisect: {change.words}; {last} commits changed what is measured")
+        while not isinstance(step := next_step(last, self.answers), Culprit):
+            try:
+                report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
+            except BuildError as error:
+                said: Answer = "unusable"
+                self.passed_over[step.place] = str(error).splitlines()[0]
+            else:
+                if self.stop():
+                    return self._answer(change, None, self.stop.status, "Interrupted; the search can be begun again.")
+                said = self._judge(step.reference, step.place, change, report)
+            self.answers[step.reference, step.place] = Given(said, step.effort)
+            self._note(step.reference, step.place, step.effort, said)
+        return self._found(change, step)
+
+    def _compare(
+        self, reference: int, place: int, cases: Sequence[str], variants: Sequence[str], effort: int
+    ) -> Mapping[str, Any]:
+        from pullback_runners.comparing import compare_commits
+        from pullback_runners.projects.subjects import build_subject
+        from pullback_runners.suites import narrowed_suite
+
+        name, globs = narrowed_suite(self.suite)
+        older, newer = (
+            build_subject(self.project, self.project.top, self.commits[each]) for each in (reference, place)
+        )
+        tell_refused("bisect", [said for each in (older, newer) if (said := each.warning())])
+        last = build_subject(self.project, self.project.top, self.commits[-1])
+        return compare_commits(
+            older,
+            newer,
+            name,
+            cases or globs,
+            variants=variants or self.project.measure.variants,
+            project=self.project.name,
+            workload_files=self.workloads or self.project.workload_files(last.files, self.project.top),
+            effort=effort,
+            on_progress=self.tell,
+            stop=self.stop,
+        )
+
+    def _judge(self, reference: int, place: int, change: _Change, report: Mapping[str, Any]) -> "Answer":
+        from pullback_service.incidents.bisecting import shown_by, side_of
+
+        if report["harness"]["equal_code"]:
+            return "good"
+        got = next((each for each in _changes(report) if _key(each) == _key(change)), None)
+        if got is None or (got.outcome == "failed") != (change.outcome == "failed"):
+            if change.outcome == "failed":
+                return "good" if report["comparisons"] else "unusable"
+            self.passed_over[place] = "it gives no measurement"
+            return "unusable"
+        self.measured[reference, place] = got
+        if change.outcome == "failed":
+            return "bad"
+        if change.values is not None and got.values is not None:
+            before, after = change.values
+            moved = got.values[1] - got.values[0]
+            if reference == 0:
+                return "bad" if abs(got.values[1] - after) < abs(got.values[1] - before) else "good"
+            return "bad" if moved * (after - before) > 0 else "good"
+        if got.log_ratio is None or change.log_ratio is None:
+            return "unusable"
+        return (side_of if reference == 0 else shown_by)(got.log_ratio, got.low, got.high, change.log_ratio)
+
+    def _note(self, reference: int, place: int, effort: int, said: str) -> None:
+        commit, against = self.commits[place], self.commits[reference]
+        got = self.measured.get((reference, place))
+        step = {"sha": commit["sha"], "against": against["sha"], "effort": effort, "answer": said}
+        self.steps.append({**step, **({} if got is None else {"change": asdict(got)})})
+        if self.say is not None:
+            why = self.passed_over.get(place, "") if said == "unusable" else "" if got is None else got.words
+            self.say(f"pullback bisect: {commit['sha'][:SHORT_HASH]} {said}{f', {why}' if why else ''}")
+
+    def _found(self, change: _Change, found: "Culprit") -> dict[str, Any]:
+        from pullback_service.incidents.bisecting import EXPLAINED
+
+        suspects = self.commits[found.first : found.last + 1]
+        share = self._share(change, found)
+        culprit = suspects[-1]
+        named = f"{culprit['sha'][:SHORT_HASH]} {json.dumps(culprit['title'], ensure_ascii=False)}"
+        got = self.measured.get((found.first - 1, found.last), change if found.last == len(self.commits) - 1 else None)
+        if len(suspects) > 1:
+            sentence = f"It is {named}, or one of the {len(suspects) - 1} before it, which give no answer."
+            return self._answer(change, found, SKIPPED, sentence, share)
+        if not found.is_borne_out:
+            sentence = f"No single commit shows it: {named}, compared with its parent, does not, though it is where the change begins."
+            return self._answer(change, found, NOTHING, sentence, share)
+        sentence = f"It is {named}{'' if got is None else f': {got.words}'}."
+        if share is not None and share < EXPLAINED:
+            sentence += f" That explains {share:.0%} of the change: other commits between have a part in it."
+        return self._answer(change, found, 0, sentence, share)
+
+    def _share(self, change: _Change, found: "Culprit") -> float | None:
+        from pullback_service.incidents.bisecting import share_of
+
+        got = self.measured.get((found.first - 1, found.last))
+        if got is None:
+            return 1.0 if found.first == 1 and found.last == len(self.commits) - 1 else None
+        if change.values is not None and got.values is not None:
+            return (got.values[1] - got.values[0]) / (change.values[1] - change.values[0])
+        if got.log_ratio is None or change.log_ratio is None:
+            return None
+        return share_of(got.log_ratio, change.log_ratio)
+
+    def _answer(
+        self,
+        change: _Change | None,
+        found: "Culprit | None",
+        status: int,
+        sentence: str,
+        share: float | None = None,
+    ) -> dict[str, Any]:
+        suspects = [] if found is None else list(self.commits[found.first : found.last + 1])
+        parent = None if found is None else self.commits[found.first - 1]["sha"]
+        return {
+            "status": status,
+            "sentence": sentence,
+            "good": self.commits[0]["sha"],
+            "bad": self.commits[-1]["sha"],
+            "change": None if change is None else asdict(change),
+            "culprit": _named(suspects[0]) if status == 0 else None,
+            "suspects": [_named(each) for each in suspects],
+            "share": share,
+            "steps": self.steps,
+            "passed_over": [
+                {**_named(self.commits[place]), "reason": reason} for place, reason in sorted(self.passed_over.items())
+            ],
+            "reproduce": None
+            if change is None or parent is None
+            else f"pullback compare --against {parent[:SHORT_HASH]} --candidate {suspects[-1]['sha'][:SHORT_HASH]} "
+            f"--suite {self.suite.partition(':')[0]} --case '{change.case}' --variant {change.variant}",
+        }
+
+
+def _named(commit: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: commit[name] for name in ("sha", "title", "author")}
+
+
+def _key(change: _Change) -> tuple[str, ...]:
+    return change.case, change.variant, change.metric
+
+
+def _changes(report: Mapping[str, Any]) -> list[_Change]:
+    from pullback_runners.workloads import Case
+
+    return [
+        _Change(
+            case=Case.of_document(row["case"]).name,
+            variant=row["variant"],
+            metric=row["metric"],
+            outcome=row["outcome"],
+            log_ratio=row["log_ratio"],
+            low=row["low"],
+            high=row["high"],
+            n=row["n"],
+            values=tuple(row["values"]) if "values" in row else None,
+        )
+        for row in report["comparisons"]
+        if row["outcome"] != "failed" or row["error"]["message"].startswith("candidate:")
+    ]
+
+
+def _largest(report: Mapping[str, Any]) -> _Change | None:
+    """The change to follow: what fails at the bad end, else a count, else the largest that was measured; None where nothing is worse."""
+    from pullback_runners.comparing import DECIDING_METRICS
+
+    worse = [
+        change
+        for change in _changes(report)
+        if change.outcome == "failed" or (change.outcome in {"slower", "more"} and change.metric in DECIDING_METRICS)
+    ]
+
+    def rank(change: _Change) -> tuple[object, ...]:
+        return change.outcome != "failed", change.values is None, -abs(change.log_ratio or 0.0), *_key(change)
+
+    return min(worse, key=rank, default=None)

@@ -1,0 +1,89 @@
+"""`pullback bisect` as a user starts it, on engines that cost nothing."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.runners.conftest import ENGINE, git
+
+WORKLOADS = str(Path(__file__).with_name("faulty_workloads.py"))
+
+
+def bisect(clone, *arguments):
+    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "bisect", "--repository", str(clone)]
+    narrowed = ["--workloads", WORKLOADS, "--suite", "trial:sound*", "--variant", "unfused"]
+    return subprocess.run([*start, *narrowed, *arguments], capture_output=True, text=True, check=False, timeout=300)
+
+
+def commit(clone, title, *, times=1):
+    """Commit an engine that does so much work; none where it is None."""
+    package = clone / "engine" / "pullback" / "__init__.py"
+    shutil.rmtree(clone / "engine", ignore_errors=True)
+    if times is not None:
+        package.parent.mkdir(parents=True)
+        package.write_text(f"{ENGINE.format(times=times, factor='2.0')}\n# {title}\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", title)
+
+
+@pytest.fixture
+def plain(clone):
+    """A clone at its first commit."""
+    git(clone, "checkout", "-q", "plain")
+    return clone
+
+
+def test_the_commit_is_found_among_those_that_change_what_is_measured(plain):
+    for title in ("plain 1", "plain 2"):
+        commit(plain, title)
+    (plain / "README").write_text("Nothing that is measured.")
+    commit(plain, "plain 2")
+    commit(plain, "slow at last", times=100)
+    commit(plain, "slow 2", times=100)
+    done = bisect(plain, "--good", "plain", "--bad", "HEAD", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["culprit"]["title"] == "slow at last"
+    assert answer["change"]["outcome"] in {"more", "slower"}
+    assert {step["answer"] for step in answer["steps"]} <= {"good", "bad"}
+    assert len(answer["steps"]) <= 4
+    assert answer["share"] > 0.5
+    assert (
+        f"--candidate {answer['culprit']['sha'][:10]} --suite trial --case 'sound[n=8,f8,cpu]'" in answer["reproduce"]
+    )
+
+
+def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(plain):
+    commit(plain, "broken", times=None)
+    commit(plain, "slow", times=100)
+    done = bisect(plain, "--good", "plain")
+    assert done.returncode == 125, done.stderr
+    assert "or one of the 1 before it, which give no answer." in done.stdout
+    assert "it has no engine/ folder" in done.stdout
+    assert "unusable" in done.stderr
+
+
+def test_an_end_that_is_no_worse_leaves_nothing_to_find(plain):
+    commit(plain, "plain 1")
+    done = bisect(plain, "--good", "plain", "--bad", "HEAD", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "Nothing to find: the bad end is no worse than the good one.\n")
+    nothing = bisect(plain, "--good", "HEAD")
+    assert (nothing.returncode, "no commit in" in nothing.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--good", "nowhere"], "has no revision 'nowhere'"),
+        (["--good", "slow", "--bad", "plain"], "slow is no ancestor of plain"),
+        (["--good", "plain", "--bad", "none"], "cannot be built: it has no engine/ folder"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_with_status_2(clone, arguments, said):
+    done = bisect(clone, *arguments)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("pullback:")]
+    assert said in line
