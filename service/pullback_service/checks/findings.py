@@ -17,7 +17,7 @@ from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.models.reports import WRONG_GRADIENT
 
 FindingKind: TypeAlias = Literal[
-    "wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"
+    "wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget", "better", "likely-better"
 ]
 KINDS: Final[Sequence[FindingKind]] = get_args(FindingKind)
 """The gravest first."""

@@ -21,7 +21,9 @@ from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import changes_of
 from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
+from pullback_service.incidents.tracking import absent_pairs, budget_changes, missing_changes
 from pullback_service.incidents.watching import (
     History,
     Pair,
@@ -101,7 +103,8 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
         await keep_incidents(session, project_id, trunk, every, seen=True)
     reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    await keep_incidents(session, project_id, trunk, pairs)
+    absent = await absent_pairs(session, project_id, trunk, reports) if reports else []
+    await keep_incidents(session, project_id, trunk, sorted({*pairs, *absent}))
     await mark_detected(session, reports)
     return len(reports)
 
@@ -118,6 +121,8 @@ async def keep_incidents(
     stored = await _stored(session, project_id)
     least = dict(await statements.rows(session, _NOISE, {"project": project_id}))
     found = await _find(session, pairs, trunk, {series: 2 * size for series, size in least.items() if size is not None})
+    found += await budget_changes(session, project_id, trunk, pairs)
+    found += await missing_changes(session, project_id, trunk, pairs)
     looked_at = set(pairs)
     kept: list[_Stored] = []
     gone: list[_Stored] = []
@@ -126,7 +131,7 @@ async def keep_incidents(
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
         touched = (change.case_id, change.machine_id) in looked_at
         (kept if is_on_trunk and not touched else gone).append(each)
-    new = await _with_incidents(session, found, gone, trunk.places)
+    new = await _watched(session, project_id, await _with_incidents(session, found, gone, trunk.places))
     touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if {(*each.located, each.incident_id) for each in gone} != {(*each.located, each.incident_id) for each in new}:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
@@ -192,6 +197,13 @@ async def _with_incidents(
         incident = min((each.incident_id for each in alike if each.incident_id is not None), default=None)
         new.append(_Stored(None, incident, Located(change, workloads[change.case_id])))
     return new
+
+
+async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_Stored]) -> list[_Stored]:
+    """Changes but for those of series that rules do not watch; one that is of an incident already goes on. Index: as `unwatched`."""
+    new = [each.located.change for each in found if each.incident_id is None]
+    left_out = await unwatched(session, project_id, new)
+    return [each for each in found if each.incident_id is not None or each.located.change not in left_out]
 
 
 def _subject(change: Change) -> tuple[object, ...]:

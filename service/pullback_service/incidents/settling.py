@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import announce, note_event, told_of
+from pullback_service.incidents.announcing import announce, note_event, tell_what_was_kept, told_of
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     Measuring,
@@ -103,6 +103,7 @@ async def move(session: AsyncSession, incident: Incident, state: State, *, actor
     was = incident.state
     if state == was:
         await session.flush()
+        await tell_what_was_kept(session, incident)
         return
     incident.state = state
     incident.changed_at = now()

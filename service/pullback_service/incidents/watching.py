@@ -50,6 +50,11 @@ SELECT series.case_id, series.machine_id
 SELECT case_id, machine_id FROM failure WHERE report_id = ANY (%(reports)s::uuid[])
  UNION
 SELECT case_id, machine_id FROM comparison WHERE report_id = ANY (%(reports)s::uuid[])
+ UNION -- what may rest on a report that was withdrawn
+SELECT change.case_id, change.machine_id
+  FROM report
+  JOIN change ON change.project_id = report.project_id AND change.machine_id = report.machine_id
+ WHERE report.id = ANY (%(reports)s::uuid[]) AND report.status = 'withdrawn'
 """
 _WATCHED: Final[LiteralString] = "UPDATE project SET watched = %(trunk)s WHERE id = %(project)s"
 _EVERY_PAIR: Final[LiteralString] = "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s"
