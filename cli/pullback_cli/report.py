@@ -24,7 +24,9 @@ def report() -> None:
 @needs("runner", "report withdraw")
 def withdraw(
     *,
-    report_id: Annotated[UUID, typer.Argument(metavar="ID", help="Id of a report, as its page and its address have it.")],
+    report_id: Annotated[
+        UUID, typer.Argument(metavar="ID", help="Id of a report, as its page and its address have it.")
+    ],
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
@@ -48,4 +50,6 @@ def withdraw(
     if as_json:
         show_json(found)
     else:
-        typer.echo(f"report {found.id} of {found.project} at {found.commit[:10]} is withdrawn: {found.points} points left history")
+        typer.echo(
+            f"report {found.id} of {found.project} at {found.commit[:10]} is withdrawn: {found.points} points left history"
+        )

@@ -21,7 +21,8 @@ def rules(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Change nothing; say what the last 90 days would have told by the file, and what they did."
+            "--dry-run",
+            help="Change nothing; say what the last 90 days would have told by the file, and what they did.",
         ),
     ] = False,
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
@@ -102,8 +103,14 @@ def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
 
 
 def _in_words(rule: "models.RuleSummary") -> str:
-    globs = [f"{key} {value}" for key in ("workload", "case", "variant", "metric", "machine") if (value := getattr(rule, key))]
-    says = [f"{key} = {getattr(rule, key)}" for key in ("at_least", "budget", "watch") if getattr(rule, key) is not None]
+    globs = [
+        f"{key} {value}"
+        for key in ("workload", "case", "variant", "metric", "machine")
+        if (value := getattr(rule, key))
+    ]
+    says = [
+        f"{key} = {getattr(rule, key)}" for key in ("at_least", "budget", "watch") if getattr(rule, key) is not None
+    ]
     if rule.tell is not None:
         says.append(f"tell = {', '.join(rule.tell) or 'nobody'}")
     since = f"since {rule.since:%Y-%m-%d %H:%M}" if rule.since else "new"

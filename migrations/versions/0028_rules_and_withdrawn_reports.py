@@ -40,10 +40,7 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
         sa.Column("project_id", sa.BigInteger(), nullable=False),
         sa.Column("place", sa.BigInteger(), nullable=False),
-        *(
-            sa.Column(name, sa.Text(), nullable=True)
-            for name in ("workload", "case", "variant", "metric", "machine")
-        ),
+        *(sa.Column(name, sa.Text(), nullable=True) for name in ("workload", "case", "variant", "metric", "machine")),
         sa.Column("at_least", sa.Double(), nullable=True),
         sa.Column("budget", sa.Double(), nullable=True),
         sa.Column("watch", sa.Boolean(), nullable=True),
@@ -52,7 +49,9 @@ def upgrade() -> None:
         sa.Column("commit_sha", sa.Text(), nullable=True),
         sa.CheckConstraint("at_least > 0 AND at_least < 1", name=op.f("ck_rule_at_least")),
         sa.CheckConstraint("budget IS NULL OR (budget >= 0 AND metric IS NOT NULL)", name=op.f("ck_rule_budget")),
-        sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_rule_project_id_project"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["project.id"], name=op.f("fk_rule_project_id_project"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_rule")),
         sa.UniqueConstraint("project_id", "place", name=op.f("uq_rule_project_id_place")),
     )

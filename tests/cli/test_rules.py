@@ -32,8 +32,7 @@ def clone(tmp_path):
 
     git("init", "--quiet", "--initial-branch=main")
     commit(RULES)
-    folder_and = type("Clone", (), {"folder": folder, "git": staticmethod(git), "commit": staticmethod(commit)})
-    return folder_and
+    return type("Clone", (), {"folder": folder, "git": staticmethod(git), "commit": staticmethod(commit)})
 
 
 @pytest.fixture
@@ -77,7 +76,9 @@ def test_rules_are_sent_shown_and_gone_with_the_file(pullback, service, clone, r
     assert sent.returncode == 0, sent.stderr
     assert sent.stdout.startswith("demo: 2 rules hold; main is watched\n  1  variant fused: at_least = 0.02  (since 20")
     assert held(service)["commit"] == clone.git("rev-parse", "HEAD")
-    assert json.loads(pullback("rules", "--show", "--project", "demo", "--json").stdout)["rules"] == held(service)["rules"]
+    assert (
+        json.loads(pullback("rules", "--show", "--project", "demo", "--json").stdout)["rules"] == held(service)["rules"]
+    )
     (clone.folder / "pullback.toml").write_text('[project]\nname = "demo"\n')
     assert pullback("rules", "--dry-run").stdout.startswith("demo: 0 rules would hold")
     assert len(held(service)["rules"]) == 2
@@ -92,7 +93,10 @@ def test_rules_are_sent_shown_and_gone_with_the_file(pullback, service, clone, r
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        (RULES + "\n[[rule]]\nworklod = 'a'\n", "pullback.toml, line 13: [[rule]] has no key 'worklod'; did you mean 'workload'?"),
+        (
+            RULES + "\n[[rule]]\nworklod = 'a'\n",
+            "pullback.toml, line 13: [[rule]] has no key 'worklod'; did you mean 'workload'?",
+        ),
         (RULES.replace("4096", "-1"), "pullback.toml, line 10: [[rule]] budget is the most that a value may be"),
         (RULES.replace('"fused"', '"fusd"'), "pullback.toml, line 5: variant 'fusd' matches nothing that was uploaded"),
         (RULES + 'tell = ["team"]\n', "pullback.toml, line 11: There is no channel 'team'"),
@@ -127,7 +131,10 @@ def test_results_are_stored_whatever_is_wrong_with_the_rules(pullback, service, 
     clone.commit(RULES.replace('"fused"', '"fusd"'))
     sent = pullback("upload", report(), "--log", 0)
     assert sent.returncode == 0
-    assert "note: the rules of pullback.toml were not taken, and those that held go on: pullback.toml, line 5" in sent.stdout
+    assert (
+        "note: the rules of pullback.toml were not taken, and those that held go on: pullback.toml, line 5"
+        in sent.stdout
+    )
     assert httpx.get(f"{service}/api/v1/projects/demo").status_code == 200
 
 

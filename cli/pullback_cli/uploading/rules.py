@@ -43,9 +43,7 @@ def committed_file(repository: Path) -> "ProjectFile | None":
     return None if text is None or top is None else parse_project(text, Path(top.strip()))
 
 
-def send_rules(
-    client: "Client", repository: Path, branch: str | None, projects: Collection[str], *, err: bool
-) -> None:
+def send_rules(client: "Client", repository: Path, branch: str | None, projects: Collection[str], *, err: bool) -> None:
     """Send the rules of a checkout of the trunk, where they may be others than those that hold; what is refused is a note."""
     from pullback_runners.errors import UsageError
     from pullback_service.client import ClientError

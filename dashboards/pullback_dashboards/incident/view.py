@@ -28,14 +28,26 @@ _MEANINGS = {
     "refuted": "Measured again nothing had changed, what spoke for it is gone, or somebody called it noise.",
     "merged": "It became a part of another incident.",
 }
-_EVIDENCE = {"exact": "count", "paired": "measured in turns", "levels": "later uploads", "failure": "failure", "budget": "budget", "absence": "absence"}
+_EVIDENCE = {
+    "exact": "count",
+    "paired": "measured in turns",
+    "levels": "later uploads",
+    "failure": "failure",
+    "budget": "budget",
+    "absence": "absence",
+}
 _STANDINGS = {
     "suspected": "suspected",
     "borne_out": "borne out by later commits",
     "ambiguous": "ambiguous",
     "refuted": "refuted",
 }
-_KINDS = {"unsteady": "does not count alike", "wrong_gradient": "wrong gradient", "failed": "does not run", "missing": "missing"}
+_KINDS = {
+    "unsteady": "does not count alike",
+    "wrong_gradient": "wrong gradient",
+    "failed": "does not run",
+    "missing": "missing",
+}
 
 
 @dataclass(frozen=True)

@@ -225,28 +225,35 @@ def _rules(text: str, tables: Any) -> tuple[Rule, ...]:
     """The rules of a file, every key of them known and of a value that means something."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise _wrong(text, None, "rule", "rule is a list of tables; write [[rule]] above the keys of each")
-    known = [each.name for each in fields(Rule)]
-    found = []
     for place, table in enumerate(tables):
+        if (found := _unfit_rule(table)) is not None:
+            raise _wrong(text, "rule", found[0], f"[[rule]] {found[1]}", place=place)
+    return tuple(
+        Rule(**{key: tuple(value) if key == "tell" else value for key, value in table.items()}) for table in tables
+    )
 
-        def wrong(key: str, sentence: str, place: int = place) -> UsageError:
-            return _wrong(text, "rule", key, sentence, place=place)
 
-        for key, value in table.items():
-            if key not in known:
-                raise wrong(key, f"[[rule]] has no key {key!r}{_near(key, known)}")
-            if remedy := _unfit(key, value):
-                raise wrong(key, f"[[rule]] {key} is {remedy}")
-        if not table.keys() - set(GLOBS):
-            raise wrong("rule", "[[rule]] says nothing; give at_least, budget, watch or tell")
-        if "budget" in table and "metric" not in table:
-            raise wrong("budget", '[[rule]] budget needs a metric; write metric = "array_allocs"')
-        if "budget" in table and re.search(r"[*?]", table["metric"]):
-            raise wrong("metric", f"[[rule]] metric is {table['metric']!r}; a budget is of one metric, give its name")
-        if table.get("budget") == 0 and table["metric"] == "time":
-            raise wrong("budget", "[[rule]] budget of time is a share of the baseline's; give more than 0, such as 0.5")
-        found.append(Rule(**{key: tuple(value) if key == "tell" else value for key, value in table.items()}))
-    return tuple(found)
+def _unfit_rule(table: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The key of a rule that is wrong, and the remedy."""
+    known = [each.name for each in fields(Rule)]
+    for key, value in table.items():
+        if key not in known:
+            return key, f"has no key {key!r}{_near(key, known)}"
+        if remedy := _unfit(key, value):
+            return key, f"{key} is {remedy}"
+    if not table.keys() - set(GLOBS):
+        return "rule", "says nothing; give at_least, budget, watch or tell"
+    return _unfit_budget(table.get("metric"), table["budget"]) if "budget" in table else None
+
+
+def _unfit_budget(metric: str | None, budget: float) -> tuple[str, str] | None:
+    if metric is None:
+        return "budget", 'budget needs a metric; write metric = "array_allocs"'
+    if re.search(r"[*?]", metric):
+        return "metric", f"metric is {metric!r}; a budget is of one metric, give its name"
+    if metric == "time" and budget == 0:
+        return "budget", "budget of time is a share of the baseline's; give more than 0, such as 0.5"
+    return None
 
 
 def _unfit(key: str, value: Any) -> str | None:
@@ -291,10 +298,6 @@ def _wrong(text: str, table: str | None, key: str, sentence: str, *, place: int 
             if current == table:
                 seen += 1
                 header_line = number if seen == place else header_line
-        elif (
-            current == table
-            and place in (None, seen)
-            and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line)
-        ):
+        elif current == table and place in (None, seen) and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
             return UsageError(f"{FILE}, line {number}: {sentence}")
     return UsageError(f"{FILE}, line {header_line}: {sentence}" if header_line else f"{FILE}: {sentence}")

@@ -15,7 +15,7 @@ from pullback_service.rules.queries import rules_of
 _READINGS: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
        series.variant_kind, series.unit, "case".workload, "case".label, machine.name,
-       head.value, head.log_ratio, head.low, head.high, base.value, base.log_ratio, base.low, base.high
+       head.value, head.log_ratio, head.low, base.value, base.log_ratio, base.low
   FROM reading head
   JOIN series ON series.id = head.series_id
   JOIN "case" ON "case".id = series.case_id
@@ -33,13 +33,14 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
         return []
     found = []
     rows = await statements.rows(session, _READINGS, {"base": base_id, "head": head_id})
-    for *series, variant_kind, unit, workload, case, machine, value, ratio, low, high, *base in rows:
-        variant, metric = series[3], series[4]
+    for row in rows:
+        series, (variant_kind, unit, workload, case, machine), head, base = row[:6], row[6:11], row[11:14], row[14:]
+        variant, metric = series[3:5]
         rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
         if rule is None or rule.budget is None:
             continue
         budgeted = Budgeted(*series, rule.budget)
-        spent = spent_of(budgeted, head_id, value, ratio, low, high)
+        spent = spent_of(budgeted, head_id, *head)
         before = None if base[0] is None else spent_of(budgeted, base_id, *base)
         if spent is None or not spent.is_over or (before is not None and before.is_over):
             continue
@@ -55,7 +56,7 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
                 unit=unit,
                 direction="smaller",
                 base=base[0],
-                head=value,
+                head=head[0],
                 reason=f"{in_words(budgeted, spent.value)} (rule {rule.place + 1} of pullback.toml)",
             )
         )

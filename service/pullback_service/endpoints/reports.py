@@ -50,8 +50,8 @@ from pullback_service.reports.schemas import (
 )
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.reports.tables import REPORTS
-from pullback_service.runtime import KnownIntake, KnownSettings
 from pullback_service.reports.withdrawing import withdraw
+from pullback_service.runtime import KnownIntake, KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])

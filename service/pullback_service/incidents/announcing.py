@@ -47,7 +47,12 @@ async def announce(session: AsyncSession, incident: Incident, event: Event, *, a
 async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
     """Tell an incident that rules kept back when it began, where they do not any more: it grew, or they are others."""
     state = incident.state
-    if incident.told_to == [] and not incident.seen and state in BEGINNINGS and (await decide_for(session, incident)).tells:
+    if (
+        incident.told_to == []
+        and not incident.seen
+        and state in BEGINNINGS
+        and (await decide_for(session, incident)).tells
+    ):
         await announce(session, incident, state)  # type: ignore[arg-type] # one of the two
 
 

@@ -65,4 +65,3 @@ def _missing(each: Tracked, reported: Mapping[Suite, Collection[int]], places: P
             if known is None or places[change.commit_id] < places[known.commit_id]:
                 found[change.reference_id] = change
     return list(found.values())
-

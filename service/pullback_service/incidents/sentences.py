@@ -213,7 +213,9 @@ def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
         if each.metric is not None and each.metric != lead.metric and each.metric not in found:
             found[each.metric] = each
     clauses = []
-    if lead.change.evidence != "budget" and (over := next((each for each in changes if each.change.evidence == "budget"), None)):
+    if lead.change.evidence != "budget" and (
+        over := next((each for each in changes if each.change.evidence == "budget"), None)
+    ):
         clauses.append(f"over its budget ({plain(over.change.message or '')})")
     for each in found.values():
         if (counted := _counted(each)) is not None:

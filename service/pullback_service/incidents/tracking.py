@@ -28,9 +28,9 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
 """
 # Of what stays within its budget only the readings beside a stretch that does not.
 _SPENT: Final[LiteralString] = f"""
-SELECT series_id, commit_id, value, log_ratio, low, high
+SELECT series_id, commit_id, value, log_ratio, low
   FROM (
-       SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, reading.high, spent.over,
+       SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, spent.over,
               lag(spent.over) OVER along AS before, lead(spent.over) OVER along AS behind
          FROM unnest(%(series)s::bigint[], %(budgets)s::float8[], %(times)s::bool[]) budgeted (id, budget, is_time)
          JOIN reading ON reading.series_id = budgeted.id
@@ -164,9 +164,7 @@ async def missing_changes(
     """What of some cases on some machines is missing, or was, as far as that is told. Index: as `absent_pairs`."""
     wanted = set(pairs)
     machines = sorted({machine for _, machine in wanted})
-    stored = await statements.rows(
-        session, _STORED, {"project": project_id, "machines": statements.array_of(machines)}
-    )
+    stored = await statements.rows(session, _STORED, {"project": project_id, "machines": statements.array_of(machines)})
     known = {*stored, *await _absent(session, project_id, trunk, machines)}
     return await _missing(session, project_id, trunk, [each for each in known if each[:2] in wanted])
 

@@ -26,7 +26,7 @@ class Spent(NamedTuple):
 
 
 def spent_of(
-    series: Budgeted, commit_id: int, value: float, log_ratio: float | None, low: float | None, high: float | None
+    series: Budgeted, commit_id: int, value: float, log_ratio: float | None, low: float | None
 ) -> Spent | None:
     """A reading as budgets see it: over them where its interval is; None of a time without a ratio, which no budget is about."""
     if series.metric != "time":

@@ -131,23 +131,35 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         wrong += _dead_globs(rule, series)
         matched = [each for each in series if rule.matches(each.subject)]
         if rule.budget is not None and any(each.direction == "bigger" for each in matched):
-            wrong.append(_error(rule, "budget", f"{rule.metric} is better when it is bigger, and a budget is the most."))
+            wrong.append(
+                _error(rule, "budget", f"{rule.metric} is better when it is bigger, and a budget is the most.")
+            )
         unknown = [name for name in rule.tell or () if name not in channels]
         if unknown:
             wrong.append(
-                _error(rule, "tell", f"There is no channel {unknown[0]!r}: make it with `pullback channel add`, or leave it out.")
+                _error(
+                    rule,
+                    "tell",
+                    f"There is no channel {unknown[0]!r}: make it with `pullback channel add`, or leave it out.",
+                )
             )
     if wrong:
         raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}", errors=wrong
+            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
+            errors=wrong,
         )
 
 
 def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:
     dead = [
-        _error(rule, name, f"{name} {glob!r} matches nothing that was uploaded: mend or remove it, or upload results first.")
+        _error(
+            rule,
+            name,
+            f"{name} {glob!r} matches nothing that was uploaded: mend or remove it, or upload results first.",
+        )
         for at, name in enumerate(GLOBS)
-        if (glob := getattr(rule, name)) is not None and not any(matches(glob, each.subject[at] or "") for each in series)
+        if (glob := getattr(rule, name)) is not None
+        and not any(matches(glob, each.subject[at] or "") for each in series)
     ]
     if dead or any(rule.matches(each.subject) for each in series):
         return dead
@@ -155,7 +167,9 @@ def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:
     if not named:
         return []
     together = " and ".join(named)
-    return [_error(rule, named[0], f"No series that was uploaded matches {together} together: mend or remove the rule.")]
+    return [
+        _error(rule, named[0], f"No series that was uploaded matches {together} together: mend or remove the rule.")
+    ]
 
 
 def _error(rule: Rule, key: str, message: str) -> FieldError:

@@ -35,7 +35,8 @@ class RuleStatement(BaseModel):
         None, description="The least change that is told, as a share: 0.02 is 2 %. Smaller ones are kept and not told."
     )
     budget: Budget | None = Field(
-        None, description="The most that the metric may be; of `time` the most that it may be as a share of the baseline's."
+        None,
+        description="The most that the metric may be; of `time` the most that it may be as a share of the baseline's.",
     )
     watch: Flag | None = Field(None, description="False: changes of these series are no incidents.")
     tell: Channels | None = Field(None, description="Names of the channels that are told; left out: all.")
@@ -47,7 +48,9 @@ class RuleStatement(BaseModel):
         if self.budget is not None and (self.metric is None or {"*", "?"} & set(self.metric)):
             raise PydanticCustomError("budget", "A budget must name one metric, such as array_allocs.")
         if self.budget == 0 and self.metric == "time":
-            raise PydanticCustomError("budget", "A budget of time is a share of the baseline's: it must be more than 0.")
+            raise PydanticCustomError(
+                "budget", "A budget of time is a share of the baseline's: it must be more than 0."
+            )
         return self
 
     def at(self, place: int) -> Rule:
@@ -106,7 +109,9 @@ class RulesAnswer(BaseModel):
 
     project: str
     trunk: str = Field(description="The branch that is watched.")
-    file_trunk: str | None = Field(description="`[detection] trunk` of the file; what `pullback project set` says comes first.")
+    file_trunk: str | None = Field(
+        description="`[detection] trunk` of the file; what `pullback project set` says comes first."
+    )
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
     changed: bool = Field(False, description="Whether the request changed anything, or would.")

@@ -98,7 +98,10 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
         ('[detection]\nanchor = "v1"\n', r"line 2: \[detection\] has no key 'anchor'; known: trunk"),
         ('[rule]\nworkload = "a"\n', r"line 1: rule is a list of tables; write \[\[rule\]\] above"),
-        ("[[rule]]\nwatch = false\n\n[[rule]]\nwatched = true\n", r"line 5: \[\[rule\]\] has no key 'watched'; did you mean"),
+        (
+            "[[rule]]\nwatch = false\n\n[[rule]]\nwatched = true\n",
+            r"line 5: \[\[rule\]\] has no key 'watched'; did you mean",
+        ),
         ('[[rule]]\nwatch = true\n[[rule]]\nworkload = "a"\n', r"line 3: \[\[rule\]\] says nothing; give at_least"),
         ("[[rule]]\ncase = 1\nwatch = true\n", r'line 2: \[\[rule\]\] case is a name or a glob; write case = "lstm\*"'),
         ("[[rule]]\nwatch = 0\n", r"line 2: \[\[rule\]\] watch is true or false"),
@@ -107,7 +110,10 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ("[[rule]]\nbudget = 3\n", r"line 2: \[\[rule\]\] budget needs a metric"),
         ('[[rule]]\nbudget = -1\nmetric = "time"\n', r"line 2: \[\[rule\]\] budget is the most .* 0 or more"),
         ('[[rule]]\nbudget = nan\nmetric = "time"\n', r"line 2: \[\[rule\]\] budget is the most"),
-        ('[[rule]]\nbudget = 0\nmetric = "time"\n', r"line 2: \[\[rule\]\] budget of time is a share of the baseline's"),
+        (
+            '[[rule]]\nbudget = 0\nmetric = "time"\n',
+            r"line 2: \[\[rule\]\] budget of time is a share of the baseline's",
+        ),
         ('[[rule]]\nbudget = 1\nmetric = "array*"\n', r"line 3: \[\[rule\]\] metric is 'array\*'; a budget is of one"),
         ("[environment]\nTHREADS = 1\n", r'line 2: \[environment\] THREADS is a string; write THREADS = "1"'),
     ],

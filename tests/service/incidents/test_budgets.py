@@ -22,11 +22,12 @@ def found(series, readings):
 
 
 def counts(*values):
-    return found(COUNT, [(value, None, None, None) for value in values])
+    return found(COUNT, [(value, None, None) for value in values])
 
 
 def ratios(*values, half=0.01):
-    return found(TIME, [(1.0, None, None, None) if each is None else (1.0, log(each), log(each) - half, log(each) + half) for each in values])
+    none = (1.0, None, None)
+    return found(TIME, [none if each is None else (1.0, log(each), log(each) - half) for each in values])
 
 
 def test_a_count_is_over_at_once_and_back_at_once():
@@ -58,7 +59,9 @@ def test_stretches_are_all_commits_over_the_budget_behind_one_that_is_not(values
 @pytest.mark.anyio
 async def test_a_budget_that_is_exceeded_is_an_incident_of_its_commit_told_once(history, reports):
     await history.upload(history.commit(1))
-    answer = await history.client.put(URL, json={"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 2000}]})
+    answer = await history.client.put(
+        URL, json={"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 2000}]}
+    )
     assert answer.status_code == 200, answer.text
     sizes = {2: 1024.0, 3: 1500.0, 4: 2048.0, 5: 2048.0, 6: 1024.0}
     await history.upload(*(history.commit(number, array_bytes=size) for number, size in sizes.items()), look=True)
@@ -67,7 +70,10 @@ async def test_a_budget_that_is_exceeded_is_an_incident_of_its_commit_told_once(
     (only,) = exceeded
     assert (only.reference.sha, only.commit.sha, only.ended.sha) == (reports.sha(3), reports.sha(4), reports.sha(6))
     assert only.incident.state == "resolved"
-    assert [event for incident, event in await history.told() if incident == only.incident.id] == ["confirmed", "resolved"]
+    assert [event for incident, event in await history.told() if incident == only.incident.id] == [
+        "confirmed",
+        "resolved",
+    ]
     whole = (await history.client.get(f"/api/v1/incidents/{only.incident.id}")).json()
     assert "over its budget (array_bytes is 2048, budget 2000)" in whole["sentence"]
     assert [(rule["number"], rule["says"]) for rule in whole["rules"]] == [(1, "budget = 2000")]

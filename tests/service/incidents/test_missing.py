@@ -60,7 +60,11 @@ def test_every_stretch_is_long_enough_and_holds_no_measurement(measured, reporte
 def test_reports_of_other_suites_and_machines_say_nothing(measured, others):
     tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"))
     alone = missing_of([tracked], {(1, "quick"): measured}, PLACES)
-    assert alone == [] == missing_of([tracked], {(1, "quick"): measured, (1, "full"): others, (2, "quick"): others}, PLACES)
+    assert (
+        alone
+        == []
+        == missing_of([tracked], {(1, "quick"): measured, (1, "full"): others, (2, "quick"): others}, PLACES)
+    )
 
 
 async def whole(history, numbers, *, without=False, **changes):

@@ -55,9 +55,17 @@ async def test_a_file_older_than_the_one_that_was_sent_changes_nothing(put, uplo
 @pytest.mark.parametrize(
     ("rule", "path", "said"),
     [
-        ({"workload": "lstm*", "watch": False}, "$.rules[1].workload", "workload 'lstm*' matches nothing that was uploaded"),
+        (
+            {"workload": "lstm*", "watch": False},
+            "$.rules[1].workload",
+            "workload 'lstm*' matches nothing that was uploaded",
+        ),
         ({"machine": "box-?", "watch": False}, "$.rules[1].machine", "machine 'box-?' matches nothing"),
-        ({"variant": "unfused", "metric": "native*", "watch": False}, "$.rules[1].metric", "metric 'native*' matches nothing"),
+        (
+            {"variant": "unfused", "metric": "native*", "watch": False},
+            "$.rules[1].metric",
+            "metric 'native*' matches nothing",
+        ),
         ({"tell": ["team"]}, "$.rules[1].tell", "There is no channel 'team': make it with `pullback channel add`"),
         ({"metric": "time", "budget": 0}, "$.rules[1]", "A budget of time is a share"),
         ({"budget": 1}, "$.rules[1]", "A budget must name one metric"),

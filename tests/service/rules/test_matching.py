@@ -58,7 +58,11 @@ def test_what_is_smaller_than_a_rule_asks_for_is_told_to_nobody_and_the_rule_is_
 
 
 def test_channels_of_all_changes_are_told_together_and_none_named_is_all():
-    rules = [Rule(0, variant="native", tell=["a"]), Rule(1, variant="fused", tell=["b"]), Rule(2, metric="ops", tell=[])]
+    rules = [
+        Rule(0, variant="native", tell=["a"]),
+        Rule(1, variant="fused", tell=["b"]),
+        Rule(2, metric="ops", tell=[]),
+    ]
     native, fused = GROWN, GROWN._replace(subject=TIME._replace(variant="fused"))
     assert set(decide(rules, [native, fused]).channels) == {"a", "b"}
     assert decide(rules, [native, GROWN._replace(subject=TIME._replace(variant="numpy"))]).channels is None
