@@ -228,9 +228,10 @@ def _rules(text: str, tables: Any) -> tuple[Rule, ...]:
     for place, table in enumerate(tables):
         if (found := _unfit_rule(table)) is not None:
             raise _wrong(text, "rule", found[0], f"[[rule]] {found[1]}", place=place)
-    return tuple(
-        Rule(**{key: tuple(value) if key == "tell" else value for key, value in table.items()}) for table in tables
-    )
+    values: list[dict[str, Any]] = [
+        {**table, "tell": tuple(table["tell"])} if "tell" in table else table for table in tables
+    ]
+    return tuple(Rule(**each) for each in values)
 
 
 def _unfit_rule(table: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -53,7 +53,7 @@ async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
         and state in BEGINNINGS
         and (await decide_for(session, incident)).tells
     ):
-        await announce(session, incident, state)  # type: ignore[arg-type] # one of the two
+        await announce(session, incident, state)
 
 
 def note_event(

@@ -196,12 +196,13 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
     cases = {row[0]: row[1:] for row in await _rows(session, _CASES, {change.case_id for change in changes})}
     machines = {row[0]: row[1] for row in await _rows(session, _MACHINES, {change.machine_id for change in changes})}
     metrics = {row[0]: row[1] for row in await _rows(session, _SERIES, {change.series_id for change in changes})}
-    return {
-        change: Subject(
-            *cases[change.case_id], change.variant, metrics.get(change.series_id), machines[change.machine_id]
-        )
-        for change in changes
-    }
+
+    def subject(change: Change) -> Subject:
+        workload, case = cases[change.case_id]
+        metric = None if change.series_id is None else metrics[change.series_id]
+        return Subject(workload, case, change.variant, metric, machines[change.machine_id])
+
+    return {change: subject(change) for change in changes}
 
 
 async def events_of(session: AsyncSession, incident_id: int) -> Sequence[IncidentEvent]:

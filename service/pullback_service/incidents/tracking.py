@@ -129,7 +129,7 @@ async def budget_changes(
         variant, metric = series[3], series[4]
         rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
         if rule is not None and rule.budget is not None:
-            budgeted.append(Budgeted(*series, rule.budget))
+            budgeted.append(Budgeted._make((*series, rule.budget)))
     if not budgeted:
         return []
     values = {
@@ -175,7 +175,7 @@ async def _absent(
     if not machines:
         return []
     values = {"project": project_id, "branch": trunk.branch_id, "machines": statements.array_of(machines)}
-    return await statements.rows(session, _ABSENT, values | {"absent": ABSENT})  # type: ignore[return-value]
+    return await statements.rows(session, _ABSENT, values | {"absent": ABSENT})
 
 
 async def _missing(
