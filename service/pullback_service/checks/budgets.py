@@ -27,7 +27,7 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
 
 
 async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int, head_id: int) -> Iterable[Finding]:
-    """What is over its budget at the head and was not at the base. Index: uq_rule_project_id_place, pk_reading."""
+    """Findings of all that is over its budget at the head and was not at the base. Index: uq_rule_project_id_place, pk_reading."""
     rules = [rule for rule in await rules_of(session, project_id) if rule.budget is not None]
     if not rules:
         return []

@@ -23,7 +23,7 @@ from pullback_service.incidents.finding import changes_of
 from pullback_service.incidents.grouping import Located, group, heirs
 from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
-from pullback_service.incidents.tracking import absent_pairs, budget_changes, missing_changes
+from pullback_service.incidents.tracking import budget_changes, missing_changes
 from pullback_service.incidents.watching import (
     History,
     Pair,
@@ -103,8 +103,7 @@ async def detect(session: AsyncSession, project_id: ProjectId) -> int:
         await keep_incidents(session, project_id, trunk, every, seen=True)
     reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     pairs = await touched_pairs(session, reports) if reports else []
-    absent = await absent_pairs(session, project_id, trunk, reports) if reports else []
-    await keep_incidents(session, project_id, trunk, sorted({*pairs, *absent}))
+    await keep_incidents(session, project_id, trunk, pairs)
     await mark_detected(session, reports)
     return len(reports)
 
@@ -118,11 +117,12 @@ async def keep_incidents(
     """
     if trunk.branch_id is None:
         return
+    pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
     least = dict(await statements.rows(session, _NOISE, {"project": project_id}))
     found = await _find(session, pairs, trunk, {series: 2 * size for series, size in least.items() if size is not None})
     found += await budget_changes(session, project_id, trunk, pairs)
-    found += await missing_changes(session, project_id, trunk, pairs)
+    found += missing
     looked_at = set(pairs)
     kept: list[_Stored] = []
     gone: list[_Stored] = []

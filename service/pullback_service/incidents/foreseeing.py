@@ -1,4 +1,4 @@
-"""What the incidents of the last 90 days would have told by other rules."""
+"""Incidents of the last 90 days, as other rules would have told them."""
 
 from collections import defaultdict
 from collections.abc import Sequence

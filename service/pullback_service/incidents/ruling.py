@@ -1,4 +1,4 @@
-"""What the rules of a project say of its incidents."""
+"""Decisions of the rules of a project about its incidents."""
 
 from collections.abc import Collection, Sequence
 
@@ -16,7 +16,7 @@ TO_ALL = Decision(None, ())
 
 
 async def decide_for(session: AsyncSession, incident: Incident) -> Decision:
-    """What is told of an incident, and to whom. Index: uq_rule_project_id_place; as `details_of`."""
+    """Decide what is told of an incident, and to whom. Index: uq_rule_project_id_place; as `details_of`."""
     rules = await rules_of(session, incident.project_id)
     if not rules:
         return TO_ALL
@@ -25,7 +25,7 @@ async def decide_for(session: AsyncSession, incident: Incident) -> Decision:
 
 
 def decision_on(rules: Sequence[Rule], changes: Sequence[NamedChange]) -> Decision:
-    """What is told of changes, but for those that were refuted."""
+    """Decide what is told of changes, but for those that were refuted."""
     standing = [each for each in changes if each.change.standing != "refuted"]
     return decide(
         rules,

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -109,15 +108,13 @@ SELECT DISTINCT wanted.case_id, wanted.machine_id, wanted.variant, failure.commi
   JOIN failure ON failure.case_id = wanted.case_id AND failure.machine_id = wanted.machine_id
               AND coalesce(failure.variant, wanted.variant) = wanted.variant
 """
-_MACHINES: Final[LiteralString] = "SELECT DISTINCT machine_id FROM report WHERE id = ANY (%(reports)s::uuid[])"
-
 _Variant = tuple[int, int, str]
 
 
 async def budget_changes(
     session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair]
 ) -> list[Change]:
-    """What of some cases on some machines is over the budget of a rule.
+    """Changes of cases on machines that are over the budget of a rule.
 
     Index: uq_rule_project_id_place, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
     """
@@ -146,36 +143,24 @@ async def budget_changes(
     return over_budget(budgeted, [each for each in spent if each is not None], trunk.places)
 
 
-async def absent_pairs(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, reports: Collection[UUID]
-) -> list[Pair]:
-    """Cases and machines of which something is missing since so many commits, on the machines of some reports, and is not told yet.
-
-    Index: pk_report, ix_report_machine, ix_series_project_id, ix_reading_series_history, pk_branch_commit, ix_change_project_id.
-    """
-    machines = [row[0] for row in await statements.rows(session, _MACHINES, {"reports": list(reports)})]
-    found = await _missing(session, project_id, trunk, await _absent(session, project_id, trunk, machines))
-    return sorted({(change.case_id, change.machine_id) for change in found if change.ended_id is None})
-
-
 async def missing_changes(
     session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair]
-) -> list[Change]:
-    """What of some cases on some machines is missing, or was, as far as that is told. Index: as `absent_pairs`."""
-    wanted = set(pairs)
-    machines = sorted({machine for _, machine in wanted})
-    stored = await statements.rows(session, _STORED, {"project": project_id, "machines": statements.array_of(machines)})
-    known = {*stored, *await _absent(session, project_id, trunk, machines)}
-    return await _missing(session, project_id, trunk, [each for each in known if each[:2] in wanted])
+) -> tuple[Sequence[Pair], Sequence[Change]]:
+    """Changes of all that is missing, or was, of some cases on some machines and of others on these machines where that is new.
 
-
-async def _absent(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, machines: Sequence[int]
-) -> list[_Variant]:
-    if not machines:
-        return []
+    The pairs of both come first. Index: ix_report_machine, ix_series_project_id, ix_reading_series_history, pk_branch_commit,
+    ix_change_project_id, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
+    """
+    if not pairs:
+        return [], []
+    machines = sorted({machine for _, machine in pairs})
     values = {"project": project_id, "branch": trunk.branch_id, "machines": statements.array_of(machines)}
-    return await statements.rows(session, _ABSENT, values | {"absent": ABSENT})
+    absent = await statements.rows(session, _ABSENT, values | {"absent": ABSENT})
+    elsewhere = [each for each in absent if each[:2] not in set(pairs)]
+    new = await _missing(session, project_id, trunk, elsewhere)
+    wanted = {*pairs, *((change.case_id, change.machine_id) for change in new if change.ended_id is None)}
+    known = {*absent, *await statements.rows(session, _STORED, values)}
+    return sorted(wanted), await _missing(session, project_id, trunk, [each for each in known if each[:2] in wanted])
 
 
 async def _missing(

@@ -1,4 +1,4 @@
-"""What rules let be told of changes, and to whom. Pure."""
+"""Decisions about what is told of changes, and to whom. Pure."""
 
 from collections.abc import Collection, Sequence
 from math import expm1
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
 
 def decide(rules: Sequence[Rule], changes: Sequence[Told]) -> Decision:
-    """What of some changes is told: those that are not too small, on the channels that their rules name together."""
+    """Decide what is told of some changes: those that are not too small, on the channels that their rules name together."""
     held: dict[tuple[int, Key], Held] = {}
     channels: set[str] = set()
     to_all = not changes
