@@ -19,13 +19,22 @@ _PLACE = re.compile(r"\$\.rules\[(\d+)\]\.?(\w*)")
 
 
 def replace_rules(
-    client: "Client", name: str, file: "ProjectFile", commit: str | None, *, dry_run: bool = False
+    client: "Client",
+    name: str,
+    file: "ProjectFile",
+    commit: str | None,
+    *,
+    branch: str | None = None,
+    dry_run: bool = False,
 ) -> "models.RulesAnswer":
-    """Put the rules of a file in the place of those that hold; UsageError says which line the service refuses, and why."""
+    """Put the rules of a file in the place of those that hold; UsageError says which line the service refuses, and why.
+
+    Where a `branch` is said that is not the trunk, nothing is changed.
+    """
     from pullback_service.client import ProblemError, models
 
     rules = [{key: value for key, value in asdict(rule).items() if value is not None} for rule in file.rules]
-    said = {"trunk": file.detection.trunk, "rules": rules, "commit": commit}
+    said = {"trunk": file.detection.trunk, "rules": rules, "commit": commit, "branch": branch}
     try:
         return client.replace_rules(models.RulesStatement.model_validate(said), project=name, dry_run=dry_run)
     except ProblemError as problem:
@@ -50,24 +59,19 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
 
     if not projects or not checkout.is_one(repository):
         return
+    is_needed = True
     try:
         file = committed_file(repository)
         if file is None or file.name not in projects:
             return
-        says_nothing = not file.rules and file.detection.trunk is None
-        try:
-            held = client.read_rules(project=file.name)
-        except ClientError:
-            if says_nothing:
-                return
-            raise
+        is_needed = bool(file.rules) or file.detection.trunk is not None
         here = checkout.head(repository)
-        if (says_nothing and not held.rules and held.file_trunk is None) or held.commit == here.sha:
-            return
-        if (branch or here.branch) != held.trunk:
-            return
-        taken = replace_rules(client, file.name, file, here.sha)
-        if taken.changed:
-            typer.echo(f"  rules: {len(taken.rules)} of pullback.toml hold from now on", err=err)
+        if (on := branch or here.branch) is not None:
+            taken = replace_rules(client, file.name, file, here.sha, branch=on)
+            if taken.changed:
+                typer.echo(f"  rules: {len(taken.rules)} of pullback.toml hold from now on", err=err)
     except (UsageError, ClientError) as error:
-        typer.echo(f"  note: the rules of pullback.toml were not taken, and those that held go on: {error}", err=err)
+        if is_needed:  # a service of an earlier release takes no rules
+            typer.echo(
+                f"  note: the rules of pullback.toml were not taken, and those that held go on: {error}", err=err
+            )

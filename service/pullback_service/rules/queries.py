@@ -7,6 +7,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.commits.trunk import trunk_of
 from pullback_service.deferring import defer_detection
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.ids import ProjectId
@@ -69,9 +70,12 @@ async def series_of(session: AsyncSession, project_id: int) -> Sequence[Series]:
 async def replace_rules(session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool) -> Replaced:
     """Put rules in the place of those that hold; refused whole where one of them means nothing.
 
-    A rule that was there before holds since then. Of a file that is older than the one that was sent last nothing is taken.
+    A rule that was there before holds since then. Nothing is taken of a file that is older than the one that was sent last, or of
+    another branch than the trunk where that is said.
     Index: uq_rule_project_id_place, ix_series_project_id, uq_channel_project_id_name, uq_commit_project_id_sha, pk_branch_commit.
     """
+    if said.branch is not None and said.branch != await trunk_of(session, project.id):
+        return Replaced(await rules_of(session, project.id), is_changed=False)
     wanted = [each.at(place) for place, each in enumerate(said.rules)]
     await _refuse_what_means_nothing(session, project, wanted)
     held = await rules_of(session, project.id)

@@ -69,6 +69,10 @@ class RulesStatement(BaseModel):
         None,
         description="The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed.",
     )
+    branch: Name | None = Field(
+        None,
+        description="The branch that is checked out. Where that is not the trunk of the project, nothing is changed.",
+    )
 
 
 class RuleSummary(BaseModel):

@@ -52,6 +52,11 @@ async def test_a_file_older_than_the_one_that_was_sent_changes_nothing(put, uplo
     assert (await put({"watch": True}, commit=reports.sha(3)))["rules"][0]["watch"] is True
 
 
+async def test_a_file_of_another_branch_than_the_trunk_changes_nothing(put, uploaded):
+    assert (await put({"workload": "none", "watch": True}, branch="topic"))["rules"] == []
+    assert (await put({"watch": True}, branch="main"))["changed"]
+
+
 @pytest.mark.parametrize(
     ("rule", "path", "said"),
     [
