@@ -1764,6 +1764,8 @@ class RulesStatement(Statement):
     rules: list[RuleStatement] | None = None
     commit: str | None = None
     """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""
+    branch: str | None = None
+    """The branch that is checked out. Where that is not the trunk of the project, nothing is changed."""
 
 
 class Status(Answer):
