@@ -85,7 +85,7 @@ def check(
     4  missing: a case or variant that the base has and the head has not
     8  a regression that is only likely, with --fail-on likely
     6  ambiguous although it was measured in turns, with --fail-on ambiguous
-    7  over a budget, with --fail-on budget; no rule defines one yet
+    7  over a budget of pullback.toml, with --fail-on budget
     1  not enough data, or the service does not know the commit
     0  none of these
     2  wrong usage, or not allowed

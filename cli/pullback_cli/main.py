@@ -22,6 +22,8 @@ from pullback_cli import (
     log,
     migrate,
     project,
+    report,
+    rules,
     run,
     serve,
     status,
@@ -63,6 +65,8 @@ app.command("export", rich_help_panel=_RESULTS)(export.export)
 app.command("log", rich_help_panel=_RESULTS)(log.log)
 app.add_typer(job.app, name="job", rich_help_panel=_RESULTS)
 app.add_typer(incident.app, name="incident", rich_help_panel=_RESULTS)
+app.command("rules", rich_help_panel=_RESULTS)(rules.rules)
+app.add_typer(report.app, name="report", rich_help_panel=_RESULTS)
 app.add_typer(project.app, name="project", rich_help_panel=_OPERATE)
 app.add_typer(channel.app, name="channel", rich_help_panel=_OPERATE)
 app.add_typer(token.app, name="token", rich_help_panel=_OPERATE)

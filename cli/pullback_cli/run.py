@@ -123,6 +123,7 @@ def run(
             cases,
             device=device,
             with_instructions=instructions,
+            partial=bool(variant),
             on_refused=told,
             on_progress=tell,
             stop=stop,

@@ -12,6 +12,7 @@ from pullback_cli.receipts import changes_in_words, commit_page
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
 from pullback_cli.uploading.gitlog import first_parents
+from pullback_cli.uploading.rules import send_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,8 @@ def upload(
 ) -> None:
     """Upload results of pyperf, pytest-benchmark, asv, Google Benchmark, criterion, hyperfine and others, or our own.
 
+    From a checkout of the trunk the rules of its `pullback.toml` are sent too, as `pullback rules` does.
+
     Examples:
     pullback upload bench.json
 
@@ -92,6 +95,8 @@ def upload(
         finally:  # a refusal does not hide what was stored before it
             if as_json:
                 show_receipts(receipts)
+        if not dry_run:
+            send_rules(uploads.client, repository, branch, {receipt.project for receipt in receipts}, err=as_json)
         if not as_json:
             _tell_changes(uploads, receipts)
 

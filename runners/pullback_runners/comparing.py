@@ -113,6 +113,7 @@ def compare_commits(
             "contamination": [each.sentence for each in passed],
             "limits": [each.document() for each in passed],
             "complete": complete,
+            "partial": True,  # it measures what both commits have
             "refused": refused,
             "environments": {
                 REFERENCE: reference.document(),

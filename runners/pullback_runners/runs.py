@@ -69,6 +69,7 @@ def run_suite(
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
     with_instructions: bool = False,
+    partial: bool = False,
     on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
@@ -82,7 +83,8 @@ def run_suite(
     no ratios; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
     of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
-    the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
+    the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `partial`: the variants are a
+    part of what is usually measured, and reports say so, as they do of `cases`. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
     `harness.refused`, told to `on_refused` before anything is measured, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
@@ -167,6 +169,7 @@ def run_suite(
             "contamination": [each.sentence for each in passed],
             "limits": [each.document() for each in passed],
             "complete": complete,
+            "partial": partial or bool(cases) or not complete,
             "refused": refused,
             "absent": [*without_form, *absences(results)],
             "preflight": preflight.document(),

@@ -28,6 +28,7 @@ from pullback_service.endpoints.machines import router as machines
 from pullback_service.endpoints.matrix import router as matrix
 from pullback_service.endpoints.projects import router as projects
 from pullback_service.endpoints.reports import router as reports
+from pullback_service.endpoints.rules import router as rules
 from pullback_service.endpoints.series import router as series
 from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
@@ -108,6 +109,7 @@ for _router in (
     commits,
     machines,
     reports,
+    rules,
     series,
     comparisons,
     checks,

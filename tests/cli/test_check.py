@@ -124,7 +124,6 @@ OUTCOMES = {
     "ambiguous": (BASE, [UNDECIDED], (), 0, "1 ambiguous result"),
     "ambiguous, failed on": (BASE, [UNDECIDED], FAIL_ON_AMBIGUOUS, 6, "1 ambiguous result"),
     "faster": (BASE, [{**IN_TURNS, "outcome": "faster", "log_ratio": -0.05, "low": -0.06, "high": -0.04}], (), 0, "1 imp"),
-    "a budget": (BASE, [], ("--fail-on", "budget"), 0, "No rule defines a budget yet"),
 }  # fmt: skip
 
 
@@ -137,13 +136,24 @@ def test_the_exit_status_and_the_first_sentence_are_the_answer(pullback, upload,
     assert done.returncode == status, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
     assert f"at {clone.head[:10]} against {clone.base[:10]}, where it parted from main" in first
-    assert said in (done.stdout if outcome == "a budget" else first)
+    assert said in first
     answer = json.loads(pullback("--base", "main", "--wait", "0", "--json", *options).stdout)
     assert (answer["status"], answer["sentence"]) == (status, first)
     assert (answer["conclusion"] == "failure") == (status > 1)
     assert (answer["reproduce"] is None) == (
         status == 0 and "1 likely" not in said and "missing" not in said and "amb" not in said
     )
+
+
+def test_a_budget_of_the_rules_fails_where_it_is_asked_for(pullback, upload, clone, service):
+    upload("base", **BASE)
+    upload("head", cases=[more_memory(), make_case("other")])
+    rules = {"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 2000}]}
+    assert httpx.put(f"{service}/api/v1/rules", params={"project": "demo"}, json=rules).is_success
+    failed = pullback("--base", "main", "--wait", "0", "--fail-on", "budget")
+    assert (failed.returncode, "1 value over its budget" in failed.stdout.splitlines()[0]) == (7, True)
+    assert "array_bytes is 2048, budget 2000 (rule 1 of pullback.toml)" in " ".join(failed.stdout.split())
+    assert pullback("--base", "main", "--wait", "0").returncode == 3  # a budget is failed on where that is said
 
 
 def test_a_reader_gets_a_table_with_evidence_and_the_command_to_see_it_again(pullback, upload, clone):

@@ -108,6 +108,7 @@ def test_stopping_keeps_the_cases_that_were_finished(tiny_suite, faulty_workload
         stop=lambda: bool(finished),
     )
     assert not report["harness"]["complete"]
+    assert report["harness"]["partial"]
     assert [case["case"]["workload"] for case in report["cases"]] == ["poly9_broadcast"]
 
 

@@ -89,6 +89,8 @@ async def filled(admin, guarded, make_token, reports, database):
         (incident,) = (await admin.get(f"/api/v1/incidents?project={name}")).json()["items"]
         judged = await admin.post(f"{incident['url']}/verdict", json={"verdict": "real"})
         assert judged.is_success, judged.text
+        ruled = await admin.put(f"/api/v1/rules?project={name}", json={"rules": [{"at_least": 0.1}]})
+        assert ruled.is_success, ruled.text
 
 
 @pytest.fixture

@@ -235,6 +235,13 @@ STORY = (
     Step("confirm_incident", path={"incident_id": "{incident}"}),
     Step("bisect_incident", path={"incident_id": "{incident}"}),
     Step(
+        "replace_rules",
+        query={"project": "demo", "dry_run": True},
+        body={"rules": [{"at_least": 0.02}, {"metric": "time", "variant": "native", "budget": 0.5}], "commit": SHA},
+    ),
+    Step("read_rules", query={"project": "demo"}),
+    Step("withdraw_report", path={"report_id": "{report}"}),
+    Step(
         "fail_attempt",
         path={"job_id": "{job}", "number": 1},
         body={"lease_token": "{lease}", "kind": "infra", "message": "The disk is full.", "retryable": True},

@@ -45,7 +45,7 @@ class Row:
 
 
 STYLES = {
-    "wrong gradient": "bold red", "regression": "red", "missing": "red", "likely": "red dim", "ambiguous": "yellow",
+    "wrong gradient": "bold red", "regression": "red", "missing": "red", "likely": "red dim", "ambiguous": "yellow", "budget": "red",
     "better": "green", "likely better": "green dim",
 }  # fmt: skip
 HEADINGS = ("finding", "case", "variant", "metric", "change", "evidence", "machine")

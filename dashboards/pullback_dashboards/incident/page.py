@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.incident.view import IncidentView, lines_of, reproduce_command, rows_of
+from pullback_dashboards.incident.view import IncidentView, lines_of, reproduce_command, rows_of, rules_of
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routing import WholeNames
@@ -43,6 +43,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession) -> Inc
         job_href=None if job is None else links.job(job),
         assignee=incident.assignee,
         seen=incident.seen,
+        rules=rules_of(detail),
         changes=rows,
         left_out=len(detail.changes) - len(rows),
         events=lines_of(project, await events_of(session, incident.id)),

@@ -28,7 +28,14 @@ _MEANINGS = {
     "refuted": "Measured again nothing had changed, or the machine had; or what spoke for it is gone, or somebody called it noise.",
     "merged": "It became a part of another incident.",
 }
-_EVIDENCE = {"exact": "count", "paired": "measured in turns", "levels": "later uploads", "failure": "failure"}
+_EVIDENCE = {
+    "exact": "count",
+    "paired": "measured in turns",
+    "levels": "later uploads",
+    "failure": "failure",
+    "budget": "budget",
+    "absence": "absence",
+}
 _STANDINGS = {
     "suspected": "suspected",
     "borne_out": "borne out by later commits",
@@ -45,7 +52,12 @@ _EVENTS = {
     "bisected": "bisection ended",
     "rest": "a part is left",
 }
-_KINDS = {"unsteady": "does not count alike", "wrong_gradient": "wrong gradient", "failed": "does not run"}
+_KINDS = {
+    "unsteady": "does not count alike",
+    "wrong_gradient": "wrong gradient",
+    "failed": "does not run",
+    "missing": "missing",
+}
 
 
 @dataclass(frozen=True)
@@ -134,6 +146,8 @@ class IncidentView:
     job_href: str | None
     assignee: str | None
     seen: bool
+    rules: tuple[str, ...]
+    """The rules that changed what is told of it."""
     changes: tuple[ChangeRow, ...]
     left_out: int
     events: tuple[EventLine, ...]
@@ -193,6 +207,16 @@ def _row(project: str, named: NamedChange) -> ChangeRow:
     )
 
 
+def rules_of(detail: Detail) -> tuple[str, ...]:
+    """The rules that changed what is told of an incident, in words."""
+    return tuple(
+        f"rule {rule['number']} of pullback.toml ({rule['says']})"
+        + (f", since {rule['since'][:10]}" if rule["since"] else "")
+        + (f" by {rule['commit'][:7]}" if rule["commit"] else "")
+        for rule in detail.incident.rules or ()
+    )
+
+
 def lines_of(project: str, events: Sequence[IncidentEvent]) -> tuple[EventLine, ...]:
     """Events of an incident."""
 
@@ -222,7 +246,7 @@ def reproduce_command(detail: Detail) -> str:
     # A variant that is asked for and that a case does not have fails.
     if any(cases[case] != set(variants) for case in chosen):
         variants = []
-    if detail.incident.kind in {"wrong_gradient", "failed"}:
+    if detail.incident.kind in {"wrong_gradient", "failed", "missing"}:
         command, end = measure_command(detail.commit.sha), ["-o", "measured"]
     else:
         command, end = compare_command(detail.reference.sha, detail.commit.sha), []

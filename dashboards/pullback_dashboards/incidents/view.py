@@ -14,6 +14,7 @@ KINDS = {
     "unsteady": "unsteady",
     "wrong_gradient": "wrong gradient",
     "failed": "failed",
+    "missing": "missing",
 }
 _TONES = {"worse": ("worse", "▲"), "better": ("better", "▼"), "unsteady": ("unsure", "?")}
 

@@ -100,6 +100,7 @@ def _run(
         owner=Belonging(order["project"], order["commit"], project.measure.workloads),
         job=order["job"],
         workload_files=workloads,
+        partial=bool(order["variants"]),
         on_progress=tell,
     )
 

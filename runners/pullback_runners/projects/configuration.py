@@ -1,6 +1,7 @@
 """`pullback.toml`: how the commits of a repository are built, and what is measured of them."""
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -57,6 +58,35 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Detection:
+    """`[detection]`: where changes are looked for."""
+
+    trunk: str | None = None
+    """The branch that is watched, if nobody chose one at the service."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A `[[rule]]`: what is watched, kept and told of the series that match all its globs. The service applies it."""
+
+    workload: str | None = None
+    case: str | None = None
+    variant: str | None = None
+    metric: str | None = None
+    machine: str | None = None
+    at_least: float | None = None
+    """The least change that is told, as a share: 0.02 is 2 %."""
+    budget: float | None = None
+    """The most that a value may be; of time the most that it may be as a share of the baseline's."""
+    watch: bool | None = None
+    tell: tuple[str, ...] | None = None
+    """Names of the channels that are told."""
+
+
+GLOBS = ("workload", "case", "variant", "metric", "machine")
+
+
+@dataclass(frozen=True)
 class ProjectFile:
     """A `pullback.toml`, and the repository that it lies at the top of."""
 
@@ -66,6 +96,9 @@ class ProjectFile:
     measure: Measure = Measure()
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the processes that are measured."""
+    detection: Detection = Detection()
+    rules: tuple[Rule, ...] = ()
+    """In the order of the file."""
     text: str = field(default="", repr=False, compare=False)
     """Of the file, to say lines by."""
 
@@ -78,6 +111,10 @@ class ProjectFile:
     def is_engine(self) -> bool:
         """True if Pullback's engine is measured, by Pullback's own workloads if none are named."""
         return "pullback" in self.build.imports
+
+    def wrong_rule(self, place: int, key: str, sentence: str) -> UsageError:
+        """The error about a key of a rule, by its place among the rules, with its line."""
+        return _wrong(self.text, "rule", key, sentence, place=place)
 
     def workload_files(self, *places: Path) -> list[Path]:
         """The workload files that are named, in the first of these folders that holds all of them."""
@@ -122,11 +159,14 @@ def parse_project(text: str, top: Path) -> ProjectFile:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{FILE} is not TOML: {error}") from error
-    kinds = {"project": Project, "build": Build, "measure": Measure}
+    kinds = {"project": Project, "build": Build, "measure": Measure, "detection": Detection}
     made: dict[str, Any] = {}
     for name, table in tables.items():
+        if name == "rule":
+            made["rules"] = _rules(text, table)
+            continue
         if name not in (*kinds, "environment"):
-            raise _wrong(text, None, name, f"no table [{name}] is known{_near(name, [*kinds, 'environment'])}")
+            raise _wrong(text, None, name, f"no table [{name}] is known{_near(name, [*kinds, 'environment', 'rule'])}")
         if not isinstance(table, dict):
             raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
         made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
@@ -181,6 +221,57 @@ def _filled(text: str, name: str, kind: Any, table: Mapping[str, Any]) -> Any:
     return kind(**values)
 
 
+def _rules(text: str, tables: Any) -> tuple[Rule, ...]:
+    """The rules of a file, every key of them known and of a value that means something."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _wrong(text, None, "rule", "rule is a list of tables; write [[rule]] above the keys of each")
+    for place, table in enumerate(tables):
+        if (found := _unfit_rule(table)) is not None:
+            raise _wrong(text, "rule", found[0], f"[[rule]] {found[1]}", place=place)
+    values: list[dict[str, Any]] = [
+        {**table, "tell": tuple(table["tell"])} if "tell" in table else table for table in tables
+    ]
+    return tuple(Rule(**each) for each in values)
+
+
+def _unfit_rule(table: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The key of a rule that is wrong, and the remedy."""
+    known = [each.name for each in fields(Rule)]
+    for key, value in table.items():
+        if key not in known:
+            return key, f"has no key {key!r}{_near(key, known)}"
+        if remedy := _unfit(key, value):
+            return key, f"{key} is {remedy}"
+    if not table.keys() - set(GLOBS):
+        return "rule", "says nothing; give at_least, budget, watch or tell"
+    return _unfit_budget(table.get("metric"), table["budget"]) if "budget" in table else None
+
+
+def _unfit_budget(metric: str | None, budget: float) -> tuple[str, str] | None:
+    if metric is None:
+        return "budget", 'budget needs a metric; write metric = "array_allocs"'
+    if re.search(r"[*?]", metric):
+        return "metric", f"metric is {metric!r}; a budget is of one metric, give its name"
+    if metric == "time" and budget == 0:
+        return "budget", "budget of time is a share of the baseline's; give more than 0, such as 0.5"
+    return None
+
+
+def _unfit(key: str, value: Any) -> str | None:
+    """The remedy for a value of a rule that its key cannot have."""
+    if key in GLOBS:
+        return None if isinstance(value, str) and value else f'a name or a glob; write {key} = "lstm*"'
+    if key == "watch":
+        return None if isinstance(value, bool) else "true or false"
+    if key == "tell":
+        is_list = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+        return None if is_list else 'a list of names of channels; write tell = ["team"]'
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if key == "budget":
+        return None if is_number and value >= 0 else "the most that a value may be; give a number, 0 or more"
+    return None if is_number and 0 < value < 1 else "a share; give a number between 0 and 1, such as 0.02 for 2 %"
+
+
 def _environment(text: str, table: Mapping[str, Any]) -> dict[str, str]:
     for key, value in table.items():
         if not isinstance(value, str):
@@ -193,15 +284,21 @@ def _near(key: str, known: Any) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
 
 
-def _wrong(text: str, table: str | None, key: str, sentence: str) -> UsageError:
-    """The error about a key of a table (or a table itself), with the line that it stands in."""
-    current = None
+def _wrong(text: str, table: str | None, key: str, sentence: str, *, place: int | None = None) -> UsageError:
+    """The error about a key of a table (or a table itself), with the line that it stands in.
+
+    `place` counts tables of one name; a key that is not there has the line of its table.
+    """
+    current, seen, header_line = None, -1, None
     for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[\s*\"?([^\]\".]+)\"?\s*\]", line)
+        header = re.match(r"\s*\[+\s*\"?([^\[\]\".]+)\"?\s*\]", line)
         if header:
             current = header[1].strip()
             if table is None and current == key:
                 return UsageError(f"{FILE}, line {number}: {sentence}")
-        elif current == table and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+            if current == table:
+                seen += 1
+                header_line = number if seen == place else header_line
+        elif current == table and place in (None, seen) and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
             return UsageError(f"{FILE}, line {number}: {sentence}")
-    return UsageError(f"{FILE}: {sentence}")
+    return UsageError(f"{FILE}, line {header_line}: {sentence}" if header_line else f"{FILE}: {sentence}")

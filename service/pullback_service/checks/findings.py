@@ -18,7 +18,7 @@ from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.ratio import NO_RATIO, Ratio
 
 FindingKind: TypeAlias = Literal[
-    "wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"
+    "wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget", "better", "likely-better"
 ]
 KINDS: Final[Sequence[FindingKind]] = get_args(FindingKind)
 """The gravest first."""

@@ -13,6 +13,7 @@ from typing import Final, LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.checks.budgets import over_budget
 from pullback_service.checks.findings import (
     KINDS,
     OF_THE_REFERENCE,
@@ -61,6 +62,7 @@ SELECT DISTINCT series.case_id, series.machine_id, series.variant
    AND EXISTS (SELECT FROM report newer
                 WHERE newer.commit_id = %(head)s AND newer.machine_id = report.machine_id
                   AND newer.suite IS NOT DISTINCT FROM report.suite AND newer.points + newer.failures > 0
+                  AND newer.status <> 'withdrawn' AND NOT newer.partial
                   AND (newer.suite IS NOT NULL OR newer.format = report.format))
 """
 _SUITES: Final[LiteralString] = """
@@ -156,7 +158,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         {*found.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
     )
     equal_code = _is_equal_code(judged)
-    findings, counts = await _findings(session, judged, names, failing)
+    findings, counts = await _findings(session, project_id, judged, names, failing)
     lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
     jobs = await _jobs(session, project, candidate.commit, parted.base)
     asked_for = {
@@ -224,6 +226,7 @@ def _is_equal_code(judged: Judged) -> bool:
 
 async def _findings(
     session: AsyncSession,
+    project_id: ProjectId,
     judged: Judged,
     names: Names,
     failing: Sequence[tuple[int, int, str | None, str]],
@@ -241,6 +244,7 @@ async def _findings(
             for each, reason in (await _missing(session, judged)).items()
             if each not in wrong and (*each[:2], None) not in wrong
         ],
+        "budget": list(await over_budget(session, project_id, judged.reference_id, judged.candidate_id)),
     }
     counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in told.items()}
     others = _others(found, names)

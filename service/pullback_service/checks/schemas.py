@@ -52,7 +52,7 @@ class CheckFinding(RatioFields):
     """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on the
-    same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
+    same machine without it. `budget` is over the budget of a rule and was not at the base. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
     head/base), interval and reason are those of `GET /comparisons`. Without a metric it is about all of them, without a variant
     about all variants of the case.
     """
@@ -121,6 +121,7 @@ class CheckCounts(BaseModel):
     missing: int
     likely: int
     ambiguous: int
+    budget: int = 0
     better: int
     likely_better: int
     unchanged: int
@@ -170,6 +171,7 @@ class CheckAnswer(BaseModel):
                 missing=checked.counts.get("missing", 0),
                 likely=checked.counts.get("likely", 0),
                 ambiguous=checked.counts.get("ambiguous", 0),
+                budget=checked.counts.get("budget", 0),
                 better=checked.counts.get("better", 0),
                 likely_better=checked.counts.get("likely-better", 0),
                 unchanged=counts.get("same", 0) + counts.get("equal", 0),

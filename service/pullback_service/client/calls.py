@@ -188,6 +188,27 @@ class Client(Sender):
         """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
         return self._fetch(Call("GET", f"/api/v1/reports/{report_id}/body", repeatable=True))
 
+    def withdraw_report(self, report_id: UUID) -> models.ReportSummary:
+        """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
+        return self._ask(models.ReportSummary, Call("POST", f"/api/v1/reports/{report_id}/withdraw"))
+
+    def read_rules(self, *, project: str) -> models.RulesAnswer:
+        """The rules of a project that hold, in the order of its `pullback.toml`."""
+        return self._ask(models.RulesAnswer, Call("GET", "/api/v1/rules", query={"project": project}, repeatable=True))
+
+    def replace_rules(
+        self, statement: models.RulesStatement, *, project: str, dry_run: bool | None = None
+    ) -> models.RulesAnswer:
+        """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
+
+        Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there:
+        those that held go on. Incidents that were told already stay told.
+        """
+        return self._ask(
+            models.RulesAnswer,
+            Call("PUT", "/api/v1/rules", query={"project": project, "dry_run": dry_run}, body=statement),
+        )
+
     def list_series(
         self,
         *,
@@ -523,7 +544,7 @@ class Client(Sender):
             Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
         ]
         | None = None,
-        kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"] | None = None,
+        kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"] | None = None,
         since: datetime | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""

@@ -348,6 +348,7 @@ class CheckCounts(Answer):
     missing: int
     likely: int
     ambiguous: int
+    budget: int = 0
     better: int
     likely_better: int
     unchanged: int
@@ -379,9 +380,10 @@ class CheckFinding(Answer):
     """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on
-    the same machine without it. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence,
-    ratio (natural log head/base), interval and reason are those of `GET /comparisons`. Without a metric it is about all
-    of them, without a variant about all variants of the case.
+    the same machine without it. `budget` is over the budget of a rule and was not at the base. `ambiguous` was counted
+    or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log head/base), interval and reason are
+    those of `GET /comparisons`. Without a metric it is about all of them, without a variant about all variants of the
+    case.
     """
 
     log_ratio: float | None
@@ -844,6 +846,16 @@ class FailureStatement(Statement):
     retryable: bool | None = None
 
 
+class ForeseenIncident(Answer):
+    """An incident of the last 90 days: if it was told, and if it would have been by other rules."""
+
+    id: int
+    url: str
+    sentence: str
+    told: bool
+    would_be_told: bool
+
+
 class Health(Answer):
     """All is well; otherwise the answer is a problem with status 503."""
 
@@ -893,9 +905,9 @@ class IncidentChange(Answer):
     unit: str | None
     direction: str | None
     series_id: int | None
-    kind: Literal["step", "unsteady", "wrong_gradient", "failed"]
+    kind: Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
     worse: bool | None
-    evidence: Literal["exact", "paired", "levels", "failure"]
+    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence"]
     standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
     reference: str
     commit: str
@@ -928,6 +940,18 @@ class VerdictSummary(Answer):
     revoked_by: str | None
 
 
+class RuleHeld(Answer):
+    """A rule of `pullback.toml` that changed what is told of an incident, as it was then."""
+
+    number: int
+    """Its number in the file, from 1 on."""
+    says: str
+    since: datetime | None
+    """Since when it holds."""
+    commit: str | None
+    """The commit of the file that brought it."""
+
+
 class IncidentEventSummary(Answer):
     """Something that happened to an incident; `told`: it was announced, with these details."""
 
@@ -944,7 +968,7 @@ class IncidentDetail(Answer):
     id: int
     url: str
     project: str
-    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
     state: Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
     sentence: str
     reference: IncidentCommit
@@ -966,6 +990,8 @@ class IncidentDetail(Answer):
     """The newest job that measures it again."""
     found_at: datetime
     changed_at: datetime
+    rules: list[RuleHeld] = Field(default_factory=list)
+    """The rules that changed what is told of it."""
     evidence: list[IncidentChange]
     events: list[IncidentEventSummary]
     verdicts: list[VerdictSummary]
@@ -978,7 +1004,7 @@ class IncidentSummary(Answer):
     id: int
     url: str
     project: str
-    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
     state: Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
     sentence: str
     reference: IncidentCommit
@@ -1000,6 +1026,8 @@ class IncidentSummary(Answer):
     """The newest job that measures it again."""
     found_at: datetime
     changed_at: datetime
+    rules: list[RuleHeld] = Field(default_factory=list)
+    """The rules that changed what is told of it."""
 
 
 class JobChange(Statement):
@@ -1074,7 +1102,7 @@ class JobReceipt(Answer):
     failures: int
     format: str
     url: str
-    status: Literal["accepted", "late"]
+    status: Literal["accepted", "late", "withdrawn"]
     job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
 
 
@@ -1462,7 +1490,7 @@ class ReportSummary(Answer):
     failures: int
     format: str
     url: str
-    status: Literal["accepted", "late"]
+    status: Literal["accepted", "late", "withdrawn"]
     machine: str
     suite: str | None
     quality: Literal["clean", "contaminated"]
@@ -1689,7 +1717,7 @@ class ReportDetail(Answer):
     failures: int
     format: str
     url: str
-    status: Literal["accepted", "late"]
+    status: Literal["accepted", "late", "withdrawn"]
     machine: str
     suite: str | None
     quality: Literal["clean", "contaminated"]
@@ -1701,6 +1729,79 @@ class ReportDetail(Answer):
     duration_s: float | None
     received_at: datetime
     document: dict[str, Any]
+
+
+class RuleStatement(Statement):
+    """A rule of `pullback.toml`.
+
+    It is about the series that match all its globs (`*`, `?`); what is left out matches all. For each of `at_least`,
+    `budget`, `watch` and `tell` the last rule decides that matches and says it.
+    """
+
+    workload: str | None = None
+    case: str | None = None
+    variant: str | None = None
+    metric: str | None = None
+    machine: str | None = None
+    at_least: float | None = None
+    """The least change that is told, as a share: 0.02 is 2 %. Smaller ones are kept and not told."""
+    budget: float | None = None
+    """The most that the metric may be; of `time` the most that it may be as a share of the baseline's."""
+    watch: bool | None = None
+    """False: changes of these series are no incidents."""
+    tell: list[str] | None = None
+    """Names of the channels that are told; left out: all."""
+
+
+class RuleSummary(Answer):
+    """A rule that holds, since when, and the commit of the file that brought it where that was said."""
+
+    number: int
+    """Its number in the file, from 1 on."""
+    workload: str | None
+    case: str | None
+    variant: str | None
+    metric: str | None
+    machine: str | None
+    at_least: float | None
+    budget: float | None
+    watch: bool | None
+    tell: list[str] | None
+    since: datetime | None
+    commit: str | None
+
+
+class RulesAnswer(Answer):
+    """The rules of a project that hold.
+
+    After a dry run: those that would, and what the last 90 days would have told by them.
+    """
+
+    project: str
+    trunk: str
+    """The branch that is watched."""
+    file_trunk: str | None
+    """`[detection] trunk` of the file; what `pullback project set` says comes first."""
+    commit: str | None
+    """The commit of the file that was sent last."""
+    rules: list[RuleSummary]
+    changed: bool = False
+    """Whether the request changed anything, or would."""
+    older: bool = False
+    """The rules that hold are of a later commit, so nothing was changed."""
+    last_90_days: list[ForeseenIncident] | None = None
+
+
+class RulesStatement(Statement):
+    """All rules of a project's `pullback.toml`; they take the place of those that held."""
+
+    trunk: str | None = None
+    """`[detection] trunk` of the file."""
+    rules: list[RuleStatement] | None = None
+    commit: str | None = None
+    """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""
+    branch: str | None = None
+    """The branch that is checked out. Where that is not the trunk of the project, nothing is changed."""
 
 
 class Status(Answer):
@@ -1746,7 +1847,7 @@ class UploadReceipt(Answer):
     failures: int
     format: str
     url: str | None
-    status: Literal["accepted", "late", "would be accepted"]
+    status: Literal["accepted", "late", "withdrawn", "would be accepted"]
     branch: str | None = None
     notes: list[str] = Field(default_factory=list)
     dry_run: bool = False

@@ -7,13 +7,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 
 TRUNK: Final[LiteralString] = """
-coalesce(project.trunk, project.backfill ->> 'branch', (
+coalesce(project.trunk, project.file_trunk, project.backfill ->> 'branch', (
   SELECT name FROM branch
    WHERE branch.project_id = project.id
    ORDER BY name <> 'main', name <> 'master', id
    LIMIT 1), 'main')
 """
-"""The name of the trunk of a row of `project`: given, else the branch of the backfill, else main, master or the first branch."""
+"""The name of the trunk of a row of `project`: given, else that of `pullback.toml`, else the branch of the backfill, else main, master or the first branch."""
 _TRUNK_OF: Final[LiteralString] = f"SELECT {TRUNK} FROM project WHERE id = %(project)s"  # noqa: S608 - our own words
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import Line
+from pullback_service.audit.keeping import Line, note, note_nothing
 from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
@@ -50,8 +50,9 @@ from pullback_service.reports.schemas import (
 )
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.reports.tables import REPORTS
+from pullback_service.reports.withdrawing import withdraw
 from pullback_service.runtime import KnownIntake, KnownSettings
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
 
@@ -169,6 +170,17 @@ async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="report-{report_id}.{ending}"'},
     )
+
+
+@router.post("/{report_id}/withdraw", responses=documented(NotFoundError))
+async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSummary:
+    """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
+    stored, is_new = await withdraw(session, report_id)
+    if is_new:
+        note(session, subject=f"report {report_id}", project=stored.project, commit=stored.commit)
+    else:
+        note_nothing(session)
+    return summary_of(stored)
 
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:

@@ -8,12 +8,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.facts import facts_of
+from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue
 
 Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn", "culprit"]
-TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady"})
+TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady", "missing"})
 """Kinds of incidents that people are told of. Improvements are shown."""
+BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
+"""Events by which people hear of an incident first; rules decide about these, and later ones go where these went."""
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
     "culprit": "Culprit found: ",
@@ -30,19 +33,35 @@ async def announce(
 ) -> None:
     """Write down what happened to an incident, and tell it, once, in the transaction in which it happens.
 
-    Nobody is told of improvements, nor of what was found in results that are older than detection.
+    Nobody is told of improvements, nor of what was found in results that are older than detection; and where rules of the
+    project say so, only some channels are, or none.
     """
-    tells = not incident.seen and incident.kind in TOLD_OF
+    if event in BEGINNINGS:
+        channels, held = await decide_for(session, incident)
+        incident.told_to = None if channels is None else sorted(channels)
+        incident.rules = [each.as_json() for each in held]
+    tells = not incident.seen and incident.kind in TOLD_OF and incident.told_to != []
     facts: Mapping[str, Any] = {**(await facts_of(session, incident) if tells else {}), **(details or {})}
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
     await session.flush()
     if tells:
-        name = "wrong_gradient" if event == "confirmed" and incident.kind == "wrong_gradient" else event
+        name = incident.kind if event == "confirmed" and incident.kind in {"wrong_gradient", "missing"} else event
         title = _OPENINGS[event] + facts["title"]
         message = {**facts, "title": title, "severity": incident.kind}
-        await enqueue(
-            session, ProjectId(incident.project_id), name, f"incident {incident.id}, event {noted.id}", message
-        )
+        key = f"incident {incident.id}, event {noted.id}"
+        await enqueue(session, ProjectId(incident.project_id), name, key, message, only=incident.told_to)
+
+
+async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
+    """Tell an incident that rules kept back when it began, where they do not any more: it grew, or they are others."""
+    state = incident.state
+    if (
+        incident.told_to == []
+        and not incident.seen
+        and state in BEGINNINGS
+        and (await decide_for(session, incident)).tells
+    ):
+        await announce(session, incident, state)
 
 
 def note_event(

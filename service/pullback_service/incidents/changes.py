@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-ChangeKind: TypeAlias = Literal["step", "unsteady", "wrong_gradient", "failed"]
-Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure"]
+ChangeKind: TypeAlias = Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
+Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure", "budget", "absence"]
 Standing: TypeAlias = Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
-IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 
 Places: TypeAlias = Mapping[int, int]
 """The positions of commits among the first parents of the trunk."""

@@ -19,7 +19,9 @@ from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.incidents.grouping import Located, group, heirs
 from pullback_service.incidents.looking import look
+from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
+from pullback_service.incidents.tracking import budget_changes, missing_changes
 from pullback_service.incidents.watching import (
     Brought,
     Pair,
@@ -130,6 +132,7 @@ async def keep_incidents(
     """
     if trunk.branch_id is None:
         return
+    pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
     least = await statements.rows(session, _NOISE, {"project": project_id})
     found, looked_at = await look(
@@ -141,19 +144,23 @@ async def keep_incidents(
         brought=brought,
         least={series: 2 * size for series, size in least if size is not None},
     )
-    unseen = Counter(found)
+    budgets = await budget_changes(session, project_id, trunk, sorted(looked_at))
+    unseen = Counter((*found, *budgets, *missing))
+    asked_for = set(pairs)
     kept: list[_Stored] = []
     gone: list[_Stored] = []
     for each in stored:
         change = each.located.change
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
-        is_there = (change.case_id, change.machine_id) not in looked_at or unseen[change] > 0
+        looked = asked_for if change.evidence == "absence" else looked_at
+        is_there = (change.case_id, change.machine_id) not in looked or unseen[change] > 0
         if is_on_trunk and is_there:
             unseen[change] -= 1
             kept.append(each)
         else:
             gone.append(each)
     new = await _with_incidents(session, [*(+unseen).elements()], gone, trunk.places)
+    new = await _watched(session, project_id, new)
     touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
@@ -187,6 +194,13 @@ async def _with_incidents(
         incident = min((each.incident_id for each in alike if each.incident_id is not None), default=None)
         new.append(_Stored(None, incident, Located(change, workloads[change.case_id])))
     return new
+
+
+async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_Stored]) -> list[_Stored]:
+    """Changes but for those of series that rules do not watch; one that is of an incident already goes on. Index: as `unwatched`."""
+    new = [each.located.change for each in found if each.incident_id is None]
+    left_out = await unwatched(session, project_id, new)
+    return [each for each in found if each.incident_id is not None or each.located.change not in left_out]
 
 
 def _subject(change: Change) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from pullback_service.incidents.changes import Change
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import id_of
+from pullback_service.rules.matching import Subject
 
 _COMMITS: Final[LiteralString] = """
 SELECT commit.id, commit.sha, commit.title, commit.author, parent.parent_sha
@@ -210,6 +211,20 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
         )
         for incident in incidents
     ]
+
+
+async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Mapping[Change, Subject]:
+    """Changes by their names, as rules match them. Index: pk_case, pk_machine, pk_series."""
+    cases = {row[0]: row[1:] for row in await _rows(session, _CASES, {change.case_id for change in changes})}
+    machines = {row[0]: row[1] for row in await _rows(session, _MACHINES, {change.machine_id for change in changes})}
+    metrics = {row[0]: row[1] for row in await _rows(session, _SERIES, {change.series_id for change in changes})}
+
+    def subject(change: Change) -> Subject:
+        workload, case = cases[change.case_id]
+        metric = None if change.series_id is None else metrics[change.series_id]
+        return Subject(workload, case, change.variant, metric, machines[change.machine_id])
+
+    return {change: subject(change) for change in changes}
 
 
 async def events_of(session: AsyncSession, incident_id: int) -> Sequence[IncidentEvent]:

@@ -13,7 +13,7 @@ from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
 from pullback_service.ratio_fields import RatioFields
 
-IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 IncidentState: TypeAlias = Literal[
     "suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"
 ]
@@ -66,6 +66,15 @@ class VerdictSummary(BaseModel):
         )
 
 
+class RuleHeld(BaseModel):
+    """A rule of `pullback.toml` that changed what is told of an incident, as it was then."""
+
+    number: int = Field(description="Its number in the file, from 1 on.")
+    says: str = Field(examples=["at_least = 0.02"])
+    since: datetime | None = Field(description="Since when it holds.")
+    commit: str | None = Field(description="The commit of the file that brought it.")
+
+
 class IncidentSummary(BaseModel):
     """An incident: what changed behind `reference`, up to `commit`, which may be many changes of one cause."""
 
@@ -88,6 +97,7 @@ class IncidentSummary(BaseModel):
     job_id: int | None = Field(description="The newest job that measures it again.")
     found_at: datetime
     changed_at: datetime
+    rules: list[RuleHeld] = Field([], description="The rules that changed what is told of it.")
 
     @classmethod
     def of(cls, detail: Detail) -> Self:
@@ -98,7 +108,8 @@ class IncidentSummary(BaseModel):
 class IncidentChange(RatioFields):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
-    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `failure` else.
+    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `budget` of a value
+    over the budget of a rule, `absence` of what reports of its suite do not have any more, `failure` else.
     The ratio is natural-log of the values behind over those before.
     """
 
@@ -110,9 +121,9 @@ class IncidentChange(RatioFields):
     unit: str | None
     direction: str | None
     series_id: int | None
-    kind: Literal["step", "unsteady", "wrong_gradient", "failed"]
+    kind: Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
     worse: bool | None
-    evidence: Literal["exact", "paired", "levels", "failure"]
+    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence"]
     standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
     reference: str
     commit: str
@@ -254,4 +265,5 @@ def _summarized(detail: Detail) -> dict[str, Any]:
         "job_id": incident.job_id,
         "found_at": incident.found_at,
         "changed_at": incident.changed_at,
+        "rules": incident.rules or [],
     }

@@ -91,6 +91,7 @@ def _lead(detail: Detail) -> NamedChange:
         size = abs(each.change.log_ratio) if each.change.log_ratio is not None else float("inf")
         return (
             each.change.standing != "claimed",
+            each.change.evidence == "budget",
             place,
             metric,
             (each.reference.id, each.commit.id) != ends,
@@ -118,6 +119,10 @@ def _happening(detail: Detail, lead: NamedChange) -> str:
         return f"{subject} has a wrong gradient"
     if kind == "failed":
         return f"{subject} does not run"
+    if kind == "missing":
+        return f"{subject} is missing"
+    if lead.change.evidence == "budget":
+        return f"{subject} is over its budget ({plain(lead.change.message or '')})"
     if kind == "unsteady":
         return f"{in_code(lead.metric or '')} of {subject} does not count alike"
     several = len(variants) > 2 or len(variants) == 2
@@ -212,6 +217,10 @@ def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
         if each.metric is not None and each.metric != lead.metric and each.metric not in found:
             found[each.metric] = each
     clauses = []
+    if lead.change.evidence != "budget" and (
+        over := next((each for each in changes if each.change.evidence == "budget"), None)
+    ):
+        clauses.append(f"over its budget ({plain(over.change.message or '')})")
     for each in found.values():
         if (counted := _counted(each)) is not None:
             clauses.append(f"{counted} in each call")

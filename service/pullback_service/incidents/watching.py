@@ -57,6 +57,11 @@ SELECT series.case_id, series.machine_id
 SELECT case_id, machine_id FROM failure WHERE report_id = ANY (%(reports)s::uuid[])
  UNION
 SELECT case_id, machine_id FROM comparison WHERE report_id = ANY (%(reports)s::uuid[])
+ UNION -- what a report measured that was withdrawn is not known any more
+SELECT series.case_id, series.machine_id
+  FROM report
+  JOIN series ON series.project_id = report.project_id AND series.machine_id = report.machine_id
+ WHERE report.id = ANY (%(reports)s::uuid[]) AND report.status = 'withdrawn'
 """
 _WATCHED: Final[LiteralString] = "UPDATE project SET watched = %(trunk)s WHERE id = %(project)s"
 _EVERY_PAIR: Final[LiteralString] = "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s"
@@ -214,7 +219,7 @@ async def mark_detected(session: AsyncSession, reports: Collection[UUID]) -> Non
 
 
 async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> list[Pair]:
-    """The cases and machines that reports speak of. Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id."""
+    """The cases and machines that reports speak of. Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id, ix_series_project_id."""
     return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
 
 

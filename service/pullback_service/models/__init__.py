@@ -23,6 +23,7 @@ from pullback_service.models.notifications import Channel, Delivery, Notificatio
 from pullback_service.models.projects import Project
 from pullback_service.models.readings import StoredReading
 from pullback_service.models.reports import Comparison, Failure, Report
+from pullback_service.models.rules import StoredRule
 from pullback_service.models.series import Case, Point, Series
 from pullback_service.models.steps import StoredStep
 from pullback_service.models.tokens import EnrolmentCode, Token
@@ -62,6 +63,7 @@ __all__ = [
     "StoredChange",
     "StoredMeasured",
     "StoredReading",
+    "StoredRule",
     "StoredSeriesState",
     "StoredStep",
     "Token",

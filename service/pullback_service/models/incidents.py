@@ -2,13 +2,16 @@
 
 from datetime import date
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, SmallInteger, text
+from typing import Any
+
+from sqlalchemy import ARRAY, CheckConstraint, Double, ForeignKey, Index, SmallInteger, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
 from pullback_service.models.ratios import RatioColumns
 
-KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed")
+KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed", "missing")
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
 BISECTION_STATES = ("running", "found", "undecided")
 VERDICTS = ("real", "noise", "expected", "fixed")
@@ -54,6 +57,10 @@ class Incident(Base):
     """The person in charge."""
     found_at: Mapped[StampedNow]
     changed_at: Mapped[StampedNow]
+    told_to: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    """Names of the channels that rules let be told, none where they keep it; null: all."""
+    rules: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
+    """The rules that decided about that, as they were then."""
 
 
 class StoredChange(RatioColumns, Base):
@@ -68,8 +75,8 @@ class StoredChange(RatioColumns, Base):
     __table_args__ = (
         Index("ix_change_project_id", "project_id", "case_id", "machine_id"),
         Index("ix_change_incident_id", "incident_id"),
-        CheckConstraint("kind IN ('step', 'unsteady', 'wrong_gradient', 'failed')", name="kind"),
-        CheckConstraint("evidence IN ('exact', 'paired', 'levels', 'failure')", name="evidence"),
+        CheckConstraint("kind IN ('step', 'unsteady', 'wrong_gradient', 'failed', 'missing')", name="kind"),
+        CheckConstraint("evidence IN ('exact', 'paired', 'levels', 'failure', 'budget', 'absence')", name="evidence"),
         CheckConstraint("standing IN ('claimed', 'suspected', 'borne_out', 'ambiguous', 'refuted')", name="standing"),
     )
 

@@ -48,3 +48,7 @@ class Project(Base):
     """The trunk along which changes were last looked for."""
     detected_from: Mapped[StampedNow]
     """Changes in results that came before this are found, and told to nobody."""
+    file_trunk: Mapped[str | None]
+    """The trunk that `pullback.toml` names; what `trunk` says comes first."""
+    rules_sha: Mapped[str | None]
+    """The commit of the file whose rules hold."""

@@ -23,7 +23,8 @@ class Report(Base):
     `document` is our report that was made from another tool's file, packed alike; it is null where the file itself
     is or holds our report.
 
-    `status` is `accepted`, or `late` for the result of a job whose lease was lost and which another attempt finished.
+    `status` is `accepted`, `late` for the result of a job whose lease was lost and which another attempt finished, or `withdrawn`
+    for one that should never have come: it is kept, and is on no history.
     """
 
     __tablename__ = "report"
@@ -43,7 +44,7 @@ class Report(Base):
             unique=True,
             postgresql_where=text("status = 'accepted' AND job_id IS NOT NULL"),
         ),
-        CheckConstraint("status IN ('accepted', 'late')", name="status"),
+        CheckConstraint("status IN ('accepted', 'late', 'withdrawn')", name="status"),
         CheckConstraint("quality IN ('clean', 'contaminated')", name="quality"),
     )
 
@@ -64,6 +65,8 @@ class Report(Base):
     suite: Mapped[str | None]
     quality: Mapped[str]
     dirty: Mapped[bool]
+    partial: Mapped[bool] = mapped_column(server_default="false")
+    """It says that it measured a part of its suite: nothing is missing for not being in it."""
     cases: Mapped[int]
     points: Mapped[int]
     failures: Mapped[int]

@@ -4,7 +4,7 @@ The deliveries of a channel are sent one after the other (`delivering.py`), in a
 answer is noted: a worker that is killed before leaves the delivery waiting, and the next attempt has the same id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -43,6 +43,7 @@ _WRITE: Final = """
        SELECT channel.id, made.id
          FROM made, channel
         WHERE channel.project_id = %(project)s AND channel.switched_off_at IS NULL
+          AND (%(only)s::text[] IS NULL OR channel.name = ANY (%(only)s::text[]))
           AND (%(event)s::text = %(to_all)s
                OR %(event)s::text = ANY (coalesce(channel.events, %(usual)s::text[]))
                OR (channel.events IS NULL AND %(event)s::text = 'likely'
@@ -52,10 +53,18 @@ SELECT made.id, sent.channel_id FROM made LEFT JOIN sent ON true
 """
 
 
-async def enqueue(session: AsyncSession, project_id: ProjectId, event: str, key: str, facts: Facts) -> bool:
+async def enqueue(
+    session: AsyncSession,
+    project_id: ProjectId,
+    event: str,
+    key: str,
+    facts: Facts,
+    *,
+    only: Collection[str] | None = None,
+) -> bool:
     """Tell the channels of a project that want it of an event, once this transaction is stored; false where it was told before.
 
-    `key` says what the event is about. `facts` has `title`, `sentence` and `url` at least: see `events.Facts`.
+    `only` names the channels that may have it. `key` says what the event is about. `facts` has `title`, `sentence` and `url` at least: see `events.Facts`.
     Index: uq_notification_project_id_event_key, uq_channel_project_id_name.
     """
     values = {
@@ -65,6 +74,7 @@ async def enqueue(session: AsyncSession, project_id: ProjectId, event: str, key:
         "facts": orjson.dumps(tidied(facts)).decode(),
         "to_all": CHANNEL_OFF,
         "usual": list(USUAL),
+        "only": None if only is None else list(only),
     }
     await session.flush()
     found = await statements.rows(session, _WRITE, values)

@@ -177,7 +177,7 @@ async def refresh_counts(session: AsyncSession, project_id: ProjectId) -> None:
             func.coalesce(func.sum(Report.points), 0).label("points"),
             func.max(Report.received_at).label("last_report_at"),
         )
-        .where(Report.project_id == project_id, Report.followed_up_at.is_not(None))
+        .where(Report.project_id == project_id, Report.followed_up_at.is_not(None), Report.status != "withdrawn")
         .group_by(Report.project_id)
         .subquery()
     )

@@ -146,6 +146,11 @@ def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> I
                 yield line(series_id, measured_id, beginning, ending)
 
 
+async def lock_commits(session: AsyncSession, commits: Collection[int]) -> None:
+    """Let uploads for some commits wait until this transaction ends."""
+    await statements.run(session, _LOCK, {"commits": statements.array_of(commits)})
+
+
 async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> None:
     """Readings of (series, commit) pairs from their points. Index: pk_reading, ix_point_commit_id_series_id, pk_report."""
     values = columns_of(pairs)

@@ -52,6 +52,7 @@ def row_of(
         suite=head.harness.suite,
         quality=head.harness.quality,
         dirty=head.commit.dirty,
+        partial=head.harness.partial,
         cases=parts.measured_cases,
         points=len(parts.points) if is_on_history else 0,
         failures=len(parts.failures) if is_on_history else 0,

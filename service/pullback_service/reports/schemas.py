@@ -91,6 +91,8 @@ class HarnessDocument(_Document):
     """A sentence for each thing asked for that could not be had."""
     absent: list[Text] = Field(default=[], max_length=MOST_CASES)
     """A sentence for each variant of the suite that some cases do not have."""
+    partial: Flag = False
+    """It measured a part of the suite: some cases or variants that were named, or it was interrupted."""
 
 
 class CaseDocument(_Document):
@@ -249,11 +251,12 @@ class _Receipt(BaseModel):
 class ReportReceipt(_Receipt):
     """The receipt of an upload; a replay of it gets the same answer.
 
-    `status` is `late` when the report belongs to a lost lease and the job has another result: it is kept all the same.
+    `status` is `late` when the report belongs to a lost lease and the job has another result, and `withdrawn` when it was taken back:
+    it is kept all the same, on no history.
     """
 
     url: str
-    status: Literal["accepted", "late"]
+    status: Literal["accepted", "late", "withdrawn"]
 
 
 class ReportSummary(ReportReceipt):
@@ -292,7 +295,7 @@ class UploadReceipt(_Receipt):
     """
 
     url: str | None
-    status: Literal["accepted", "late", "would be accepted"]
+    status: Literal["accepted", "late", "withdrawn", "would be accepted"]
     branch: str | None = None
     notes: list[str] = []
     dry_run: bool = False

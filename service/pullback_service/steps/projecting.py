@@ -167,9 +167,7 @@ async def keep_steps(
     """
     touched = set(pairs)
     if reports:
-        named = {"reports": list(reports)}
-        for statement in (_COMPARED_BY, _FAILED_IN):
-            touched |= set(await statements.rows(session, statement, named))
+        touched |= await pairs_stated_by(session, reports)
     if not touched and not has_graph_changed(session):
         return
     await _take_turn(session, project_id)
@@ -192,6 +190,14 @@ async def keep_steps(
     followed = {**followed, **await followed_by(session, later)}
     is_compared, is_judged = is_compared or bool(later), is_judged or bool(later)
     await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
+
+
+async def pairs_stated_by(session: AsyncSession, reports: Collection[UUID]) -> set[Pair]:
+    """The pairs of which reports state two commits, or say that they failed. Index: ix_comparison_report_id, ix_failure_report_id."""
+    found: set[Pair] = set()
+    for statement in (_COMPARED_BY, _FAILED_IN):
+        found |= set(await statements.rows(session, statement, {"reports": list(reports)}))
+    return found
 
 
 async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -> None:

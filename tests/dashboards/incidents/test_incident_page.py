@@ -32,6 +32,18 @@ async def test_the_sentence_is_the_title_and_the_state_is_explained(confirmed):
     assert "confirmed Counts, comparisons or failures show it." in await text(confirmed)
 
 
+async def test_the_rule_that_decided_who_is_told_is_named_with_since_when(history, reports):
+    await history.upload(history.commit(1))
+    rules = {"rules": [{"at_least": 0.5}], "commit": reports.sha(1)}
+    assert (await history.client.put("/api/v1/rules?project=demo", json=rules)).status_code == 200
+    await history.upload(history.paired(history.commit(2), 0.26, "slower"))
+    said = await text(history)
+    assert re.search(
+        r"Who is told was decided by rule 1 of pullback.toml \(at_least = 0.5\), since 20\d\d-\d\d-\d\d by 0000000\.",
+        said,
+    )
+
+
 async def test_every_change_has_its_numbers_and_leads_to_its_case_and_comparison(confirmed, reports):
     rows = (await confirmed.client.get(f"{PAGE}.json")).json()["changes"]
     assert {(row["metric"], row["evidence"]) for row in rows} == {("time", "paired"), ("array_bytes", "exact")}

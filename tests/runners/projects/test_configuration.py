@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pullback_runners.errors import UsageError
-from pullback_runners.projects.configuration import Build, Measure, find_project, parse_project
+from pullback_runners.projects.configuration import Build, Detection, Measure, Rule, find_project, parse_project
 
 WHOLE = """\
 [project]
@@ -28,6 +28,23 @@ baseline = "jax"
 
 [environment]
 XLA_FLAGS = "--xla_cpu_multi_thread_eigen=false"
+
+[detection]
+trunk = "develop"
+
+[[rule]]
+workload = "lstm*"
+at_least = 0.02
+tell = ["team"]
+
+[[rule]]
+metric = "array_allocs"
+variant = "native"
+budget = 0
+
+[[rule]]
+machine = "laptop-?"
+watch = false
 """
 
 
@@ -37,6 +54,12 @@ def test_every_key_is_read():
     assert found.build == Build("3.12", ("requirements.txt",), ("src",), "wheel", ("make",), ("ridge",), ("src",))
     assert found.measure == Measure(("bench/gradients.py",), "standard", ("jax",), "jax")
     assert found.environment == {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    assert found.detection == Detection("develop")
+    assert found.rules == (
+        Rule(workload="lstm*", at_least=0.02, tell=("team",)),
+        Rule(variant="native", metric="array_allocs", budget=0),
+        Rule(machine="laptop-?", watch=False),
+    )
 
 
 def test_an_empty_file_is_a_project_named_as_its_folder():
@@ -73,6 +96,25 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version like '3.12'"),
         ('[measure]\nsuite = "quik"\n', r"line 2: \[measure\] suite is 'quik'; known: quick, standard"),
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
+        ('[detection]\nanchor = "v1"\n', r"line 2: \[detection\] has no key 'anchor'; known: trunk"),
+        ('[rule]\nworkload = "a"\n', r"line 1: rule is a list of tables; write \[\[rule\]\] above"),
+        (
+            "[[rule]]\nwatch = false\n\n[[rule]]\nwatched = true\n",
+            r"line 5: \[\[rule\]\] has no key 'watched'; did you mean",
+        ),
+        ('[[rule]]\nwatch = true\n[[rule]]\nworkload = "a"\n', r"line 3: \[\[rule\]\] says nothing; give at_least"),
+        ("[[rule]]\ncase = 1\nwatch = true\n", r'line 2: \[\[rule\]\] case is a name or a glob; write case = "lstm\*"'),
+        ("[[rule]]\nwatch = 0\n", r"line 2: \[\[rule\]\] watch is true or false"),
+        ('[[rule]]\ntell = "team"\n', r'line 2: \[\[rule\]\] tell is a list .*; write tell = \["team"\]'),
+        ("[[rule]]\nat_least = 2\n", r"line 2: \[\[rule\]\] at_least is a share; give a number between 0 and 1"),
+        ("[[rule]]\nbudget = 3\n", r"line 2: \[\[rule\]\] budget needs a metric"),
+        ('[[rule]]\nbudget = -1\nmetric = "time"\n', r"line 2: \[\[rule\]\] budget is the most .* 0 or more"),
+        ('[[rule]]\nbudget = nan\nmetric = "time"\n', r"line 2: \[\[rule\]\] budget is the most"),
+        (
+            '[[rule]]\nbudget = 0\nmetric = "time"\n',
+            r"line 2: \[\[rule\]\] budget of time is a share of the baseline's",
+        ),
+        ('[[rule]]\nbudget = 1\nmetric = "array*"\n', r"line 3: \[\[rule\]\] metric is 'array\*'; a budget is of one"),
         ("[environment]\nTHREADS = 1\n", r'line 2: \[environment\] THREADS is a string; write THREADS = "1"'),
     ],
 )

@@ -1,0 +1,118 @@
+"""`pullback rules`: what the repository's `pullback.toml` says of incidents, sent to a service."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_service.client import models
+
+
+@needs("runner")
+def rules(
+    *,
+    project: Annotated[str | None, typer.Option(help="What the service calls it; default: the file's name.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Send nothing, and show the rules that hold.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Change nothing; say what the last 90 days would have told by the file, and what they did.",
+        ),
+    ] = False,
+    repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Send the rules of pullback.toml, and show those that hold.
+
+    They take the place of all that held before: what is gone from the file is gone from the service. Needs a token of the scope
+    upload. `pullback upload` sends them from a checkout of the trunk.
+
+    Exit status: 0; 2 where the file or a rule is refused, with its line: the rules that held go on.
+
+    Examples:
+    pullback rules --dry-run
+
+    pullback rules
+
+    pullback rules --show --project demo --json | jq '.rules[] | select(.budget != null)'
+    """
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+    from pullback_cli.uploading.rules import replace_rules
+
+    file = None if show and project else _file(repository)
+    name = project or (file.name if file else "")
+    with asking(server, token_file) as service:
+        if show or file is None:
+            answer = service.read_rules(project=name)
+        else:
+            answer = replace_rules(service, name, file, _commit(repository, file), dry_run=dry_run)
+    if as_json:
+        show_json(answer)
+        return
+    if answer.older:
+        typer.echo(f"nothing was changed: the rules that hold are of a later commit, {(answer.commit or '')[:10]}")
+    _show(answer, dry_run=dry_run)
+
+
+def _file(repository: Path) -> "ProjectFile":
+    from pullback_runners.projects.configuration import FILE, find_project
+
+    found = find_project(repository)
+    if found is None:
+        raise RefusalError(
+            f"there is no {FILE} in {repository.resolve()}: go to the repository, or see what holds with --show --project NAME"
+        )
+    return found
+
+
+def _commit(repository: Path, file: "ProjectFile") -> str | None:
+    """The commit that is checked out, if it has the file as it is."""
+    from pullback_cli.uploading import checkout
+    from pullback_cli.uploading.rules import committed_file
+    from pullback_runners.errors import UsageError
+
+    try:
+        committed = committed_file(repository) if checkout.is_one(repository) else None
+    except UsageError:  # an earlier state of the file, which nobody sends
+        return None
+    return checkout.head(repository).sha if committed is not None and committed.text == file.text else None
+
+
+def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
+    hold = "would hold" if dry_run else "hold"
+    typer.echo(f"{answer.project}: {len(answer.rules)} rules {hold}; {answer.trunk} is watched")
+    for rule in answer.rules:
+        typer.echo(f"  {rule.number}  {_in_words(rule)}")
+    if answer.last_90_days is None:
+        return
+    told = sum(each.told for each in answer.last_90_days)
+    would = sum(each.would_be_told for each in answer.last_90_days)
+    typer.echo(f"the last 90 days told of {told} incidents, and would have told of {would}")
+    for each in answer.last_90_days:
+        sign = "=" if each.told == each.would_be_told else "+" if each.would_be_told else "-"
+        typer.echo(f"  {sign} {each.id}  {each.sentence}")
+
+
+def _in_words(rule: "models.RuleSummary") -> str:
+    globs = [
+        f"{key} {value}"
+        for key in ("workload", "case", "variant", "metric", "machine")
+        if (value := getattr(rule, key))
+    ]
+    says = [
+        f"{key} = {getattr(rule, key)}" for key in ("at_least", "budget", "watch") if getattr(rule, key) is not None
+    ]
+    if rule.tell is not None:
+        says.append(f"tell = {', '.join(rule.tell) or 'nobody'}")
+    since = f"since {rule.since:%Y-%m-%d %H:%M}" if rule.since else "new"
+    by = f" by {rule.commit[:10]}" if rule.commit else ""
+    return f"{', '.join(globs) or 'everything'}: {', '.join(says)}  ({since}{by})"

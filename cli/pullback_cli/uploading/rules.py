@@ -1,0 +1,77 @@
+"""The rules of a repository's `pullback.toml`: sending them to a service."""
+
+import re
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from pullback_cli.uploading import checkout
+from pullback_cli.uploading.gitlog import ask_git
+
+if TYPE_CHECKING:
+    from pullback_runners.projects.configuration import ProjectFile
+    from pullback_service.client import Client, models
+
+_PLACE = re.compile(r"\$\.rules\[(\d+)\]\.?(\w*)")
+
+
+def replace_rules(
+    client: "Client",
+    name: str,
+    file: "ProjectFile",
+    commit: str | None,
+    *,
+    branch: str | None = None,
+    dry_run: bool = False,
+) -> "models.RulesAnswer":
+    """Put the rules of a file in the place of those that hold; UsageError says which line the service refuses, and why.
+
+    Where a `branch` is said that is not the trunk, nothing is changed.
+    """
+    from pullback_service.client import ProblemError, models
+
+    rules = [{key: value for key, value in asdict(rule).items() if value is not None} for rule in file.rules]
+    said = {"trunk": file.detection.trunk, "rules": rules, "commit": commit, "branch": branch}
+    try:
+        return client.replace_rules(models.RulesStatement.model_validate(said), project=name, dry_run=dry_run)
+    except ProblemError as problem:
+        for error in problem.errors:
+            if place := _PLACE.match(error.path):
+                raise file.wrong_rule(int(place[1]), place[2], error.message) from problem
+        raise
+
+
+def committed_file(repository: Path) -> "ProjectFile | None":
+    """The `pullback.toml` of the commit that is checked out, None where it has none; UsageError says what is wrong in it."""
+    from pullback_runners.projects.configuration import FILE, parse_project
+
+    text, top = ask_git(repository, "show", f"HEAD:{FILE}"), ask_git(repository, "rev-parse", "--show-toplevel")
+    return None if text is None or top is None else parse_project(text, Path(top.strip()))
+
+
+def send_rules(client: "Client", repository: Path, branch: str | None, projects: Collection[str], *, err: bool) -> None:
+    """Send the rules of a checkout of the trunk, where they may be others than those that hold; what is refused is a note."""
+    from pullback_runners.errors import UsageError
+    from pullback_service.client import ClientError
+
+    if not projects or not checkout.is_one(repository):
+        return
+    is_needed = True
+    try:
+        file = committed_file(repository)
+        if file is None or file.name not in projects:
+            return
+        is_needed = bool(file.rules) or file.detection.trunk is not None
+        here = checkout.head(repository)
+        if (on := branch or here.branch) is not None:
+            taken = replace_rules(client, file.name, file, here.sha, branch=on)
+            if taken.changed:
+                typer.echo(f"  rules: {len(taken.rules)} of pullback.toml hold from now on", err=err)
+    except (UsageError, ClientError) as error:
+        if is_needed:  # a service of an earlier release takes no rules
+            typer.echo(
+                f"  note: the rules of pullback.toml were not taken, and those that held go on: {error}", err=err
+            )

@@ -1,0 +1,70 @@
+"""The rules of a project's `pullback.toml`: what holds, and replacing all of it."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.commits.trunk import trunk_of
+from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.fields import Name
+from pullback_service.incidents.foreseeing import foresee
+from pullback_service.models.projects import Project
+from pullback_service.problems import documented
+from pullback_service.projects.queries import project_by_name
+from pullback_service.rules import queries
+from pullback_service.rules.matching import Rule
+from pullback_service.rules.schemas import RulesAnswer, RulesStatement, RuleSummary
+from pullback_service.sessions import ReadSession, WriteSession
+
+router = APIRouter(prefix=f"{API}/rules", tags=["rules"])
+
+
+@router.get("", responses=documented(NotFoundError))
+async def read_rules(session: ReadSession, project: Name) -> RulesAnswer:
+    """The rules of a project that hold, in the order of its `pullback.toml`."""
+    stored = await project_by_name(session, project)
+    return await _answer(session, stored, await queries.rules_of(session, stored.id))
+
+
+@router.put("", responses=documented(NotFoundError, InvalidInputError))
+async def replace_rules(
+    said: RulesStatement,
+    session: WriteSession,
+    project: Name,
+    *,
+    dry_run: Annotated[
+        bool, Query(description="Change nothing, and say what the last 90 days would have told by these rules.")
+    ] = False,
+) -> RulesAnswer:
+    """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
+
+    Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there: those that
+    held go on. Incidents that were told already stay told.
+    """
+    stored = await project_by_name(session, project)
+    replaced = await queries.replace_rules(session, stored, said, dry_run=dry_run)
+    answer = await _answer(session, stored, replaced.rules)
+    answer.changed, answer.older = replaced.is_changed, replaced.is_older
+    if dry_run:
+        answer.file_trunk = said.trunk
+        answer.last_90_days = await foresee(session, stored, replaced.rules)
+    if dry_run or not replaced.is_changed:
+        note_nothing(session)
+    else:
+        details = {"rules": len(said.rules), "trunk": said.trunk, "commit": said.commit}
+        note(session, subject=f"rules of {stored.name}", project=stored.name, **details)
+    return answer
+
+
+async def _answer(session: AsyncSession, stored: Project, rules: Sequence[Rule]) -> RulesAnswer:
+    return RulesAnswer(
+        project=stored.name,
+        trunk=await trunk_of(session, stored.id),
+        file_trunk=stored.file_trunk,
+        commit=stored.rules_sha,
+        rules=[RuleSummary.of(rule) for rule in rules],
+    )

@@ -1,0 +1,180 @@
+"""Reading the rules of a project, and replacing all of them."""
+
+from collections.abc import Sequence
+from typing import Final, LiteralString, NamedTuple
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.commits.trunk import trunk_of
+from pullback_service.deferring import defer_detection
+from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.ids import ProjectId
+from pullback_service.models.notifications import Channel
+from pullback_service.models.projects import Project
+from pullback_service.models.rules import StoredRule
+from pullback_service.rules.matching import GLOBS, Rule, Subject, matches, rule_for
+from pullback_service.rules.schemas import RulesStatement
+
+_COLUMNS: Final[LiteralString] = (
+    'place, workload, "case", variant, metric, machine, at_least, budget, watch, tell, held_since, commit_sha'
+)
+_RULES: Final[LiteralString] = f"SELECT {_COLUMNS} FROM rule WHERE project_id = %(project)s ORDER BY place"  # noqa: S608 - our own words
+_SUBJECTS: Final[LiteralString] = """
+SELECT series.id, "case".workload, "case".label, series.variant, series.metric, machine.name, series.direction
+  FROM series
+  JOIN "case" ON "case".id = series.case_id
+  JOIN machine ON machine.id = series.machine_id
+ WHERE series.project_id = %(project)s
+"""
+_IS_OLDER: Final[LiteralString] = """
+SELECT EXISTS (
+       SELECT FROM commit sent
+         JOIN branch_commit here ON here.commit_id = sent.id
+         JOIN branch_commit there ON there.branch_id = here.branch_id AND there.position > here.position
+         JOIN commit held ON held.id = there.commit_id
+        WHERE sent.project_id = %(project)s AND sent.sha = %(sent)s AND held.project_id = %(project)s AND held.sha = %(held)s)
+"""
+# What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.watching.every_pair`.
+_LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
+
+
+class Series(NamedTuple):
+    """A series by its names, and by its better direction."""
+
+    id: int
+    subject: Subject
+    direction: str
+
+
+class Replaced(NamedTuple):
+    """The rules that hold now, or would after a dry run. `is_older`: those that hold are of a later commit."""
+
+    rules: Sequence[Rule]
+    is_changed: bool
+    is_older: bool = False
+
+
+async def rules_of(session: AsyncSession, project_id: int) -> Sequence[Rule]:
+    """The rules of a project, in the order of its file. Index: uq_rule_project_id_place."""
+    return [Rule._make(row) for row in await statements.rows(session, _RULES, {"project": project_id})]
+
+
+async def series_of(session: AsyncSession, project_id: int) -> Sequence[Series]:
+    """All series of a project by their names. Index: ix_series_project_id."""
+    rows = await statements.rows(session, _SUBJECTS, {"project": project_id})
+    return [Series(row[0], Subject(*row[1:6]), row[6]) for row in rows]
+
+
+async def replace_rules(session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool) -> Replaced:
+    """Put rules in the place of those that hold; refused whole where one of them means nothing.
+
+    A rule that was there before holds since then. Nothing is taken of a file that is older than the one that was sent last, or of
+    another branch than the trunk where that is said.
+    Index: uq_rule_project_id_place, ix_series_project_id, uq_channel_project_id_name, uq_commit_project_id_sha, pk_branch_commit.
+    """
+    if said.branch is not None and said.branch != await trunk_of(session, project.id):
+        return Replaced(await rules_of(session, project.id), is_changed=False)
+    wanted = [each.at(place) for place, each in enumerate(said.rules)]
+    await _refuse_what_means_nothing(session, project, wanted)
+    held = await rules_of(session, project.id)
+    if said.commit is not None and project.rules_sha not in {None, said.commit}:
+        values = {"project": project.id, "sent": said.commit, "held": project.rules_sha}
+        found = await statements.row(session, _IS_OLDER, values)
+        if found and found[0]:
+            return Replaced(held, is_changed=False, is_older=True)
+    known = {rule.says(): rule for rule in held}
+    new = [
+        known[rule.says()]._replace(place=rule.place) if rule.says() in known else rule._replace(commit_sha=said.commit)
+        for rule in wanted
+    ]
+    is_changed = [rule.says() for rule in held] != [rule.says() for rule in new] or project.file_trunk != said.trunk
+    if dry_run or (not is_changed and said.commit in {None, project.rules_sha}):
+        return Replaced(new, is_changed=is_changed)
+    if is_changed:
+        await session.execute(delete(StoredRule).where(StoredRule.project_id == project.id))
+        for rule in new:
+            values = rule._asdict() | {"project_id": project.id}
+            if rule.held_since is None:
+                del values["held_since"]
+            await session.execute(insert(StoredRule).values(**values))
+        if await _is_another_look_due(session, project.id, held, new):
+            await statements.run(session, _LOOK_AGAIN, {"project": project.id})
+        await defer_detection(session, ProjectId(project.id))
+    project.file_trunk = said.trunk
+    project.rules_sha = said.commit
+    await session.flush()
+    return Replaced(await rules_of(session, project.id), is_changed=is_changed)
+
+
+async def _is_another_look_due(
+    session: AsyncSession, project_id: int, held: Sequence[Rule], new: Sequence[Rule]
+) -> bool:
+    """True if some series is watched again, or has another budget."""
+
+    def sets(rules: Sequence[Rule], subject: Subject) -> tuple[object, ...]:
+        budget, watch = rule_for(rules, subject, "budget"), rule_for(rules, subject, "watch")
+        return budget and budget.budget, watch is None or watch.watch
+
+    if not any(rule.budget is not None or rule.watch is not None for rule in (*held, *new)):
+        return False
+    return any(
+        sets(held, series.subject) != sets(new, series.subject) for series in await series_of(session, project_id)
+    )
+
+
+async def _refuse_what_means_nothing(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> None:
+    """Refuse globs that match nothing the service knows, budgets of what is better when bigger, and channels that are not there."""
+    if not rules:
+        return
+    series = await series_of(session, project.id)
+    channels = set(await session.scalars(select(Channel.name).where(Channel.project_id == project.id)))
+    wrong: list[FieldError] = []
+    for rule in rules:
+        wrong += _dead_globs(rule, series)
+        matched = [each for each in series if rule.matches(each.subject)]
+        if rule.budget is not None and any(each.direction == "bigger" for each in matched):
+            wrong.append(
+                _error(rule, "budget", f"{rule.metric} is better when it is bigger, and a budget is the most.")
+            )
+        unknown = [name for name in rule.tell or () if name not in channels]
+        if unknown:
+            wrong.append(
+                _error(
+                    rule,
+                    "tell",
+                    f"There is no channel {unknown[0]!r}: make it with `pullback channel add`, or leave it out.",
+                )
+            )
+    if wrong:
+        raise InvalidInputError(
+            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
+            errors=wrong,
+        )
+
+
+def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:
+    dead = [
+        _error(
+            rule,
+            name,
+            f"{name} {glob!r} matches nothing that was uploaded: mend or remove it, or upload results first.",
+        )
+        for at, name in enumerate(GLOBS)
+        if (glob := getattr(rule, name)) is not None
+        and not any(matches(glob, each.subject[at] or "") for each in series)
+    ]
+    if dead or any(rule.matches(each.subject) for each in series):
+        return dead
+    named = [name for name in GLOBS if getattr(rule, name) is not None]
+    if not named:
+        return []
+    together = " and ".join(named)
+    return [
+        _error(rule, named[0], f"No series that was uploaded matches {together} together: mend or remove the rule.")
+    ]
+
+
+def _error(rule: Rule, key: str, message: str) -> FieldError:
+    return FieldError(path=f"$.rules[{rule.place}].{key}", message=message)
