@@ -390,7 +390,7 @@ class CheckFinding(Answer):
     low: float | None
     high: float | None
     n: int | None
-    kind: Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "better", "likely-better"]
+    kind: Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget", "better", "likely-better"]
     case: str
     workload: str
     variant: str | None
@@ -890,6 +890,7 @@ class IncidentChange(Answer):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
+    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more,
     `failure` else. The ratio is natural-log of the values behind over those before.
     """
 
