@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 from pullback_cli import completions
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import interrupts, progress, tell_refused
+from pullback_service.ratio import Ratio
 
 if TYPE_CHECKING:
     from pullback_cli.watching import Interrupts
@@ -114,10 +115,7 @@ class _Change:
     variant: str
     metric: str
     outcome: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
+    ratio: Ratio
     values: tuple[float, float] | None
 
     @property
@@ -128,8 +126,14 @@ class _Change:
             return f"{what} fails"
         if self.values is not None:
             return f"{what}: {self.metric} {self.values[0]:g}, then {self.values[1]:g}"
-        assert self.log_ratio is not None and self.low is not None and self.high is not None  # noqa: PT018, S101 - measured
-        return f"{what}: {self.metric} ×{exp(self.log_ratio):.3f} ({exp(self.low):.3f} to {exp(self.high):.3f}, {self.n} groups)"
+        assert self.ratio.bounded is not None  # noqa: S101 - measured
+        factor, low, high = map(exp, self.ratio.bounded)
+        return f"{what}: {self.metric} ×{factor:.3f} ({low:.3f} to {high:.3f}, {self.ratio.n} groups)"
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as `--json` prints it."""
+        named = {"case": self.case, "variant": self.variant, "metric": self.metric, "outcome": self.outcome}
+        return {**named, **self.ratio._asdict(), "values": self.values}
 
 
 @dataclass
@@ -212,28 +216,24 @@ class _Search:
             return "good"
         got = next((each for each in _changes(report) if _key(each) == _key(change)), None)
         if got is None or (got.outcome == "failed") != (change.outcome == "failed"):
-            if change.outcome == "failed":
-                return "good" if report["comparisons"] else "unusable"
-            self.passed_over[place] = "it gives no measurement"
-            return "unusable"
+            if change.outcome != "failed":
+                self.passed_over[place] = "it gives no measurement"
+            return "good" if change.outcome == "failed" and report["comparisons"] else "unusable"
         self.measured[reference, place] = got
         if change.outcome == "failed":
             return "bad"
         if change.values is not None and got.values is not None:
-            before, after = change.values
-            moved = got.values[1] - got.values[0]
-            if reference == 0:
-                return "bad" if abs(got.values[1] - after) < abs(got.values[1] - before) else "good"
-            return "bad" if moved * (after - before) > 0 else "good"
-        if got.log_ratio is None or change.log_ratio is None:
+            return _side_of_count(change.values, got.values, of_good=reference == 0)
+        log_ratio, low, high, _ = got.ratio
+        if log_ratio is None or change.ratio.log_ratio is None:
             return "unusable"
-        return (side_of if reference == 0 else shown_by)(got.log_ratio, got.low, got.high, change.log_ratio)
+        return (side_of if reference == 0 else shown_by)(log_ratio, low, high, change.ratio.log_ratio)
 
     def _note(self, reference: int, place: int, effort: int, said: str) -> None:
         commit, against = self.commits[place], self.commits[reference]
         got = self.measured.get((reference, place))
         step = {"sha": commit["sha"], "against": against["sha"], "effort": effort, "answer": said}
-        self.steps.append({**step, **({} if got is None else {"change": asdict(got)})})
+        self.steps.append({**step, **({} if got is None else {"change": got.as_json()})})
         if self.say is not None:
             why = self.passed_over.get(place, "") if said == "unusable" else "" if got is None else got.words
             self.say(f"pullback bisect: {commit['sha'][:SHORT_HASH]} {said}{f', {why}' if why else ''}")
@@ -265,9 +265,9 @@ class _Search:
             return 1.0 if found.first == 1 and found.last == len(self.commits) - 1 else None
         if change.values is not None and got.values is not None:
             return (got.values[1] - got.values[0]) / (change.values[1] - change.values[0])
-        if got.log_ratio is None or change.log_ratio is None:
+        if got.ratio.log_ratio is None or change.ratio.log_ratio is None:
             return None
-        return share_of(got.log_ratio, change.log_ratio)
+        return share_of(got.ratio.log_ratio, change.ratio.log_ratio)
 
     def _answer(
         self,
@@ -284,7 +284,7 @@ class _Search:
             "sentence": sentence,
             "good": self.commits[0]["sha"],
             "bad": self.commits[-1]["sha"],
-            "change": None if change is None else asdict(change),
+            "change": None if change is None else change.as_json(),
             "culprit": _named(suspects[0]) if status == 0 else None,
             "suspects": [_named(each) for each in suspects],
             "share": share,
@@ -307,6 +307,14 @@ def _key(change: _Change) -> tuple[str, ...]:
     return change.case, change.variant, change.metric
 
 
+def _side_of_count(ends: tuple[float, float], found: tuple[float, float], *, of_good: bool) -> "Answer":
+    """The side of the end whose count is nearer; against another commit than the good end, if the count moved the same way."""
+    before, after = ends
+    if of_good:
+        return "bad" if abs(found[1] - after) < abs(found[1] - before) else "good"
+    return "bad" if (found[1] - found[0]) * (after - before) > 0 else "good"
+
+
 def _changes(report: Mapping[str, Any]) -> list[_Change]:
     from pullback_runners.workloads import Case
 
@@ -316,10 +324,7 @@ def _changes(report: Mapping[str, Any]) -> list[_Change]:
             variant=row["variant"],
             metric=row["metric"],
             outcome=row["outcome"],
-            log_ratio=row["log_ratio"],
-            low=row["low"],
-            high=row["high"],
-            n=row["n"],
+            ratio=Ratio(row["log_ratio"], row["low"], row["high"], row["n"]),
             values=tuple(row["values"]) if "values" in row else None,
         )
         for row in report["comparisons"]
@@ -338,6 +343,6 @@ def _largest(report: Mapping[str, Any]) -> _Change | None:
     ]
 
     def rank(change: _Change) -> tuple[object, ...]:
-        return change.outcome != "failed", change.values is None, -abs(change.log_ratio or 0.0), *_key(change)
+        return change.outcome != "failed", change.values is None, -abs(change.ratio.log_ratio or 0.0), *_key(change)
 
     return min(worse, key=rank, default=None)

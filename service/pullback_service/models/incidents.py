@@ -1,7 +1,6 @@
 """Tables `incident`, `change`, `incident_event`, `verdict`, `incident_job`, `bisection`, `set_aside` and `series_state`."""
 
 from datetime import date
-
 from typing import Any
 
 from sqlalchemy import ARRAY, CheckConstraint, Double, ForeignKey, Index, SmallInteger, Text, text
