@@ -206,28 +206,19 @@ class _Search:
         )
 
     def _judge(self, reference: int, place: int, change: _Change, report: Mapping[str, Any]) -> "Answer":
-        from pullback_service.incidents.bisecting import shown_by, side_of
-
         if report["harness"]["equal_code"]:
             return "good"
         got = next((each for each in _changes(report) if _key(each) == _key(change)), None)
-        if got is None or (got.outcome == "failed") != (change.outcome == "failed"):
-            if change.outcome == "failed":
-                return "good" if report["comparisons"] else "unusable"
+        if change.outcome == "failed":
+            if got is not None and got.outcome == "failed":
+                self.measured[reference, place] = got
+                return "bad"
+            return "good" if report["comparisons"] else "unusable"
+        if got is None or got.outcome == "failed":
             self.passed_over[place] = "it gives no measurement"
             return "unusable"
         self.measured[reference, place] = got
-        if change.outcome == "failed":
-            return "bad"
-        if change.values is not None and got.values is not None:
-            before, after = change.values
-            moved = got.values[1] - got.values[0]
-            if reference == 0:
-                return "bad" if abs(got.values[1] - after) < abs(got.values[1] - before) else "good"
-            return "bad" if moved * (after - before) > 0 else "good"
-        if got.log_ratio is None or change.log_ratio is None:
-            return "unusable"
-        return (side_of if reference == 0 else shown_by)(got.log_ratio, got.low, got.high, change.log_ratio)
+        return _side(change, got, is_parent=reference != 0)
 
     def _note(self, reference: int, place: int, effort: int, said: str) -> None:
         commit, against = self.commits[place], self.commits[reference]
@@ -297,6 +288,20 @@ class _Search:
             else f"pullback compare --against {parent[:SHORT_HASH]} --candidate {suspects[-1]['sha'][:SHORT_HASH]} "
             f"--suite {self.suite.partition(':')[0]} --case '{change.case}' --variant {change.variant}",
         }
+
+
+def _side(change: _Change, got: _Change, *, is_parent: bool) -> "Answer":
+    """The side of a change on which a measurement against the good end lies; against the parent, whether it shows the change."""
+    from pullback_service.incidents.bisecting import shown_by, side_of
+
+    if change.values is not None and got.values is not None:
+        before, after = change.values
+        if is_parent:
+            return "bad" if (got.values[1] - got.values[0]) * (after - before) > 0 else "good"
+        return "bad" if abs(got.values[1] - after) < abs(got.values[1] - before) else "good"
+    if got.log_ratio is None or change.log_ratio is None:
+        return "unusable"
+    return (shown_by if is_parent else side_of)(got.log_ratio, got.low, got.high, change.log_ratio)
 
 
 def _named(commit: Mapping[str, Any]) -> dict[str, Any]:

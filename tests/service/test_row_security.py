@@ -80,10 +80,14 @@ async def filled(admin, guarded, make_token, reports, database):
             await detect(session, project_id)
             for row in (
                 "INSERT INTO set_aside SELECT min(id), now(), 'no' FROM series WHERE project_id = :id",
-                "INSERT INTO incident_job (job_id, incident_id) SELECT min(job.id), min(incident.id) FROM job "
-                "JOIN incident USING (project_id) WHERE project_id = :id",
-                "INSERT INTO bisection (incident_id, machine_id, case_id, reference_id, commit_id) "
-                "SELECT incident_id, machine_id, case_id, reference_id, commit_id FROM change WHERE project_id = :id LIMIT 1",
+                (
+                    "INSERT INTO incident_job (job_id, incident_id) SELECT min(job.id), min(incident.id) FROM job "
+                    "JOIN incident USING (project_id) WHERE project_id = :id"
+                ),
+                (
+                    "INSERT INTO bisection (incident_id, machine_id, case_id, reference_id, commit_id) "
+                    "SELECT incident_id, machine_id, case_id, reference_id, commit_id FROM change WHERE project_id = :id LIMIT 1"
+                ),
             ):
                 await session.execute(text(row), {"id": project_id})
         (incident,) = (await admin.get(f"/api/v1/incidents?project={name}")).json()["items"]
