@@ -210,24 +210,19 @@ class _Search:
         )
 
     def _judge(self, reference: int, place: int, change: _Change, report: Mapping[str, Any]) -> "Answer":
-        from pullback_service.incidents.bisecting import shown_by, side_of
-
         if report["harness"]["equal_code"]:
             return "good"
         got = next((each for each in _changes(report) if _key(each) == _key(change)), None)
-        if got is None or (got.outcome == "failed") != (change.outcome == "failed"):
-            if change.outcome != "failed":
-                self.passed_over[place] = "it gives no measurement"
-            return "good" if change.outcome == "failed" and report["comparisons"] else "unusable"
-        self.measured[reference, place] = got
         if change.outcome == "failed":
-            return "bad"
-        if change.values is not None and got.values is not None:
-            return _side_of_count(change.values, got.values, of_good=reference == 0)
-        log_ratio, low, high, _ = got.ratio
-        if log_ratio is None or change.ratio.log_ratio is None:
+            if got is not None and got.outcome == "failed":
+                self.measured[reference, place] = got
+                return "bad"
+            return "good" if report["comparisons"] else "unusable"
+        if got is None or got.outcome == "failed":
+            self.passed_over[place] = "it gives no measurement"
             return "unusable"
-        return (side_of if reference == 0 else shown_by)(log_ratio, low, high, change.ratio.log_ratio)
+        self.measured[reference, place] = got
+        return _side(change, got, is_parent=reference != 0)
 
     def _note(self, reference: int, place: int, effort: int, said: str) -> None:
         commit, against = self.commits[place], self.commits[reference]
@@ -299,20 +294,27 @@ class _Search:
         }
 
 
+def _side(change: _Change, got: _Change, *, is_parent: bool) -> "Answer":
+    """The side of a change on which a measurement against the good end lies; against the parent, whether it shows the change."""
+    from pullback_service.incidents.bisecting import shown_by, side_of
+
+    if change.values is not None and got.values is not None:
+        before, after = change.values
+        if is_parent:
+            return "bad" if (got.values[1] - got.values[0]) * (after - before) > 0 else "good"
+        return "bad" if abs(got.values[1] - after) < abs(got.values[1] - before) else "good"
+    log_ratio, low, high, _ = got.ratio
+    if log_ratio is None or change.ratio.log_ratio is None:
+        return "unusable"
+    return (shown_by if is_parent else side_of)(log_ratio, low, high, change.ratio.log_ratio)
+
+
 def _named(commit: Mapping[str, Any]) -> dict[str, Any]:
     return {name: commit[name] for name in ("sha", "title", "author")}
 
 
 def _key(change: _Change) -> tuple[str, ...]:
     return change.case, change.variant, change.metric
-
-
-def _side_of_count(ends: tuple[float, float], found: tuple[float, float], *, of_good: bool) -> "Answer":
-    """The side of the end whose count is nearer; against another commit than the good end, if the count moved the same way."""
-    before, after = ends
-    if of_good:
-        return "bad" if abs(found[1] - after) < abs(found[1] - before) else "good"
-    return "bad" if (found[1] - found[0]) * (after - before) > 0 else "good"
 
 
 def _changes(report: Mapping[str, Any]) -> list[_Change]:

@@ -90,26 +90,28 @@ def leading(changes: Sequence[Change], machines: Collection[int], places: Places
 async def search(
     session: AsyncSession,
     incident: Incident,
+    bisection: Bisection | None,
     changes: Sequence[Change],
     places: Places,
     measuring: Mapping[int, Measuring],
     budget: Budget,
 ) -> None:
-    """Go on with the bisection of a confirmed incident, and begin it where its range has several commits.
+    """Go on with the bisection of a confirmed incident, and begin it where there is none and its range has several commits.
 
     What was found before there was detection is bisected only if somebody asks. Index: pk_bisection, pk_job.
     """
-    bisection = await session.get(Bisection, incident.id, populate_existing=True)
     if bisection is None:
         lead = leading(changes, measuring, places)
         if incident.seen or incident.kind not in BISECTED or lead is None or commits_between(incident, places) < 2:
             return
+        if await session.get(Bisection, incident.id) is not None:
+            return  # another incident's search found its cause just now
         bisection = await begin(session, incident, lead)
     if bisection.state == "running":
         await go_on(session, incident, bisection, changes, places, measuring, budget)
         await session.flush()
         if bisection.incident_id != incident.id:  # it found the cause of a part that was split off; this one goes on
-            await search(session, incident, changes, places, measuring, budget)
+            await search(session, incident, None, changes, places, measuring, budget)
 
 
 async def begin(session: AsyncSession, incident: Incident, lead: Change, *, asked_by: str | None = None) -> Bisection:

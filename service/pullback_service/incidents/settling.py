@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-from sqlalchemy import cast, func, select
+from sqlalchemy import Select, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
@@ -44,6 +44,7 @@ class _Known:
     changes: Mapping[int, Sequence[Change]]
     verdicts: Mapping[int, Verdict]
     controls: Mapping[int, Sequence[Control]]
+    bisections: Mapping[int, Bisection]
     waiting: Collection[int]
     """Jobs that wait or run."""
     measuring: Mapping[int, Measuring]
@@ -80,7 +81,9 @@ async def settle(
         await _settle(session, incident, known, trunk.places, budget)
     for incident in found:
         if incident.state == "confirmed":
-            await search(session, incident, known.changes.get(incident.id, ()), trunk.places, known.measuring, budget)
+            bisection = known.bisections.get(incident.id)
+            changes = known.changes.get(incident.id, ())
+            await search(session, incident, bisection, changes, trunk.places, known.measuring, budget)
 
 
 async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Sequence[Incident]) -> _Known:
@@ -92,10 +95,15 @@ async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Seq
         changes,
         await verdicts_of(session, ids),
         await controls_of(session, ids),
+        {bisection.incident_id: bisection for bisection in await session.scalars(_bisections_of(ids))},
         set(await session.scalars(select(Job.id).where(Job.id.in_(jobs), Job.state.in_(UNFINISHED)))),
         await measuring_machines(session, project_id, machines),
         (await session.execute(select(cast(func.timezone("UTC", now()), Date)))).scalar_one(),
     )
+
+
+def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
+    return select(Bisection).where(Bisection.incident_id.in_(ids)).execution_options(populate_existing=True)
 
 
 async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:

@@ -22,8 +22,8 @@ class Bench:
         self.numbers = {reports.sha(number): number for number in range(1, 40)}
         self.asked = []
 
-    async def answer(self, *, culprit=CULPRIT, broken=(), size=0.1, memory=1024.0, shares=None):
-        """Do all jobs of bisections that wait; each commit in `shares` has a part in the change."""
+    async def answer(self, *, culprit=CULPRIT, broken=(), size=0.1, memory=1024.0, shares=None, is_wrong=False):
+        """Do all jobs of bisections that wait; each commit in `shares` has a part in the change, or makes the gradient wrong."""
         steps = {culprit: 1.0} if shares is None else shares
         while (claimed := await self.agent.claim(kinds=KINDS)).status_code == 200:
             job = claimed.json()["job"]
@@ -32,6 +32,9 @@ class Bench:
             self.asked.append((reference, commit, job["effort"]))
             if commit in broken:
                 await lease.fail("build", message="does not build")
+            elif is_wrong:
+                document = self.history.commit(commit, wrong=("lstm",) if commit >= culprit else ())
+                assert (await lease.report(document)).status_code == 201
             else:
                 moved = size * sum(share for at, share in steps.items() if reference < at <= commit)
                 outcome = "slower" if moved > 0.01 else "same"
@@ -116,6 +119,15 @@ async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_paren
     assert (found["bisection"]["state"], found["bisection"]["culprit"]) == ("found", reports.sha(11))
     assert len(bench.asked) == 4
     assert found["reference"]["sha"] == reports.sha(10)
+
+
+async def test_a_wrong_gradient_is_searched_by_what_fails(history, bench, reports):
+    await history.upload(history.commit(BAD, wrong=("lstm",)) | {"machine": bench.agent.machine})
+    await bench.answer(culprit=8, is_wrong=True)
+    found = await incident(history)
+    assert (found["kind"], found["bisection"]["culprit"]) == ("wrong_gradient", reports.sha(8))
+    assert (found["bisection"]["state"], found["bisection"]["share"], len(bench.asked)) == ("found", 1.0, 4)
+    assert [event for _, event in await history.told()] == ["confirmed", "culprit"]
 
 
 async def test_of_two_causes_the_larger_is_named_first_and_the_rest_goes_on_as_an_incident_of_its_own(
