@@ -193,8 +193,8 @@ WITH machine_of AS (SELECT id FROM machine ORDER BY id LIMIT 1),
      RETURNING id, case_id),
      incidents AS (
      INSERT INTO incident (project_id, kind, state, seen, reference_id, commit_id)
-     SELECT one.project_id, CASE WHEN one.place % 3 = 0 THEN 'better' ELSE 'worse' END,
-            (ARRAY['confirmed', 'resolved', 'likely', 'refuted'])[1 + one.place % 4], false, before.id, one.id
+     SELECT one.project_id, CASE WHEN one.place %% 3 = 0 THEN 'better' ELSE 'worse' END,
+            (ARRAY['confirmed', 'resolved', 'likely', 'refuted'])[1 + one.place %% 4], false, before.id, one.id
        FROM numbered one JOIN numbered before ON before.place = one.place - 1
      RETURNING id, project_id, reference_id, commit_id, kind)
 INSERT INTO change (project_id, incident_id, case_id, machine_id, series_id, variant, kind, worse, evidence, standing, reference_id,
@@ -202,7 +202,7 @@ INSERT INTO change (project_id, incident_id, case_id, machine_id, series_id, var
 SELECT incidents.project_id, incidents.id, of_case.id, machine_of.id, series_of.id, 'native', 'step', incidents.kind = 'worse',
        'exact', 'claimed', incidents.reference_id, incidents.commit_id, 0.5, 1000, 1649
   FROM incidents, machine_of, of_case JOIN series_of ON series_of.case_id = of_case.id
- WHERE of_case.place IN (incidents.id % 20, (incidents.id + 7) % 20)
+ WHERE of_case.place IN (incidents.id %% 20, (incidents.id + 7) %% 20)
 """
 
 

@@ -47,7 +47,7 @@ SERIES_AT_ONCE: Final = 25
 
 
 class _Looked(NamedTuple):
-    """What is known of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
+    """Knowledge of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
 
     series: Watched
     claims: Sequence[Claim]
@@ -151,7 +151,7 @@ class _Looking:
     async def _seen(
         self, noisy: Sequence[Watched], kept: Mapping[int, Kept]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
-        """What the detector suspects of series, and what it found where it no longer looks; its states are stored."""
+        """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
         states = await self._at_their_ends(noisy, kept)
         seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
         rows: dict[int, tuple[Kept, float | None]] = {}

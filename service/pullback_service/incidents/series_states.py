@@ -32,7 +32,7 @@ SETTLED: Final = 50
 
 @dataclass(slots=True)
 class SeriesState:
-    """What the detector knows of a series after its newest reading."""
+    """The detector's knowledge of a series after its newest reading."""
 
     commits: list[int]
     """The commits of the newest readings, at most `MOST_READINGS`, oldest first."""

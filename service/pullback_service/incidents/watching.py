@@ -178,14 +178,14 @@ class Trunk(NamedTuple):
 
 
 class Brought(NamedTuple):
-    """What the uploads that are looked at brought: their reports, and the commits of the trunk at which each machine measured."""
+    """The content of the uploads that are looked at: their reports, and the commits of the trunk at which each machine measured."""
 
     reports: Sequence[UUID]
     commits: Mapping[int, Collection[int]]
 
 
 class Kept(NamedTuple):
-    """What is stored of a series: the detector's state, empty where it is to look at the readings, and what it suspected."""
+    """The detector's stored state of a series, empty where it is to look at the readings, and what it suspected."""
 
     state: bytes = b""
     suspects: Sequence[tuple[int, float]] = ()
@@ -224,7 +224,7 @@ async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> lis
 
 
 async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> Brought:
-    """What reports brought. Index: pk_report."""
+    """Reports with the commits at which they measured. Index: pk_report."""
     found: dict[int, set[int]] = defaultdict(set)
     for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
         if commit_id in trunk.places:
@@ -330,7 +330,7 @@ async def _observed(
 
 
 async def read_kept(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, Kept]:
-    """What is stored of the detector of some series. Index: pk_series_state."""
+    """The stored states of some series. Index: pk_series_state."""
     ids = {"series": statements.array_of(each.series_id for each in series)}
     rows = await statements.rows(session, _STATES, ids, binary=True)
     return {series_id: Kept(state, _said(suspects)) for series_id, state, suspects in rows}
@@ -362,7 +362,7 @@ async def keep(session: AsyncSession, kept: Mapping[int, tuple[Kept, float | Non
 
 
 async def watched_at(session: AsyncSession, commits: Collection[int]) -> Mapping[int, int]:
-    """How many series that the detector looks at were measured at each of some commits. Index: pk_reading, pk_series."""
+    """The number of series that the detector looks at and that were measured at each of some commits. Index: pk_reading, pk_series."""
     known = {"commits": statements.array_of(commits), "unwatched": list(COUNTED_IN_ONE_SESSION)}
     return dict(await statements.rows(session, _SERIES_AT, known)) if commits else {}
 
