@@ -15,7 +15,7 @@ LARGEST_PAGE = 1000
 SHORT_HASH = 10
 
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
-Kind = Literal["worse", "better", "unsteady", "wrong_gradient", "failed"]
+Kind = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 VerdictWord = Literal["real", "noise", "expected", "fixed", "none"]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 IncidentId = Annotated[int, typer.Argument(metavar="ID", min=1, help="Id of an incident.")]

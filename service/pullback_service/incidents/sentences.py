@@ -120,7 +120,7 @@ def _happening(detail: Detail, lead: NamedChange) -> str:
     if kind == "failed":
         return f"{subject} does not run"
     if kind == "missing":
-        return f"{subject} is missing"
+        return f"{subject} {'are' if len(variants) > 1 else 'is'} missing"
     if lead.change.evidence == "budget":
         return f"{subject} is over its budget ({plain(lead.change.message or '')})"
     if kind == "unsteady":

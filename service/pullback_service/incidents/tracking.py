@@ -15,7 +15,9 @@ from pullback_service.incidents.watching import Pair, Trunk, columns_of
 from pullback_service.rules.budgets import Budgeted, spent_of
 from pullback_service.rules.matching import Subject, rule_for
 from pullback_service.rules.queries import rules_of
-from pullback_service.steps.following import IS_RIGHT
+
+MOST_ON_BRANCHES: Final = 50
+"""Readings of a series among which the newest of the trunk is looked for: others were measured on branches."""
 
 _NAMED: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
@@ -25,8 +27,8 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
   JOIN "case" ON "case".id = series.case_id
   JOIN machine ON machine.id = series.machine_id
 """
-# Of what stays within its budget only the readings beside a stretch that does not.
-_SPENT: Final[LiteralString] = f"""
+# Of each stretch of readings over a budget, or within it, the first and the last.
+_SPENT: Final[LiteralString] = """
 SELECT series_id, commit_id, value, log_ratio, low
   FROM (
        SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, spent.over,
@@ -37,10 +39,10 @@ SELECT series_id, commit_id, value, log_ratio, low
               LATERAL (
                 SELECT CASE WHEN budgeted.is_time THEN coalesce(reading.low, reading.log_ratio) > ln(budgeted.budget)
                             ELSE reading.value > budgeted.budget END AS over) spent
-        WHERE NOT reading.dirty AND spent.over IS NOT NULL AND {IS_RIGHT}
+        WHERE NOT reading.dirty AND spent.over IS NOT NULL
        WINDOW along AS (PARTITION BY reading.series_id ORDER BY branch_commit.position)) every
- WHERE over OR before OR behind
-"""  # noqa: S608 - our own words
+ WHERE over IS DISTINCT FROM before OR over IS DISTINCT FROM behind
+"""
 # A report of another tool names no suite, and any report of an earlier release may be of some cases only: what has less than half
 # of the cases that such reports have at most says nothing of what it lacks.
 _ALIKE: Final[LiteralString] = """
@@ -59,25 +61,31 @@ SELECT machine_id, suite, commit_id, position
 """
 _ABSENT: Final[LiteralString] = f"""
   WITH alike AS MATERIALIZED ({_ALIKE}),
-       lately AS (
+       lately AS MATERIALIZED (
        SELECT machine_id, suite, min(position) AS position
          FROM (SELECT *, row_number() OVER (PARTITION BY machine_id, suite ORDER BY position DESC) AS number FROM alike) ranked
         WHERE number <= %(absent)s
         GROUP BY machine_id, suite
        HAVING count(*) = %(absent)s),
-       last AS (
-       SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant)
-              series.case_id, series.machine_id, series.variant, newest.position, newest.suite
-         FROM series, LATERAL (
+       last AS MATERIALIZED (
+       SELECT each.case_id, each.machine_id, each.variant, newest.position, newest.suite
+         FROM (
+              SELECT case_id, machine_id, variant, min(id) AS id
+                FROM series
+               WHERE project_id = %(project)s AND machine_id = ANY (%(machines)s::bigint[])
+               GROUP BY case_id, machine_id, variant) each,
+              LATERAL (
               SELECT branch_commit.position, coalesce(report.suite, 'format ' || report.format) AS suite
-                FROM reading
-                JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
-                JOIN report ON report.id = reading.report_id
-               WHERE reading.series_id = series.id
-               ORDER BY reading.ordered_at DESC, reading.commit_id DESC
-               LIMIT 1) newest
-        WHERE series.project_id = %(project)s AND series.machine_id = ANY (%(machines)s::bigint[])
-        ORDER BY series.case_id, series.machine_id, series.variant, newest.position DESC)
+                FROM (
+                     SELECT commit_id, report_id
+                       FROM reading
+                      WHERE series_id = each.id
+                      ORDER BY ordered_at DESC, commit_id DESC
+                      LIMIT %(most)s) newest
+                JOIN branch_commit ON branch_commit.commit_id = newest.commit_id AND branch_commit.branch_id = %(branch)s
+                JOIN report ON report.id = newest.report_id
+               ORDER BY branch_commit.position DESC
+               LIMIT 1) newest)
 SELECT last.case_id, last.machine_id, last.variant
   FROM last
   JOIN lately USING (machine_id, suite)
@@ -155,7 +163,7 @@ async def missing_changes(
         return [], []
     machines = sorted({machine for _, machine in pairs})
     values = {"project": project_id, "branch": trunk.branch_id, "machines": statements.array_of(machines)}
-    absent = await statements.rows(session, _ABSENT, values | {"absent": ABSENT})
+    absent = await statements.rows(session, _ABSENT, values | {"absent": ABSENT, "most": MOST_ON_BRANCHES})
     elsewhere = [each for each in absent if each[:2] not in set(pairs)]
     new = await _missing(session, project_id, trunk, elsewhere)
     wanted = {*pairs, *((change.case_id, change.machine_id) for change in new if change.ended_id is None)}

@@ -86,7 +86,7 @@ async def test_a_case_that_vanishes_is_told_once_and_ended_when_it_is_back(histo
     assert {each.change.variant for each in only.changes} == {"fused", "unfused"}
     assert [event for _, event in await history.told()] == ["confirmed"]
     (listed,) = (await history.client.get("/api/v1/incidents", params={"kind": "missing"})).json()["items"]
-    assert listed["sentence"].startswith("`fused` and `unfused` of `lstm` is missing since 0000000")
+    assert listed["sentence"].startswith("`fused` and `unfused` of `lstm` are missing since 0000000")
     await history.upload(*await whole(history, (9, 10)), look=True)
     (only,) = await history.incidents()
     assert (only.incident.state, only.ended.sha) == ("resolved", reports.sha(9))
