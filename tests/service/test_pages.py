@@ -58,6 +58,11 @@ async def test_a_page_makes_few_statements(pages, measured, reports, count_state
     assert len(statements) <= MOST_STATEMENTS[page], "\n".join(map(str, statements))
 
 
+async def test_a_page_of_a_workload_that_nobody_measured_says_so(pages, measured):
+    answer = await pages.get("/projects/demo/workloads/nothing.json")
+    assert (answer.status_code, "'nothing'" in answer.json()["detail"]) == (404, True)
+
+
 @pytest.mark.parametrize("page", PAGES)
 async def test_a_page_says_that_older_commits_wait_for_their_readings(pages, measured, reports, session, page):
     address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))

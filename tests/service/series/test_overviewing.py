@@ -9,6 +9,7 @@ from pullback_service.readings.queries import marks_since
 from pullback_service.readings.reading import Mark
 from pullback_service.series import overviewing, queries
 from pullback_service.series.overviewing import CaseChoice
+from pullback_service.statements import answer
 from pullback_service.steps.queries import news_at
 
 pytestmark = pytest.mark.anyio
@@ -43,8 +44,8 @@ async def test_cases_are_chosen_by_words_suite_and_device(client, reports, sessi
     assert await labels(session, suite="standard") == ["conv", "dense_bias_act"]
     assert await labels(session, device="tpu") == []
     project, machine = await here(session)
-    assert await overviewing.suites_of(session, project, machine) == ["quick", "standard"]
-    assert await overviewing.devices_of(session, project) == ["cpu"]
+    assert await answer(session, overviewing.suites_of(project, machine)) == ("quick", "standard")
+    assert await answer(session, overviewing.devices_of(project)) == ("cpu",)
 
 
 async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, reports, session):
@@ -137,7 +138,7 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     commits = await overviewing.measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
     cells = await overviewing.lines_of(session, drawn, [commit.id for commit in commits])
-    sparks = await marks_since(session, drawn, (commits[0].ordered_at, commits[0].id), most=100)
+    sparks = await answer(session, marks_since(drawn, (commits[0].ordered_at, commits[0].id), most=100))
     assert set(sparks) == {Mark(*(getattr(cell.reading, name) for name in Mark._fields)) for cell in cells}
     assert len(sparks) == len(cells) == 6
     fused = [(spark.value, spark.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
