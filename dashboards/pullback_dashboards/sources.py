@@ -17,6 +17,7 @@ from pullback_dashboards.history import (
     with_exact_ratios,
 )
 from pullback_dashboards.measuring_again import EXTERNAL
+from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
@@ -35,7 +36,7 @@ from pullback_service.steps.queries import KnownStep, StepSeries
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
     """The machines with results of a project, the one with the newest commit first."""
-    return await queries.measuring_machines(session, project_id)
+    return await statements.answer(session, queries.machines_of(project_id))
 
 
 def newest_of(projects: Iterable[Project]) -> Project:

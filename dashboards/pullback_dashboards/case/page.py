@@ -1,9 +1,10 @@
 """`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, and what changed since the one that it followed."""
 
 from asyncio import gather
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
+from uuid import UUID
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
@@ -21,11 +22,11 @@ from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CasePlace, CaseReport, StoredCase, case_called, place_of_case
-from pullback_service.reports.queries import files_of
-from pullback_service.reports.stored_files import case_of
+from pullback_service.reports.queries import file_parts
+from pullback_service.reports.stored_files import case_of, case_of_parts
 from pullback_service.series.queries import CommitFacts
 from pullback_service.sessions import ReadSession
-from pullback_service.steps.queries import news_of_commits, steps_of_case
+from pullback_service.steps.queries import news_at, steps_of_case
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -67,18 +68,15 @@ async def _read(
 async def _view(session: AsyncSession, project: str, place: CasePlace, state: State) -> CaseView:
     """The case as a report tells it, beside what one of the commit before told."""
     here, earlier = place.here, place.before
+    asked = [*_parts(here, place.case), *(_parts(earlier, place.case) if earlier is not None else [])]
     async with statements.together(session) as ask:
-        files = ask(files_of([report.report_id for report in (here, earlier) if report is not None]))
-        news = ask(news_of_commits(here.machine_id, [here.commit.id], case_id=place.case.id))
+        parts = ask(file_parts(asked))
+        news = ask(news_at(here.machine_id, [here.commit.id], case_id=place.case.id))
         series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
-    stored = files.value.get(here.report_id)
-    if stored is None:  # removed with its project meanwhile
-        raise NotFoundError(
-            f"There is no report of {place.case.label!r} any more.", missing=Missing("case", place.case.label)
-        )
-    # Most of the time of this page is unpacking two files, which two threads do.
+    of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
+    # Much of the time of this page is unpacking two files, which two threads do.
     now, before = await gather(
-        _told(stored, place.case), _told_before(files.value.get(earlier.report_id) if earlier else None, place.case)
+        _told(here, of_here, place.case), _told_before(earlier, parts.value[len(of_here) :], place.case)
     )
     return case_view(
         now,
@@ -130,19 +128,32 @@ async def case_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def _told(stored: Report, case: StoredCase) -> Told:
+def _parts(report: CaseReport, case: StoredCase) -> list[tuple[UUID, tuple[int, int] | None]]:
+    """The parts of the report's file that tell of the case, or all of it."""
+    known = report.index.parts(case.identity) if report.index is not None else ()
+    return [(report.report_id, part) for part in known or (None,)]
+
+
+async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase) -> Told:
+    bodies = [body for body, _ in parts if body is not None]
+    if report.index is not None and len(bodies) > 1:
+        return Told(*await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity))
+    ((body, document),) = parts[:1]
+    stored = Report(id=report.report_id, body=body, document=document)
     found = await to_thread.run_sync(case_of, stored, case.identity)
     if found is None:
         raise NotFoundError(
-            f"The file of report {stored.id} has no case {case.label!r}.", missing=Missing("case", case.label)
+            f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
         )
     return Told(*found)
 
 
-async def _told_before(stored: Report | None, case: StoredCase) -> Told | None:
+async def _told_before(
+    report: CaseReport | None, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
+) -> Told | None:
     """The report of the commit before; None where its file was dropped, for that does not take this one's page away."""
     try:
-        return await _told(stored, case) if stored is not None else None
+        return await _told(report, parts, case) if report is not None else None
     except GoneError:
         return None
 

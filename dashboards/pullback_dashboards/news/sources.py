@@ -14,7 +14,7 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
 from pullback_service.series.queries import CommitFacts, commits_called
 from pullback_service.statements import Query, Together
-from pullback_service.steps.queries import KnownStep, commits_referred_to, news_of_commits
+from pullback_service.steps.queries import KnownStep, commits_referred_to, news_at
 
 LOOKED_AT = LATELY.commits + 1
 """Commits. As many for the news of one alone: of a case that a machine measures in turn with others, the reading before may
@@ -71,7 +71,7 @@ def changes_at(
     newest = ask(recent.given_as("recent"))
     followed = ask(followed_on(project_id, machine_id, ()).given_as("walked"))
     before = ask(commits_called(()).where(ids="ARRAY (SELECT id FROM walked WHERE counts)"))
-    news = ask(news_of_commits(machine_id, ()).where(commits=_RECENT))
+    news = ask(news_at(machine_id, ()).where(commits=_RECENT))
     failures = ask(overviewing.failures_at(machine_id, ()).where(commits=_AROUND))
     speaking = ask(overviewing.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
 

@@ -36,7 +36,8 @@ SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log
  GROUP BY commit_id
 """
 _OF_COMMITS: Final[LiteralString] = """
-SELECT *
+SELECT commit_id, series_id, value, log_ratio, low, high, process_count, process_q25, process_q75, baseline, method,
+       program_hash, measured_id, dirty, consistent
   FROM reading
  WHERE commit_id = ANY (%(commits)s::bigint[]) AND {which}
  LIMIT %(most)s

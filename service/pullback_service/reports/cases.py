@@ -13,6 +13,7 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT
+from pullback_service.reports.framing import TAIL_BYTES, Index, index_of
 from pullback_service.series.queries import COMMIT_COLUMNS, CommitFacts
 from pullback_service.statements import Query, Rows
 
@@ -29,12 +30,14 @@ class StoredCase(NamedTuple):
 class CaseReport:
     """The newest clean upload that measured a case at a commit on a machine; a contaminated one where none is clean.
 
-    One in which it failed speaks where none measured it, and before all others one that found its gradient wrong.
+    One in which it failed speaks where none measured it, and before all others one that found its gradient wrong. `index`
+    says where its file has which case, if it does.
     """
 
     report_id: UUID
     machine_id: MachineId
     machine: str
+    index: Index | None
     commit: CommitFacts
 
 
@@ -147,13 +150,15 @@ _PLACE: Final[LiteralString] = f"""
         UNION ALL
        SELECT ordered_at, id FROM earlier WHERE NOT EXISTS (SELECT FROM onward WHERE counts AND onward.id = %(commit)s)),
        after AS MATERIALIZED ({_LATER})
-SELECT place, report_id, machine_id, machine, {COMMIT_COLUMNS}
+SELECT place, report_id, speaking.machine_id, machine,
+       substring(report.body FROM greatest(octet_length(report.body) - %(tail)s + 1, 1)), {COMMIT_COLUMNS}
   FROM (SELECT 0 AS place, here.* FROM here
          UNION ALL
         SELECT 1, there.* FROM ({_THERE.replace("{there}", "before")}) there WHERE EXISTS (SELECT FROM before)
          UNION ALL
         SELECT 2, there.* FROM ({_THERE.replace("{there}", "after")}) there WHERE EXISTS (SELECT FROM after)) speaking
   JOIN commit ON commit.id = speaking.commit_id
+  JOIN report ON report.id = speaking.report_id
 """  # noqa: S608 - our own words
 
 
@@ -195,10 +200,11 @@ async def place_of_case(
         "without": [*without],
         "wrong": WRONG_GRADIENT,
         "farthest": FARTHEST,
+        "tail": TAIL_BYTES,
     }
     found = {
-        place: CaseReport(report_id, MachineId(machine_id), name, CommitFacts._make(facts))
-        for place, report_id, machine_id, name, *facts in await statements.rows(session, _PLACE, values)
+        place: CaseReport(report_id, MachineId(machine_id), name, index_of(tail), CommitFacts._make(facts))
+        for place, report_id, machine_id, name, tail, *facts in await statements.rows(session, _PLACE, values)
     }
     if 0 not in found:
         on, missing = "", Missing("case", case.label)

@@ -21,6 +21,12 @@ from pullback_service.projects.queries import id_of
 from pullback_service.statements import Query, Rows
 
 _FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s::uuid[])"
+_PARTS: LiteralString = """
+SELECT CASE WHEN wanted.size IS NULL THEN report.body ELSE substring(report.body FROM wanted.at + 1 FOR wanted.size) END, report.document
+  FROM unnest(%(reports)s::uuid[], %(at)s::int[], %(sizes)s::int[]) WITH ORDINALITY wanted (id, at, size, place)
+  LEFT JOIN report ON report.id = wanted.id
+ ORDER BY wanted.place
+"""
 _FIELDS: Final = tuple(each.key for each in Report.__table__.columns if each.key not in {"body", "document"})
 _AT_COMMIT: Final[LiteralString] = f"""
 SELECT {", ".join(f"report.{name}" for name in _FIELDS)}, project.name, commit.sha, machine.name
@@ -93,6 +99,19 @@ def files_of(report_ids: Collection[UUID]) -> Query[Mapping[UUID, Report]]:
 
 def _files(rows: Rows) -> Mapping[UUID, Report]:
     return {id_: Report(id=id_, body=body, document=document) for id_, body, document in rows}
+
+
+def file_parts(
+    wanted: Sequence[tuple[UUID, tuple[int, int] | None]],
+) -> Query[Sequence[tuple[bytes | None, bytes | None]]]:
+    """Parts of files of reports, as (place, bytes) or None for all of it, each with the document beside it. Index: pk_report."""
+    places = [part or (None, None) for _, part in wanted]
+    values = {
+        "reports": [report_id for report_id, _ in wanted],
+        "at": [at for at, _ in places],
+        "sizes": [size for _, size in places],
+    }
+    return Query(_PARTS, values, lambda rows: [(body, document) for body, document in rows], width=2)
 
 
 async def list_reports(

@@ -236,15 +236,8 @@ SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, seri
 _WIDTH = len(Reading._fields)
 
 
-async def lines_of(
-    session: AsyncSession, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Sequence[LineReading]:
-    """Some series at some commits. Index: pk_reading, pk_series, pk_case."""
-    return await statements.answer(session, lines_at(series_ids, commit_ids)) if series_ids else []
-
-
 def lines_at(series_ids: Collection[int], commit_ids: Collection[int]) -> Query[Sequence[LineReading]]:
-    """The same as a query."""
+    """Some series at some commits. Index: pk_reading, pk_series, pk_case."""
     values = {"series": statements.array_of(series_ids), "commits": statements.array_of(commit_ids)}
     return Query(_LINES, values, _lines, width=_WIDTH + 8)
 

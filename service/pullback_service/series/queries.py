@@ -180,16 +180,11 @@ SELECT EXISTS (SELECT FROM series WHERE project_id = %(project)s AND variant_kin
 """
 
 
-async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
+def machines_of(project_id: ProjectId) -> Query[Sequence[MeasuringMachine]]:
     """Machines with results of a project that was found, the one with the newest commit first. Index: ix_report_machine.
 
     Of each machine its last uploads are looked at, so that this takes as long as there are machines.
     """
-    return await statements.answer(session, machines_of(project_id))
-
-
-def machines_of(project_id: ProjectId) -> Query[Sequence[MeasuringMachine]]:
-    """The same as a query."""
     return Query(_MEASURING, {"project": project_id, "last": LAST_UPLOADS}, _machines, width=3)
 
 

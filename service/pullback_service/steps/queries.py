@@ -171,20 +171,13 @@ async def waiting_commits(session: AsyncSession, project: str | None, *, others:
     return Waiting(sum(row[1] for row in found), sum(row[2] for row in found))
 
 
-async def news_at(
-    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
-) -> Sequence[KnownStep]:
+def news_at(
+    machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
+) -> Query[Sequence[KnownStep]]:
     """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
     Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading, pk_measured.
     """
-    return await statements.answer(session, news_of_commits(machine_id, commit_ids, case_id=case_id))
-
-
-def news_of_commits(
-    machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
-) -> Query[Sequence[KnownStep]]:
-    """The same as a query."""
     values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_NEWS}
     return Query(_NEWS_AT, values, _known, width=_KNOWN_WIDTH)
 

@@ -8,8 +8,8 @@ from sqlalchemy import select
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
-from pullback_service.series.overviewing import lines_of
-from pullback_service.series.queries import measuring_machines
+from pullback_service.series.overviewing import lines_at
+from pullback_service.series.queries import machines_of
 from pullback_service.series.sketching import sketches_of
 from pullback_service.statements import answer, together
 from pullback_service.steps.queries import news_of
@@ -25,9 +25,11 @@ async def upload(client, *reports):
 
 async def asked(session, *, last=100, metrics=("time", "array_bytes")):
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    machine = (await measuring_machines(session, project))[0]
+    machine = (await answer(session, machines_of(project)))[0]
     case = next(iter(await answer(session, queries.cases_of_workload(project, "dense_bias_act"))))
-    series = (await answer(session, queries.series_of_workload(project, "dense_bias_act"))).get((case.id, machine.id), [])
+    series = (await answer(session, queries.series_of_workload(project, "dense_bias_act"))).get(
+        (case.id, machine.id), []
+    )
     wanted = [one.id for one in series if one.metric in metrics]
     async with together(session) as ask:
         newest = queries.newest_of_case(ask, case.id, machine.id, wanted, last=last)
@@ -182,7 +184,7 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     await upload(client, noisy)
     found = await asked(session)
     series = {reading.series_id for reading in found.readings}
-    cells = await lines_of(session, series, [commit.id for commit in found.commits])
+    cells = await answer(session, lines_at(series, [commit.id for commit in found.commits]))
     assert set(found.readings) == {cell.reading for cell in cells}
     fused = [reading for one, reading in await drawn(session, found) if (one.variant, one.metric) == ("fused", "time")]
     assert [(reading.log_ratio, reading.quality, reading.reports) for reading in fused] == [
@@ -204,7 +206,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
     ids = {point.series_id for point in found.readings}
-    cells = await lines_of(session, ids, [commit.id for commit in found.commits])
+    cells = await answer(session, lines_at(ids, [commit.id for commit in found.commits]))
     assert {(cell.reading.report_id, cell.reading.commit_id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),
