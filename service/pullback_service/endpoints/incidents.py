@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
@@ -92,6 +93,7 @@ async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, v
 async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
     await session.flush()
     await session.refresh(incident)
-    (detail,) = await queries.details_of(session, [incident])
-    events = await queries.events_of(session, incident.id)
-    return IncidentDetail.whole(detail, [*events], [*await queries.every_verdict(session, incident.id)])
+    async with statements.together(session, **queries.details_given([incident])) as ask:
+        details, events = queries.details_asked(ask, [incident]), ask(queries.events_of(incident.id))
+    (detail,) = details()
+    return IncidentDetail.whole(detail, [*events.value], [*await queries.every_verdict(session, incident.id)])
