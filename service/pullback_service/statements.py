@@ -65,13 +65,15 @@ Rows: TypeAlias = Iterable[tuple[Any, ...]]
 class Query(Generic[T_co]):
     """A statement that answers, with its values, and what is made of its rows.
 
-    `width` is the number of its columns, where none of them is an array: many rows come faster as one array a column.
+    `width` is the number of its columns, where none of them is an array: many rows come faster as one array a column, and
+    `by_column` leaves them so, for thousands of numbers.
     """
 
     statement: LiteralString
     values: Mapping[str, Any]
     read: Callable[[Rows], T_co]
     width: int | None = None
+    by_column: bool = False
 
     def where(self, **expressions: LiteralString) -> "Query[T_co]":
         """The query with SQL in the place of some of its values: what is given to it, or read beside it."""
@@ -118,8 +120,10 @@ class Together:
         for query, answer in self._asked:
             if query.width is None:
                 rows = found[at] or ()
+            elif query.by_column or found[at] is None:
+                rows = found[at : at + query.width] if found[at] is not None else ()
             else:
-                rows = zip(*found[at : at + query.width], strict=True) if found[at] is not None else ()
+                rows = zip(*found[at : at + query.width], strict=True)
             answer.value = query.read(rows)
             at += query.width or 1
 

@@ -4,8 +4,7 @@ Of 4,000 readings in rows, with the names of their series, Postgres makes 22 ms 
 are joined to nothing, and with the names of the series told once for all that share them, it is 5 and 2.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import numpy as np
@@ -25,33 +24,26 @@ from pullback_service.statements import Query, Rows
 MOST_COMPARED_READINGS = 100_000
 
 # Texts are compared only with each other: their hashes of 64 bits stand for them, 0 for none.
-_AS_ARRAYS: Final[LiteralString] = """
-SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
-       array_agg(coalesce(high - low, 'NaN')), array_agg(coalesce(process_count, 0)),
-       array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
-       array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
-       array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),
-       array_agg(dirty), array_agg(consistent)
-  FROM few
- GROUP BY commit_id
+_COLUMNS: Final[LiteralString] = """
+commit_id, series_id, value, coalesce(log_ratio, 'NaN') AS log_ratio, coalesce(high - low, 'NaN') AS extent,
+coalesce(process_count, 0) AS process_count, coalesce(process_q25, 'NaN') AS q25, coalesce(process_q75, 'NaN') AS q75,
+coalesce(hashtextextended(baseline, 0), 0) AS baseline, coalesce(hashtextextended(method, 0), 0) AS method,
+coalesce(hashtextextended(program_hash, 0), 0) AS program, coalesce(measured_id, 0) AS measured, dirty, consistent
 """
+_WIDTH: Final = 2 + len(ReadingColumns._fields)
 _OF_COMMITS: Final[LiteralString] = """
-SELECT commit_id, series_id, value, log_ratio, low, high, process_count, process_q25, process_q75, baseline, method,
-       program_hash, measured_id, dirty, consistent
+SELECT {columns}
   FROM reading
  WHERE commit_id = ANY (%(commits)s::bigint[]) AND {which}
  LIMIT %(most)s
-"""
-_OF_SERIES: Final[LiteralString] = f"""
-WITH few AS ({_OF_COMMITS.replace("{which}", "series_id = ANY (%(series)s::bigint[])")}) {_AS_ARRAYS}
-"""
+""".replace("{columns}", _COLUMNS)
 _CHOSEN: Final[LiteralString] = """
 series_id = ANY (ARRAY (
   SELECT series.id
     FROM series JOIN "case" ON "case".id = series.case_id JOIN machine ON machine.id = series.machine_id
    WHERE {where}))
 """
-_MEASURED: Final[LiteralString] = "ARRAY (SELECT DISTINCT measured_id FROM few)"
+_MEASURED: Final[LiteralString] = "ARRAY (SELECT DISTINCT measured FROM few)"
 _SERIES: Final[LiteralString] = "ARRAY (SELECT DISTINCT series_id FROM few)"
 _SHAPES: Final[LiteralString] = """
 SELECT variant, variant_kind, metric, unit, direction, exact, array_agg(id), array_agg(case_id), array_agg(machine_id)
@@ -67,19 +59,17 @@ class CommitReadings(NamedTuple):
     series_id: Ids
     columns: ReadingColumns
 
-    @classmethod
-    def of(cls, series: Sequence[int], *columns: Sequence[object]) -> Self:
-        """Those that Postgres sent as arrays."""
-        return cls(np.array(series, np.int64), ReadingColumns.of(*columns))
-
     def of_series(self, chosen: Ids) -> Self:
         """Those of some series."""
-        here = np.isin(self.series_id, chosen)
-        columns: Iterator[Any] = (column[here] for column in self.columns)
-        return type(self)(self.series_id[here], ReadingColumns(*columns))
+        return self.those(np.isin(self.series_id, chosen))
+
+    def those(self, which: Flags) -> Self:
+        """Those that are flagged."""
+        columns: Iterator[Any] = (column[which] for column in self.columns)
+        return type(self)(self.series_id[which], ReadingColumns(*columns))
 
 
-NOTHING: Final = CommitReadings.of((), *((),) * len(ReadingColumns._fields))
+NOTHING: Final = CommitReadings(np.array((), np.int64), ReadingColumns.of(*((),) * len(ReadingColumns._fields)))
 
 
 def readings_at_two(
@@ -95,12 +85,20 @@ def readings_at_two(
     condition, values = statements.text_of(and_(true(), *where))
     which = _CHOSEN.replace("{where}", condition) if where else "true"
     most = {"commits": [reference_id, candidate_id], "most": MOST_COMPARED_READINGS + 1}
-    return Query(_OF_COMMITS.replace("{which}", which), {**values, **most}, _by_commit)
+    return _readings(which, {**values, **most})
 
 
-def numbers_given(of: Query[Mapping[int, CommitReadings]]) -> Query[Mapping[int, CommitReadings]]:
-    """The readings of two commits where these are given as `few`."""
-    return replace(of, statement=_AS_ARRAYS, values={})
+def refuse_too_many(found: Mapping[int, CommitReadings]) -> None:
+    """Refuse a comparison of more readings than are judged at once."""
+    if sum(len(of_commit.series_id) for of_commit in found.values()) > MOST_COMPARED_READINGS:
+        raise InvalidInputError(
+            f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
+            "workload=."
+        )
+
+
+def _readings(which: LiteralString, values: Mapping[str, object]) -> Query[Mapping[int, CommitReadings]]:
+    return Query(_OF_COMMITS.replace("{which}", which), values, _by_commit, _WIDTH, by_column=True)
 
 
 def measured_given() -> Query[Mapping[int, Measured]]:
@@ -113,14 +111,10 @@ def series_given() -> Query["DescribedSeries"]:
     return described_series(()).where(series=_SERIES)
 
 
-def _by_commit(rows: Rows) -> Mapping[int, CommitReadings]:
-    found = {row[0]: CommitReadings.of(*row[1:]) for row in rows}
-    if sum(len(of_commit.series_id) for of_commit in found.values()) > MOST_COMPARED_READINGS:
-        raise InvalidInputError(
-            f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
-            "workload=."
-        )
-    return found
+def _by_commit(found: Iterable[Sequence[Any]]) -> Mapping[int, CommitReadings]:
+    commits, series, *columns = found or ((),) * _WIDTH
+    of, both = np.array(commits, np.int64), CommitReadings(np.array(series, np.int64), ReadingColumns.of(*columns))
+    return {int(commit): both.those(of == commit) for commit in np.unique(of)}
 
 
 async def readings_of_commits(
@@ -128,9 +122,9 @@ async def readings_of_commits(
 ) -> Mapping[int, CommitReadings]:
     """Some series at some commits, by commit. Index: pk_reading."""
     values = {"commits": statements.array_of(commits), "series": statements.array_of(series), "most": None}
-    return {
-        row[0]: CommitReadings.of(*row[1:]) for row in await statements.rows(session, _OF_SERIES, values, binary=True)
-    }
+    async with statements.together(session) as ask:
+        found = ask(_readings("series_id = ANY (%(series)s::bigint[])", values))
+    return found.value
 
 
 class DescribedSeries(NamedTuple):

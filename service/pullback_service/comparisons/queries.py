@@ -17,8 +17,8 @@ from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flag
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
-    numbers_given,
     readings_at_two,
+    refuse_too_many,
     series_given,
 )
 from pullback_service.comparisons.grounds import Across, Grounds, Key, failures_at, statements_about
@@ -150,9 +150,10 @@ async def compare(
     query = readings_at_two(*ids, where)
     about = None if across is not None else await statements_about(session, *ids, choice)
     async with statements.together(session, few=query) as ask:
-        readings, measured, series = ask(numbers_given(query)), ask(measured_given()), ask(series_given())
+        readings, measured, series = ask(query.given_as("few")), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
+    refuse_too_many(readings.value)
     grounds = Grounds({} if stated is None else stated.value, failures.value, measured=measured.value)
     described = series.value
     older, newer = [readings.value.get(id_, NOTHING) for id_ in ids]
