@@ -120,9 +120,13 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
+_LESS_MS = {"two commits": 35, "a branch's newest commit against its parent": 40}
+
+
 def ask_everything(service: Service, known: Known) -> Iterator[Figure]:
     """Every question, all of them in turns."""
-    yield from ask_in_turns(service, {name: partial(ask, known) for name, ask in QUESTIONS.items()}, most_ms=50)
+    questions = {name: partial(ask, known) for name, ask in QUESTIONS.items()}
+    yield from ask_in_turns(service, questions, most_ms=50, but=_LESS_MS)
 
 
 def ask_matrix(url: str, *, times: int = 30, most_ms: float = 150) -> Iterator[Figure]:

@@ -38,7 +38,7 @@ def ask_pages(service: Service, commits: int) -> Iterator[Figure]:
     connection = service.connect()
     shown = make(connection)
     connection.close()
-    yield from ask_in_turns(service, _addresses(shown, commits), most_ms=150, times=30)
+    yield from ask_in_turns(service, _addresses(shown, commits), most_ms=80, but={"case at a commit": 60}, times=30)
 
 
 def _addresses(shown: Shown, commits: int) -> Mapping[str, Address]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import (
@@ -17,13 +16,13 @@ from pullback_dashboards.history import (
     variant_of_failures,
 )
 from pullback_dashboards.measuring_again import EXTERNAL
+from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.measured.measured import NOT_TOLD, Measured
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.models.series import Series
 from pullback_service.projects.queries import list_projects
 from pullback_service.readings.pooling import CLEAN
 from pullback_service.readings.reading import Mark
@@ -36,19 +35,12 @@ from pullback_service.steps.queries import KnownStep, StepSeries
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
     """The machines with results of a project, the one with the newest commit first."""
-    return await queries.measuring_machines(session, project_id)
+    return await statements.answer(session, queries.machines_of(project_id))
 
 
 def newest_of(projects: Iterable[Project]) -> Project:
     """The project that was uploaded to last."""
     return max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
-
-
-async def is_measured_here(session: AsyncSession, project_id: ProjectId) -> bool:
-    """True if a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
-    of_project = select(Series.id).where(Series.project_id == project_id)
-    ours = of_project.where(Series.variant_kind != EXTERNAL)
-    return bool(await session.scalar(select(or_(ours.exists(), ~of_project.exists()))))
 
 
 async def newest_project(session: AsyncSession) -> Project | None:

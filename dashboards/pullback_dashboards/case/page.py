@@ -1,9 +1,10 @@
 """`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, and what changed since the one that it followed."""
 
-from asyncio import create_task, gather
-from collections.abc import Iterator, Mapping, Sequence
+from asyncio import gather
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
+from uuid import UUID
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
@@ -11,19 +12,19 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
-from pullback_dashboards.history import Claim, Commit, short_of
+from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
-from pullback_service.commits.naming import named_commit
-from pullback_service.comparisons.queries import Compared
+from pullback_service import statements
+from pullback_service.commits.naming import CommitName, named_commits
 from pullback_service.errors import GoneError, Missing, NotFoundError
-from pullback_service.ids import MachineId, ProjectId
-from pullback_service.models import commits
-from pullback_service.models.series import Case
+from pullback_service.ids import ProjectId
+from pullback_service.models.reports import Report
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
-from pullback_service.reports.queries import StoredReport, read_files, reports_by_id
-from pullback_service.reports.stored_files import case_of
+from pullback_service.reports.cases import CasePlace, CaseReport, StoredCase, case_called, place_of_case
+from pullback_service.reports.queries import file_parts
+from pullback_service.reports.stored_files import case_of, case_of_parts
+from pullback_service.series.queries import CommitFacts
 from pullback_service.sessions import ReadSession
 from pullback_service.steps.queries import news_at, steps_of_case
 
@@ -42,89 +43,56 @@ class State:
 async def _read(
     project: str, sha: str, case: str, session: ReadSession, state: Annotated[State, Depends()]
 ) -> CaseView:
-    known = await project_by_name(session, project)
-    project_id = ProjectId(known.id)
-    commit = (await named_commit(session, project_id, sha, where="commit")).commit
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    async with statements.together(session) as ask:
+        named = ask(named_commits(project_id, [CommitName(sha, "commit")]))
+        known = ask(case_called(project_id, case))
+    commit = named.value[0].commit
     refused: list[tuple[CaseReport, GoneError]] = []
     while True:
         try:
+            without = [report.report_id for report, _ in refused]
             place = await place_of_case(
-                session,
-                project_id,
-                case,
-                commit,
-                machine=state.machine,
-                without=[report.report_id for report, _ in refused],
+                session, project_id, known.value, commit, machine=state.machine, without=without
             )
         except NotFoundError:
             if refused:  # none of the reports that speak of it can be read: why the first cannot
                 raise refused[0][1] from None
             raise
-        asked = [place.here, *([place.before] if place.before is not None else [])]
-        found = await reports_by_id(session, [report.report_id for report in asked])
-        await read_files(session, found.values())
-        stored, earlier = (found.get(report.report_id) if report else None for report in (place.here, place.before))
-        if stored is None:  # removed with its project meanwhile
-            raise NotFoundError(f"There is no report of {case!r} any more.", missing=Missing("case", case))
         try:
-            return await _view(session, project, commit, place, stored, earlier, state)
+            return await _view(session, project, place, state)
         except GoneError as error:
             refused.append((place.here, error))
 
 
-async def _view(
-    session: AsyncSession,
-    project: str,
-    commit: commits.Commit,
-    place: CasePlace,
-    stored: StoredReport,
-    earlier: StoredReport | None,
-    state: State,
-) -> CaseView:
+async def _view(session: AsyncSession, project: str, place: CasePlace, state: State) -> CaseView:
     """The case as a report tells it, beside what one of the commit before told."""
-    # Most of the time of this page is unpacking two files, which two threads do while the database is asked.
-    unpacking = create_task(_both(stored, earlier, place.case))
-    try:
-        judged, claims = await _judged(session, place, commit)
-        now, before = await unpacking
-    finally:
-        unpacking.cancel()
+    here, earlier = place.here, place.before
+    asked = [*_parts(here, place.case), *(_parts(earlier, place.case) if earlier is not None else [])]
+    async with statements.together(session) as ask:
+        parts = ask(file_parts(asked))
+        news = ask(news_at(here.machine_id, [here.commit.id], case_id=place.case.id))
+        series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
+    of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
+    # Much of the time of this page is unpacking two files, which two threads do.
+    now, before = await gather(
+        _told(here, of_here, place.case), _told_before(earlier, parts.value[len(of_here) :], place.case)
+    )
     return case_view(
         now,
         before,
-        judged,
+        {one.key[2:]: one for one in series.value} if earlier else {},
         project=project,
         case=place.case.label,
-        commit=_named(commit),
-        machine=place.here.machine.name,
-        report_id=str(stored.report.id),
+        commit=_named(here.commit),
+        machine=here.machine,
+        report_id=str(here.report_id),
         steps=(
-            _step(project, place.case.label, place.before, state),
+            _step(project, place.case.label, earlier, state),
             _step(project, place.case.label, place.after, state),
         ),
-        claims=claims,
+        claims=[sources.claim_of(one, place=0) for one in news.value if one.is_claim],
     )
-
-
-async def _judged(
-    session: AsyncSession, place: CasePlace, commit: commits.Commit
-) -> tuple[Mapping[tuple[str, str], Compared], Sequence[Claim]]:
-    """The judgements of every series of the case since the commit before, and where uploads compare this one."""
-    machine_id = MachineId(place.here.machine.id)
-    series = (
-        await steps_of_case(session, place.case.id, machine_id, commit.id, place.before.commit.id)
-        if place.before is not None
-        else ()
-    )
-    news = await news_at(session, machine_id, [commit.id], case_id=place.case.id)
-    return (
-        {one.key[2:]: one for one in series},
-        [sources.claim_of(one, place=0) for one in news if one.is_claim],
-    )
-
-
-async def _both(stored: StoredReport, earlier: StoredReport | None, case: Case) -> tuple[Told, Told | None]:
-    return await gather(_told(stored, case), _told_before(earlier, case))
 
 
 AskedView = Annotated[CaseView, Depends(_read)]
@@ -160,19 +128,32 @@ async def case_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def _told(stored: StoredReport, case: Case) -> Told:
-    found = await to_thread.run_sync(case_of, stored.report, case.identity)
+def _parts(report: CaseReport, case: StoredCase) -> list[tuple[UUID, tuple[int, int] | None]]:
+    """The parts of the report's file that tell of the case, or all of it."""
+    known = report.index.parts(case.identity) if report.index is not None else ()
+    return [(report.report_id, part) for part in known or (None,)]
+
+
+async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase) -> Told:
+    bodies = [body for body, _ in parts if body is not None]
+    if report.index is not None and len(bodies) > 1:
+        return Told(*await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity))
+    ((body, document),) = parts[:1]
+    stored = Report(id=report.report_id, body=body, document=document)
+    found = await to_thread.run_sync(case_of, stored, case.identity)
     if found is None:
         raise NotFoundError(
-            f"The file of report {stored.report.id} has no case {case.label!r}.", missing=Missing("case", case.label)
+            f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
         )
     return Told(*found)
 
 
-async def _told_before(stored: StoredReport | None, case: Case) -> Told | None:
+async def _told_before(
+    report: CaseReport | None, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
+) -> Told | None:
     """The report of the commit before; None where its file was dropped, for that does not take this one's page away."""
     try:
-        return await _told(stored, case) if stored is not None else None
+        return await _told(report, parts, case) if report is not None else None
     except GoneError:
         return None
 
@@ -183,7 +164,7 @@ def _step(project: str, case: str, neighbour: CaseReport | None, state: State) -
     return Step(_named(neighbour.commit), links.case(project, neighbour.commit.sha, case, machine=state.machine))
 
 
-def _named(commit: commits.Commit) -> Commit:
+def _named(commit: CommitFacts) -> Commit:
     return Commit(commit.sha, commit.title, commit.author, commit.authored_at, commit.branch)
 
 

@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit
-from pullback_dashboards.news.sources import lately
+from pullback_dashboards.history import Commit, History
 from pullback_dashboards.news.view import AT_A_COMMIT, Told, tell
-from pullback_service.ids import ProjectId
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 
@@ -26,17 +22,10 @@ class Changes:
     told: Told
 
 
-async def changes_at(
-    session: AsyncSession,
-    project: str,
-    project_id: ProjectId,
-    commit: CommitFacts,
-    machine: MeasuringMachine,
-    *,
-    named: str | None,
+def changes_of(
+    history: History, project: str, commit: CommitFacts, machine: MeasuringMachine, *, named: str | None
 ) -> Changes | None:
     """The changes on a machine at a commit; None where it measured nothing there. Addresses go on with the machine if `named`."""
-    history = await lately(session, project_id, machine.id, until=commit)
     if not history.commits or history.commits[-1].id != commit.id:
         return None
     at = history.before(len(history.commits) - 1)

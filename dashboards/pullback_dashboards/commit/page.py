@@ -1,33 +1,35 @@
 """`/projects/{project}/commits/{sha}`: what was measured at a commit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.choices import Question, question, questions
-from pullback_dashboards.commit.changes import Changes, changes_at
+from pullback_dashboards.commit.changes import Changes, changes_of
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incidents.view import KINDS
 from pullback_dashboards.measuring_again import first_measurement
+from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
+from pullback_service import statements
 from pullback_service.commits.naming import named_commit
-from pullback_service.commits.queries import around_commit
+from pullback_service.commits.queries import parents_known
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
-from pullback_service.jobs.queries import StoredJob, list_jobs
+from pullback_service.jobs.queries import jobs_at
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.queries import StoredReport, list_reports
-from pullback_service.series.queries import MeasuringMachine, commit_facts
+from pullback_service.reports.queries import StoredReport, files_of, reports_at
+from pullback_service.series.overviewing import measured_last
+from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -117,28 +119,36 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     found = (await named_commit(session, project_id, sha, where="commit")).commit
-    commit = commit_as_named(found)
-    stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
-    machines = await _machines(session, project_id, stored, found.ordered_at)
+    commit, facts = commit_as_named(found), commit_facts(found)
+    async with statements.together(session) as ask:
+        reports, measuring = ask(reports_at(found.id, limit=_MOST_REPORTS)), ask(machines_of(project_id))
+        parents, jobs = ask(parents_known(project_id, found.id)), ask(jobs_at(project_id, found.id, limit=_MOST_JOBS))
+        incidents = ask(incidents_since(project_id, found.id, limit=_MOST_INCIDENTS))
+        is_ours = ask(is_measured_here(project_id))
+    stored = reports.value
+    machines = _machines(stored, measuring.value, found.ordered_at)
     chosen = _chosen(machines, machine, commit)
-    around = await around_commit(session, project_id, found.id)
-    jobs: Sequence[StoredJob] = ()
-    if around.has_jobs:
-        jobs = await list_jobs(session, project=project, commit=commit.sha, before_id=None, limit=_MOST_JOBS)
+    fullest = _fullest(stored) if stored else None
+    given: Mapping[str, statements.Query[Any]] = {}
+    if chosen is not None:
+        recent = measured_last(project_id, chosen.id, limit=LOOKED_AT, until=facts)
+        given = changes_given(project_id, chosen.id, recent)
+    async with statements.together(session, **given) as ask:
+        history = None if chosen is None else changes_at(ask, project_id, chosen.id, recent)
+        files = ask(files_of([] if fullest is None else [fullest.report.id]))
     return CommitView(
         project=project,
         commit=commit,
         parents=tuple(
             Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None)
-            for sha, is_known in around.parents
+            for sha, is_known in parents.value
         ),
         incidents=tuple(
-            IncidentMark(each.id, links.incident(project, each.id), KINDS[each.kind], each.state)
-            for each in await incidents_since(session, project_id, found.id, limit=_MOST_INCIDENTS)
+            IncidentMark(id_, links.incident(project, id_), KINDS[kind], state) for id_, kind, state in incidents.value
         ),
-        changes=await changes_at(session, project, project_id, commit_facts(found), chosen, named=machine)
-        if chosen
-        else None,
+        changes=None
+        if history is None or chosen is None
+        else changes_of(history(), project, facts, chosen, named=machine),
         questions=questions(
             question(
                 "machine",
@@ -149,10 +159,9 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
             )
         ),
         reports=tuple(_row(report) for report in stored),
-        jobs=tuple(_job_row(job) for job in jobs),
-        fullest=await view_of(session, _fullest(stored)) if stored else None,
-        is_measured_here=bool(stored or jobs or known.repository)
-        or await sources.is_measured_here(session, project_id),
+        jobs=tuple(JobRow(id_, links.job(id_), *about) for id_, *about in jobs.value),
+        fullest=None if fullest is None else await view_of(session, fullest, files.value.get(fullest.report.id)),
+        is_measured_here=bool(stored or jobs.value or known.repository) or is_ours.value,
     )
 
 
@@ -161,13 +170,13 @@ def _fullest(stored: Sequence[StoredReport]) -> StoredReport:
     return max(stored, key=lambda each: each.report.points + each.report.failures)
 
 
-async def _machines(
-    session: AsyncSession, project_id: ProjectId, stored: Sequence[StoredReport], ordered_at: datetime
+def _machines(
+    stored: Sequence[StoredReport], measuring: Sequence[MeasuringMachine], ordered_at: datetime
 ) -> Sequence[MeasuringMachine]:
     """The machines that reported of the commit, the one with the project's newest commit first, as on the overview."""
     here = {each.report.machine_id: each.machine for each in stored if each.report.points or each.report.failures}
     if len(here) > 1:
-        return [machine for machine in await sources.machines_of(session, project_id) if machine.id in here]
+        return [machine for machine in measuring if machine.id in here]
     return [MeasuringMachine(MachineId(id_), name, ordered_at) for id_, name in here.items()]
 
 
@@ -218,11 +227,6 @@ async def commit_page(request: Request, view: AskedView) -> Response:
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
     )
-
-
-def _job_row(stored: StoredJob) -> JobRow:
-    job = stored.job
-    return JobRow(job.id, links.job(job.id), job.suite, job.state, job.created_at)
 
 
 def _row(stored: StoredReport) -> ReportRow:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, get_args
 
@@ -37,8 +37,8 @@ from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address, Given
-from pullback_service.commits.branches import list_branches
-from pullback_service.commits.queries import list_commits
+from pullback_service import statements
+from pullback_service.commits.naming import names_to_choose
 from pullback_service.comparisons import asking as comparing
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.outcomes import Outcomes, summarize
@@ -50,6 +50,7 @@ from pullback_service.readings.queries import processes_behind
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.overviewing import measured_commits
+from pullback_service.series.queries import machines_of
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
 
@@ -111,36 +112,45 @@ async def _read(
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     address = Address(links.compare(project), request)
-    measuring = await sources.machines_of(session, project_id)
-    machines = tuple(machine.name for machine in measuring)
-    asked = Asked(
+    view: CompareView | None = None
+    comparison: Comparison | None = None
+    newest: tuple[Neighbours, ...] = ()
+    newest_machine: str | None = None
+    if state.head:
+        comparison = await read_comparison(
+            session,
+            project,
+            comparing.Asked(
+                head=state.head,
+                base=state.base,
+                merge_base=state.merge_base,
+                head_machine=state.head_machine,
+                base_machine=state.base_machine,
+                choice=choice,
+            ),
+        )
+    async with statements.together(session) as ask:
+        suggestions = ask(names_to_choose(project_id, limit=_SUGGESTIONS))
+        measuring = ask(machines_of(project_id))
+        if comparison is not None:
+            judged, wanted = comparison.answered.judged, _wanted(state, comparison)
+            shown = queries.in_full(ask, judged, wanted[state.start : state.start + ROWS], judged.outcomes)
+    if comparison is not None:
+        view = await _view(session, project, state, address, comparison, *shown())
+    elif measuring.value:
+        newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
+        newest_machine = measuring.value[0].name
+    return Asked(
         project=project,
         state=state,
         words=choice.text or "",
         kept=address.without("head", "base", "merge_base", "head_machine", "base_machine", "q", "start", "open"),
-        suggestions=await _suggested(session, project_id),
-        machines=machines,
-        view=None,
+        suggestions=suggestions.value,
+        machines=tuple(machine.name for machine in measuring.value),
+        view=view,
+        newest=newest,
+        newest_machine=newest_machine,
     )
-    if not state.head:
-        if not measuring:
-            return asked
-        newest = await _newest_neighbours(session, project, project_id, measuring[0].id)
-        return replace(asked, newest=newest, newest_machine=measuring[0].name)
-    comparison = await read_comparison(
-        session,
-        project,
-        comparing.Asked(
-            head=state.head,
-            base=state.base,
-            merge_base=state.merge_base,
-            head_machine=state.head_machine,
-            base_machine=state.base_machine,
-            choice=choice,
-        ),
-    )
-    view = await _view(session, project, state, address, comparison)
-    return Asked(project, state, asked.words, asked.kept, asked.suggestions, machines, view)
 
 
 AskedPage = Annotated[Asked, Depends(_read)]
@@ -205,14 +215,22 @@ def _title(view: CompareView) -> str:
     return f"{view.reference.short} → {view.candidate.short}"
 
 
+def _wanted(state: State, comparison: Comparison) -> Outcomes:
+    found = comparison.answered.judged.outcomes
+    return found[shown_by(found, state.show)]
+
+
 async def _view(
-    session: AsyncSession, project: str, state: State, address: Address, comparison: Comparison
+    session: AsyncSession,
+    project: str,
+    state: State,
+    address: Address,
+    comparison: Comparison,
+    shown: Sequence[queries.Shown],
+    names: queries.Names,
 ) -> CompareView:
-    judged, found = comparison.answered.judged, comparison.answered.judged.outcomes
+    found, wanted = comparison.answered.judged.outcomes, _wanted(state, comparison)
     reference, candidate = comparison.reference, comparison.candidate
-    wanted = found[shown_by(found, state.show)]
-    names = await queries.names_of(session, found)
-    shown = await queries.show(session, judged, wanted[state.start : state.start + ROWS], names)
     opened = next((each for each in shown if state.open and each.compared.series_id == state.open), None)
     detail = await _opened(session, comparison, opened) if opened is not None else None
     following = state.start + ROWS
@@ -288,14 +306,6 @@ async def _newest_neighbours(
         Neighbours(candidate, reference, links.compare(project, base=reference.sha, head=candidate.sha))
         for candidate, reference in pairwise(commits)
     )
-
-
-async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tuple[str, str], ...]:
-    """Branches, then the newest commits, each with what it is."""
-    branches = await list_branches(session, project_id)
-    newest = await list_commits(session, project_id, branch=None, before=None, limit=_SUGGESTIONS)
-    named = [(known.branch.name, "branch") for known in branches[:_SUGGESTIONS]]
-    return (*named, *((commit.sha[:12], commit.title or "") for commit in newest))
 
 
 def _shows(found: Outcomes, state: State, address: Address) -> Iterator[tuple[str, str, bool]]:

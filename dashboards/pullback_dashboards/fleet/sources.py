@@ -21,7 +21,8 @@ from pullback_dashboards.fleet.view import (
     state_of,
 )
 from pullback_dashboards.history import case_order
-from pullback_service.agents.queries import SeenAgent, count_fleet, list_agents
+from pullback_service import statements
+from pullback_service.agents.queries import FleetCounts, SeenAgent, count_fleet, list_agents
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
 from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, list_jobs, newest_attempts
@@ -41,7 +42,11 @@ RESULTS = 12
 
 async def fleet_now(session: AsyncSession) -> Fleet:
     """Agents in numbers, what runs and how much waits."""
-    counts = await count_fleet(session)
+    return await fleet_of(session, await statements.answer(session, count_fleet()))
+
+
+async def fleet_of(session: AsyncSession, counts: FleetCounts) -> Fleet:
+    """The same where it is counted already."""
     running: Sequence[StoredJob] = ()
     if counts.active:
         running = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=JobChoice(states=ACTIVE))

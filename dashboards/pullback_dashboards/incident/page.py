@@ -4,16 +4,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.incident.view import IncidentView, lines_of, reproduce_command, rows_of, rules_of
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routing import WholeNames
+from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.queries import details_of, events_of, incident_by_id
+from pullback_service.incidents.queries import details_asked, details_given, events_of, incident_by_id
 from pullback_service.projects.queries import project_by_name
+from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -26,7 +28,10 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession) -> Inc
         raise NotFoundError(
             f"Project {project!r} has no incident {incident_id}.", missing=Missing("incident", str(incident_id))
         )
-    (detail,) = await details_of(session, [incident])
+    async with statements.together(session, **details_given([incident])) as ask:
+        details, events = details_asked(ask, [incident]), ask(events_of(incident.id))
+        is_ours = ask(is_measured_here(ProjectId(known.id)))
+    (detail,) = details()
     rows = rows_of(project, detail.changes)
     ended, into, job = detail.ended, incident.merged_into_id, incident.job_id
     return IncidentView(
@@ -46,8 +51,8 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession) -> Inc
         rules=rules_of(detail),
         changes=rows,
         left_out=len(detail.changes) - len(rows),
-        events=lines_of(project, await events_of(session, incident.id)),
-        reproduce=reproduce_command(detail) if await sources.is_measured_here(session, ProjectId(known.id)) else None,
+        events=lines_of(project, events.value),
+        reproduce=reproduce_command(detail) if is_ours.value else None,
         verdict_command=f"pullback incident verdict {incident.id} expected --note 'Why it is.'",
     )
 

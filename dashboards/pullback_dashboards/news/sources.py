@@ -1,76 +1,112 @@
 """Sources of the news: the series that changed at some commits, failures there, and comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
-from pullback_service.commits.following import Placed, followed_on, places_followed
+from pullback_service import statements
+from pullback_service.commits.following import Placed, Reached, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
-from pullback_service.series.queries import CommitFacts, commits_of_ids
-from pullback_service.steps.queries import KnownStep, news_at
+from pullback_service.series.queries import CommitFacts, commits_called
+from pullback_service.statements import Query, Together
+from pullback_service.steps.queries import KnownStep, commits_referred_to, news_at
 
 LOOKED_AT = LATELY.commits + 1
 """Commits. As many for the news of one alone: of a case that a machine measures in turn with others, the reading before may
 be a few commits back."""
 
 
-async def lately(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, until: CommitFacts | None = None
-) -> History:
-    """The changes at the newest commits of a project that a machine measured, or at those up to one of them."""
-    commits = await overviewing.measured_commits(session, project_id, machine_id, limit=LOOKED_AT, until=until)
-    return await changes_among(session, project_id, machine_id, commits)
+_RECENT: Final[LiteralString] = "ARRAY (SELECT id FROM recent)"
+_AROUND: Final[LiteralString] = (
+    "ARRAY (SELECT id FROM recent UNION SELECT id FROM walked WHERE counts UNION SELECT id FROM referred)"
+)
+
+
+async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
+    """The changes at the newest commits of a project that a machine measured."""
+    recent = overviewing.measured_last(project_id, machine_id, limit=LOOKED_AT)
+    return await _changes(session, project_id, machine_id, recent)
 
 
 async def changes_among(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
 ) -> History:
-    """The last of these commits, which follow each other, with the series that changed at them.
+    """The changes at the last of these commits, which follow each other."""
+    recent = commits_called([commit.id for commit in commits[-LOOKED_AT:]])
+    return await _changes(session, project_id, machine_id, recent)
+
+
+async def _changes(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
+) -> History:
+    async with statements.together(session, **changes_given(project_id, machine_id, recent)) as ask:
+        changes = changes_at(ask, project_id, machine_id, recent)
+    return changes()
+
+
+def changes_given(
+    project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
+) -> Mapping[str, Query[Any]]:
+    """What `changes_at` asks about: recent commits, ways from them to those that they were made from, and what steps refer to."""
+    return {
+        "recent": recent,
+        "walked": followed_on(project_id, machine_id, ()).where(commits=_RECENT),
+        "referred": commits_referred_to(machine_id, ()).where(commits=_RECENT),
+        "speaking": overviewing.speaking_series(machine_id, _AROUND),
+    }
+
+
+def changes_at(
+    ask: Together, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
+) -> Callable[[], History]:
+    """Recent commits, which follow each other, with the series that changed at them, given `changes_given`.
 
     Before them may stand others that some of them were made from, or are judged against.
     """
-    newest = commits[-LOOKED_AT:]
-    if not newest:
-        return History()
-    steps = await news_at(session, machine_id, [commit.id for commit in newest])
-    recent, follows = await _with_those_before(session, project_id, machine_id, newest, steps)
-    ids = [commit.id for commit in recent]
-    failed = await overviewing.failures_at(session, machine_id, ids)
-    measured: Sequence[overviewing.LineReading] = ()
-    if failed:
-        speaking = await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed})
-        measured = await overviewing.lines_of(session, speaking, ids)
-    places = {id_: place for place, id_ in enumerate(ids)}
-    history = History(
-        tuple(map(sources.commit_of, recent)), sources.lines_of_news(steps, measured, failed, places), follows=follows
-    )
-    return sources.with_steps(history, steps)
+    newest = ask(recent.given_as("recent"))
+    followed = ask(followed_on(project_id, machine_id, ()).given_as("walked"))
+    before = ask(commits_called(()).where(ids="ARRAY (SELECT id FROM walked WHERE counts)"))
+    news = ask(news_at(machine_id, ()).where(commits=_RECENT))
+    failures = ask(overviewing.failures_at(machine_id, ()).where(commits=_AROUND))
+    speaking = ask(overviewing.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
+
+    def read() -> History:
+        steps = news.value
+        commits, follows = _with_those_before(sorted(newest.value, key=_place), followed.value, before.value, steps)
+        places = {commit.id: place for place, commit in enumerate(commits)}
+        failed = [failure for failure in failures.value if failure.commit.id in places]
+        struck = {failure.case.id for failure in failed}
+        measured = [line for line in speaking.value if line.case.id in struck]
+        history = History(
+            tuple(map(sources.commit_of, commits)),
+            sources.lines_of_news(steps, measured, failed, places),
+            follows=follows,
+        )
+        return sources.with_steps(history, steps)
+
+    return read
 
 
-async def _with_those_before(
-    session: AsyncSession,
-    project_id: ProjectId,
-    machine_id: MachineId,
+def _with_those_before(
     commits: Sequence[CommitFacts],
+    followed: Mapping[int, Reached],
+    before: Sequence[CommitFacts],
     steps: Sequence[KnownStep],
 ) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
-    """Commits with those that they were made from, and by place which one that is where it is not the one before."""
-    followed = await followed_on(session, project_id, machine_id, [commit.id for commit in commits])
+    """Commits with those that they were made from, and by place which one that is where it is not the one before it."""
+    if not commits:
+        return (), {}
     recent = {commit.id for commit in commits}
     # What the oldest one followed is no news, but on another branch it may be what a later one is made from.
-    farther = {
-        reached.id
-        for start, reached in followed.items()
-        if reached.counts and reached.id not in recent and start != commits[0].id
-    }
-    others = {one.reference.id: CommitFacts(*one.reference) for one in steps if one.reference.id not in recent}
-    farther -= others.keys()
-    others |= {commit.id: commit for commit in (await commits_of_ids(session, farther) if farther else ())}
-    known = sorted([*others.values(), *commits], key=_place)
+    farther = {reached.id for start, reached in followed.items() if reached.counts and start != commits[0].id}
+    others = {commit.id: commit for commit in before if commit.id in farther}
+    others |= {one.reference.id: CommitFacts(*one.reference) for one in steps}
+    known = sorted([*(others[id_] for id_ in others.keys() - recent), *commits], key=_place)
     known = known[: known.index(commits[-1]) + 1]
     follows = places_followed([_place(one) for one in known], followed)
     # Of those brought in from before nobody asked what they follow: the way ends there, not at whatever stands beside them.

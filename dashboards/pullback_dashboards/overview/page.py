@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
-from pullback_dashboards.fleet.sources import fleet_now
+from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import LATELY, News, tell
-from pullback_dashboards.overview.incidents import open_lines
+from pullback_dashboards.overview.incidents import MOST, lines_of
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -25,8 +25,12 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
+from pullback_service import statements
+from pullback_service.agents.queries import count_fleet
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
@@ -103,17 +107,19 @@ async def _read(request: Request, session: ReadSession, state: Asked) -> Overvie
     else:
         fleet = await fleet_now(session)
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
-    machines = await sources.machines_of(session, ProjectId(project.id))
+    project_id = ProjectId(project.id)
+    async with statements.together(session) as ask:
+        measuring, counts = ask(machines_of(project_id)), ask(count_fleet())
+        incidents = ask(open_incidents(project_id, limit=MOST))
+    machines, fleet = measuring.value, await fleet_of(session, counts.value)
     if not machines:
-        fleet = await fleet_now(session)
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    present = await present_of(session, ProjectId(project.id), machine.id, notice=notice_of(request))
+    present = await present_of(session, project_id, machine.id, notice=notice_of(request))
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
-    incidents = await open_lines(session, ProjectId(project.id))
-    return replace(view, fleet=await fleet_now(session), incidents=incidents)
+    return replace(view, fleet=fleet, incidents=await lines_of(session, incidents.value))
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         paging=found.paging,
         pages=_pages(state, found.paging),
         open_all=_open_all(state, found),
-        is_measured_here=await sources.is_measured_here(session, present.project_id),
+        is_measured_here=found.is_measured_here,
     )
 
 

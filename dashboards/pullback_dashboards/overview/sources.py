@@ -37,6 +37,7 @@ from pullback_dashboards.overview.ranking import (
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_dashboards.wording.counting import counted
+from pullback_service import statements
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
@@ -45,7 +46,7 @@ from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Place
 from pullback_service.series import overviewing
 from pullback_service.series.overviewing import CaseChoice, NewestReading
-from pullback_service.series.queries import CommitFacts, FailedCase
+from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, Standing]]
 """By case and variant, with the place of the commit."""
@@ -89,6 +90,7 @@ class Found:
     paging: Paging
     suites: tuple[str, ...]
     devices: tuple[str, ...]
+    is_measured_here: bool
     all_open: bool
 
 
@@ -127,7 +129,11 @@ async def present_of(
 async def find(session: AsyncSession, present: Present, state: State) -> Found:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
-    failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
+    async with statements.together(session) as ask:
+        failing = ask(overviewing.failures_at(machine_id, [commit.id for commit in commits]))
+        suites = ask(overviewing.suites_of(project_id, machine_id))
+        devices, is_ours = ask(overviewing.devices_of(project_id)), ask(is_measured_here(project_id))
+    failures = failing.value
     lately = await _LATELY.get(now, lambda: changes_among(session, project_id, machine_id, commits))
     known = list(
         await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
@@ -159,8 +165,9 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
         opened=opened,
         means=means(stood, metric),
         paging=paging,
-        suites=tuple(await overviewing.suites_of(session, project_id, machine_id)),
-        devices=tuple(await overviewing.devices_of(session, project_id)),
+        suites=suites.value,
+        devices=devices.value,
+        is_measured_here=is_ours.value,
         all_open=all_open,
     )
 
@@ -183,7 +190,8 @@ async def _drawn_history(
         if standing.series_id is not None
     }
     oldest = (commits[0].ordered_at, commits[0].id) if commits else None
-    for mark in await marks_since(session, list(of_series), oldest, most=MOST_MARKS) if oldest and of_series else ():
+    marks = marks_since(list(of_series), oldest, most=MOST_MARKS) if oldest and of_series else None
+    for mark in [] if marks is None else await statements.answer(session, marks):
         place = places.get(mark.commit_id)
         if place is not None:
             of_series[mark.series_id][place] = sources.shown_mark(mark)

@@ -25,8 +25,10 @@ from pullback_dashboards.report.view import (
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
+from pullback_service import statements
 from pullback_service.errors import GoneError
-from pullback_service.reports.queries import StoredReport, read_files, report_by_id
+from pullback_service.models.reports import Report
+from pullback_service.reports.queries import StoredReport, files_of, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
@@ -41,7 +43,8 @@ COLUMNS = (
 
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
-    return await view_of(session, await report_by_id(session, report_id))
+    stored = await report_by_id(session, report_id)
+    return await view_of(session, stored, (await statements.answer(session, files_of([report_id]))).get(report_id))
 
 
 AskedView = Annotated[ReportView, Depends(_read)]
@@ -76,11 +79,10 @@ async def report_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def view_of(session: AsyncSession, stored: StoredReport) -> ReportView:
-    """The view of a report; of one whose file was dropped, what its rows still say."""
-    await read_files(session, [stored])
+async def view_of(session: AsyncSession, stored: StoredReport, file: Report | None) -> ReportView:
+    """The view of a report by its file; where that was dropped, what its rows still say."""
     try:
-        document = await to_thread.run_sync(outline_of, stored.report)
+        document = await to_thread.run_sync(outline_of, file or Report(id=stored.report.id))
     except GoneError as error:
         return report_view(stored, await remains_of(session, stored.report), dropped=error.detail)
     return report_view(stored, document)

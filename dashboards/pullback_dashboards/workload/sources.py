@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -19,17 +20,18 @@ from pullback_dashboards.history import (
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
+from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.measured.measured import Measured
-from pullback_service.measured.queries import read_measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.queries import MeasuringMachine
-from pullback_service.series.sketching import sketches_of
+from pullback_service.series.queries import MeasuringMachine, machines_of
+from pullback_service.series.sketching import Sketch, sketches_of
+from pullback_service.statements import Query
 from pullback_service.steps.queries import KnownStep, news_of
 
 MOST_MACHINES = 12  # drawn side by side; the others are links
@@ -66,10 +68,17 @@ async def find(
     curves_alone: bool = False,
 ) -> Found:
     """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
-    machines = await sources.machines_of(session, project_id)
+    async with statements.together(session) as ask:
+        measuring = ask(machines_of(project_id))
+        of_workload = ask(queries.cases_of_workload(project_id, workload))
+        every = ask(queries.series_of_workload(project_id, workload, case=state.case))
+    machines, cases = measuring.value, of_workload.value
     if not machines:
         raise NotFoundError(f"Project {project!r} has no results yet: upload a report first.")
-    cases = await queries.cases_of_workload(session, project_id, workload)
+    if not cases:
+        raise NotFoundError(
+            f"No upload of this project has a workload named {workload!r}.", missing=Missing("workload", workload)
+        )
     where = {case.id: machines for case, machines in cases.items()}
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
     machine = machine_for(here, _of_case(cases, where, state.case), project, workload, state)
@@ -77,30 +86,27 @@ async def find(
         (case for case in cases if machine.id in where.get(case.id, ())), key=lambda case: case_order(case.label)
     )
     case = _chosen(known, state.case, workload)
-    series = await queries.series_of_case(session, case.id, machine.id)
+    with_case = [one for one in here if one.id in where[case.id]]
+    series = every.value.get((case.id, machine.id), ())
     memory = _memory(series)
     chosen = state.memory
-    elsewhere = [one for one in here if one.id != machine.id and one.id in where[case.id]]
     if chosen is not None and chosen not in {metric.name for metric in memory}:
         # A link of another machine brought it along: what one machine counts, another need not.
-        chosen = None if await _counts_elsewhere(session, case, elsewhere, chosen) else chosen
+        elsewhere = (one for other in with_case for one in every.value.get((case.id, other.id), ()))
+        chosen = None if any(one.metric == chosen for one in elsewhere) else chosen
     full = replace(state, case=case.label, memory=_chosen_memory(memory, chosen))
-    found = await queries.case_history(
-        session,
-        project_id,
-        case.id,
-        machine.id,
-        series,
-        [name for name in ("time", full.memory) if name],
-        last=int(state.last),
-        following=not curves_alone,
+    drawn = [one.id for one in series if one.metric in {"time", full.memory}]
+    beside = None if curves_alone else _beside(case, with_case, machine, series, full)
+    async with statements.together(session) as ask:
+        newest = queries.newest_of_case(ask, case.id, machine.id, drawn, last=int(state.last))
+        sketches = None if beside is None else ask(beside.query)
+    news_since = partial(news_of, [one.id for one in series])
+    found, told = await queries.case_history(
+        session, project_id, series, newest(), None if curves_alone else news_since
     )
-    drawn = (*found.readings, *found.before.values())
-    of = await read_measured(session, (each.measured_id for each in drawn))
-    history = _as_history(found, case, series, of)
-    news: Sequence[KnownStep] = ()
-    if found.commits and not curves_alone:
-        news = await news_of(session, [one.id for one in series], found.commits[0].place)
+    news = told or ()
+    history = _as_history(found, case, series, found.measured)
+    if told is not None:
         history = sources.with_steps(history, news)
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     return Found(
@@ -113,14 +119,21 @@ async def find(
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
-        with_case=frozenset(one.name for one in here if one.id in where[case.id]),
+        with_case=frozenset(one.name for one in with_case),
         memory=memory,
         lacking=state.memory if chosen != state.memory else None,
-        side_by_side=None
-        if curves_alone
-        else await _side_by_side(
-            session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
-        ),
+        side_by_side=side_by_side(
+            sketches.value,
+            {int(one.id): one.name for one in beside.drawn},
+            [one.name for one in with_case if one not in beside.drawn],
+            metric=beside.metric,
+            project=project,
+            workload=workload,
+            state=full,
+            current=machine.name,
+        )
+        if beside is not None and sketches is not None and sketches.value
+        else None,
     )
 
 
@@ -205,40 +218,31 @@ def _before(found: CaseHistory, reading: StoredReading, of: Mapping[int, Measure
     return None if before is None else sources.shown_reading(before, of)
 
 
-async def _side_by_side(
-    session: AsyncSession,
+@dataclass(frozen=True)
+class _Beside:
+    """The machines that are drawn side by side, in which metric, and the query of it."""
+
+    drawn: Sequence[MeasuringMachine]
+    metric: Metric
+    query: Query[Sequence[Sketch]]
+
+
+def _beside(
     case: KnownCase,
     machines: Sequence[MeasuringMachine],
     machine: MeasuringMachine,
     series: Sequence[CaseSeries],
-    project: str,
-    workload: str,
     state: State,
-) -> Machines | None:
+) -> _Beside | None:
     """The case on every machine that has it, the present one among them; None where it is the only one."""
-    if len(machines) < 2:
-        return None
     metrics = in_metric_order({_metric(one) for one in series})
-    if not metrics:
+    if len(machines) < 2 or not metrics:
         return None
     drawn = list(machines[:MOST_MACHINES])
     if machine not in drawn:
         drawn[-1] = machine
-    sketches = await sketches_of(
-        session, case.id, metrics[0].name, [one.id for one in drawn], last=min(int(state.last), SKETCHED_COMMITS)
-    )
-    if not sketches:
-        return None
-    return side_by_side(
-        sketches,
-        {int(one.id): one.name for one in drawn},
-        [one.name for one in machines if one not in drawn],
-        metric=metrics[0],
-        project=project,
-        workload=workload,
-        state=state,
-        current=machine.name,
-    )
+    last = min(int(state.last), SKETCHED_COMMITS)
+    return _Beside(drawn, metrics[0], sketches_of(case.id, metrics[0].name, [one.id for one in drawn], last=last))
 
 
 def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> KnownCase:
@@ -250,15 +254,6 @@ def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> Kno
         f"{' and others' if len(cases) > 20 else ''}.",
         missing=Missing("case", label or ""),
     )
-
-
-async def _counts_elsewhere(
-    session: AsyncSession, case: KnownCase, machines: Sequence[MeasuringMachine], metric: str
-) -> bool:
-    for machine in machines[:MOST_MACHINES]:
-        if any(one.metric == metric for one in await queries.series_of_case(session, case.id, machine.id)):
-            return True
-    return False
 
 
 def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:

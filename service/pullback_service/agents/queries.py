@@ -22,6 +22,7 @@ from pullback_service.machines.keeping import SEEN_AGAIN_AFTER_S
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt
 from pullback_service.models.machines import Machine
+from pullback_service.statements import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +206,9 @@ SELECT count(*), count(*) FILTER (WHERE agent.last_seen_at > now() - make_interv
 """
 
 
-async def count_fleet(session: AsyncSession) -> FleetCounts:
+def count_fleet() -> Query[FleetCounts]:
     """Agents and jobs in numbers. Index: uq_attempt_machine_active, ix_job_state."""
-    found = await statements.row(session, _COUNTS, {"silent_after_s": SILENT_AFTER_S})
-    assert found is not None  # noqa: S101 - an aggregate has a row
-    return FleetCounts(*found)
+    return Query(_COUNTS, {"silent_after_s": SILENT_AFTER_S}, lambda rows: FleetCounts(*next(iter(rows))))
 
 
 async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:

@@ -152,11 +152,13 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     judged = await comparing.compare(session, parted.base, candidate.commit, SeriesChoice(project=project))
     found = judged.outcomes
     failing = list(wrong_gradients(judged.grounds.failures, parted.base.id, candidate.commit.id))
-    names = await comparing.names_by_id(
-        session,
-        {*found.case_id.tolist(), *(case_id for case_id, *_ in failing)},
-        {*found.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
-    )
+    async with statements.together(session) as ask:
+        named = comparing.names_by_id(
+            ask,
+            {*found.case_id.tolist(), *(case_id for case_id, *_ in failing)},
+            {*found.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
+        )
+    names = named()
     equal_code = _is_equal_code(judged)
     findings, counts = await _findings(session, project_id, judged, names, failing)
     lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
@@ -249,7 +251,7 @@ async def _findings(
     counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in told.items()}
     others = _others(found, names)
     for kind, flags in flags_of(found).items():
-        shown = await comparing.show(session, judged, found[flags][:MOST_FINDINGS], names)
+        shown = await comparing.show(session, judged, found[flags][:MOST_FINDINGS])
         # No difference between equal files is the commit's, and nobody has to decide about it.
         kept = [each for each in shown if not (kind == "ambiguous" and each.compared.is_equal_code)]
         told[kind] = [_changed(kind, each, others) for each in kept]

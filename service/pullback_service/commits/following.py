@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from pullback_service import statements
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.statements import Query, Rows
 
 FARTHEST = 2_000
 """Commits that nobody measured, walked through for all that are asked for. Behind them what is before in history is as good."""
@@ -55,41 +54,24 @@ _OF_SERIES: Final[LiteralString] = _WALK.replace(
 )
 
 
-_OF_CASE: Final[LiteralString] = _WALK.replace(
-    "{counts}",
-    "SELECT FROM reading WHERE reading.commit_id = parent.id AND reading.series_id = ANY (ARRAY ("
-    "SELECT id FROM series WHERE case_id = %(case)s AND machine_id = %(machine)s))",
-)
-
-
-async def followed_on(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commit_ids: Collection[int]
-) -> Mapping[int, Reached]:
+def followed_on(
+    project_id: ProjectId, machine_id: MachineId, commit_ids: Collection[int]
+) -> Query[Mapping[int, Reached]]:
     """The nearest ancestor of each commit that a machine measured, or how far the way there is known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id.
     """
-    return await _walked(session, _BY_MACHINE, project_id, commit_ids, {"machine": machine_id})
+    return _walked(_BY_MACHINE, project_id, commit_ids, {"machine": machine_id})
 
 
-async def followed_in(
-    session: AsyncSession, project_id: ProjectId, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Mapping[int, Reached]:
+def followed_in(
+    project_id: ProjectId, series_ids: Collection[int], commit_ids: Collection[int]
+) -> Query[Mapping[int, Reached]]:
     """The nearest ancestor of each commit at which any of some series was measured, or how far the way there is known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading.
     """
-    return await _walked(session, _OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
-
-
-async def followed_of_case(
-    session: AsyncSession, project_id: ProjectId, case_id: int, machine_id: MachineId, commit_id: int
-) -> Mapping[int, Reached]:
-    """The same for one commit and all series of a case on a machine.
-
-    Index: besides uq_series_case_id_variant_metric_machine_id.
-    """
-    return await _walked(session, _OF_CASE, project_id, [commit_id], {"case": case_id, "machine": machine_id})
+    return _walked(_OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
 
 
 def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -> Mapping[int, int]:
@@ -120,20 +102,19 @@ def _is_made_from(reached: Reached | None, commit_id: int) -> bool:
     return reached is not None and reached.counts and reached.id == commit_id
 
 
-async def _walked(
-    session: AsyncSession,
-    statement: LiteralString,
-    project_id: ProjectId,
-    commit_ids: Collection[int],
-    values: Mapping[str, object],
-) -> Mapping[int, Reached]:
+def _walked(
+    statement: LiteralString, project_id: ProjectId, commit_ids: Collection[int], values: Mapping[str, object]
+) -> Query[Mapping[int, Reached]]:
     """The ends of the walks from each commit with a known parent."""
     asked = {
         "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
     }  # fmt: skip
-    rows = await statements.rows(session, statement, {**asked, **values}) if commit_ids else []
+    return Query(statement, {**asked, **values}, _ends, width=4)
+
+
+def _ends(rows: Rows) -> Mapping[int, Reached]:
     parents = {child: Reached(*parent) for child, *parent in rows}
-    return {start: _end_of(start, parents) for start in commit_ids if start in parents}
+    return {start: _end_of(start, parents) for start in parents}
 
 
 def _end_of(start: int, parents: Mapping[int, Reached]) -> Reached:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,6 +17,7 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.rule import RULE
+from pullback_service.statements import Query
 
 MOST_ANCESTORS = 200_000
 LAST_POSITION = 2**31 - 1
@@ -71,11 +72,11 @@ SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)
 ON CONFLICT DO NOTHING RETURNING commit_id
 """
 
-_AROUND: LiteralString = """
-SELECT ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
-       ARRAY (SELECT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
-                FROM commit_parent WHERE commit_id = %(commit)s ORDER BY position),
-       EXISTS (SELECT FROM job WHERE project_id = %(project)s AND commit_id = %(commit)s)
+_PARENTS: LiteralString = """
+SELECT parent_sha, EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND sha = parent_sha)
+  FROM commit_parent
+ WHERE commit_id = %(commit)s
+ ORDER BY position
 """
 
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
@@ -126,14 +127,6 @@ class Learnt:
 
     new: int
     completed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """The parents of a commit, first parent first, each with whether anybody told of it; and whether it was ever queued."""
-
-    parents: Sequence[tuple[str, bool]]
-    has_jobs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,12 +357,9 @@ async def positions_on(
     return {row.commit_id: (row.position, row.after_gap) for row in rows}
 
 
-async def around_commit(session: AsyncSession, project_id: ProjectId, commit_id: int) -> Around:
-    """The surroundings of a commit: parents, children and jobs. Index: pk_commit_parent, uq_commit_project_id_sha, ix_job_commit."""
-    found = await statements.row(session, _AROUND, {"project": project_id, "commit": commit_id})
-    assert found is not None  # noqa: S101 - a statement of one row
-    parents, known, has_jobs = found
-    return Around(list(zip(parents, known, strict=True)), has_jobs)
+def parents_known(project_id: ProjectId, commit_id: int) -> Query[list[tuple[Any, ...]]]:
+    """The parents of a commit, first parent first, each with whether anybody told of it. Index: pk_commit_parent, uq_commit_project_id_sha."""
+    return Query(_PARENTS, {"project": project_id, "commit": commit_id}, list, width=2)
 
 
 async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequence[str]) -> set[str]:
@@ -382,11 +372,16 @@ async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) 
     """A commit of a project. Index: uq_commit_project_id_sha."""
     found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
     if found is None:
-        raise NotFoundError(
-            f"Unknown commit {sha}: send it with POST /api/v1/commits (`pullback log`), or measure it.",
-            missing=Missing("commit", sha),
-        )
+        raise unknown_commit(sha)
     return found
+
+
+def unknown_commit(sha: str) -> NotFoundError:
+    """The error for a hash that no commit of the project has."""
+    return NotFoundError(
+        f"Unknown commit {sha}: send it with POST /api/v1/commits (`pullback log`), or measure it.",
+        missing=Missing("commit", sha),
+    )
 
 
 async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str, other: str) -> MergeBase:

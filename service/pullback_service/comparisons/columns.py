@@ -4,13 +4,12 @@ Of 4,000 readings in rows, with the names of their series, Postgres makes 22 ms 
 are joined to nothing, and with the names of the series told once for all that share them, it is 5 and 2.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Text, cast, func, select
+from sqlalchemy import ColumnElement, and_, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -19,36 +18,33 @@ from pullback_service.comparisons.grounds import Key
 from pullback_service.comparisons.outcomes import Shape
 from pullback_service.errors import InvalidInputError
 from pullback_service.measured.measured import Measured
-from pullback_service.measured.queries import read_measured
-from pullback_service.models.machines import Machine
-from pullback_service.models.series import Case, Series
+from pullback_service.measured.queries import measured_by_id
+from pullback_service.statements import Query, Rows
 
 MOST_COMPARED_READINGS = 100_000
 
 # Texts are compared only with each other: their hashes of 64 bits stand for them, 0 for none.
-_OF_COMMITS: Final[LiteralString] = """
-SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(coalesce(log_ratio, 'NaN')),
-       array_agg(coalesce(high - low, 'NaN')), array_agg(coalesce(process_count, 0)),
-       array_agg(coalesce(process_q25, 'NaN')), array_agg(coalesce(process_q75, 'NaN')),
-       array_agg(coalesce(hashtextextended(baseline, 0), 0)), array_agg(coalesce(hashtextextended(method, 0), 0)),
-       array_agg(coalesce(hashtextextended(program_hash, 0), 0)), array_agg(coalesce(measured_id, 0)),
-       array_agg(dirty), array_agg(consistent)
-  FROM (
-    SELECT *
-      FROM reading
-     WHERE commit_id = ANY (%(commits)s::bigint[])
-       AND (%(series)s::bigint[] IS NULL OR series_id = ANY (%(series)s::bigint[]))
-     LIMIT %(most)s) few
- GROUP BY commit_id
+_COLUMNS: Final[LiteralString] = """
+commit_id, series_id, value, coalesce(log_ratio, 'NaN') AS log_ratio, coalesce(high - low, 'NaN') AS extent,
+coalesce(process_count, 0) AS process_count, coalesce(process_q25, 'NaN') AS q25, coalesce(process_q75, 'NaN') AS q75,
+coalesce(hashtextextended(baseline, 0), 0) AS baseline, coalesce(hashtextextended(method, 0), 0) AS method,
+coalesce(hashtextextended(program_hash, 0), 0) AS program, coalesce(measured_id, 0) AS measured, dirty, consistent
 """
-_NUMBERS: Final[LiteralString] = f"""
-SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])),
-       EXISTS (SELECT FROM comparison WHERE (candidate_id, reference_id) IN (
-         (%(candidate)s, %(reference)s), (%(reference)s, %(candidate)s))),
-       found.*
-  FROM (SELECT) AS once
-  LEFT JOIN ({_OF_COMMITS}) found ON true
-"""  # noqa: S608 - our own words
+_WIDTH: Final = 2 + len(ReadingColumns._fields)
+_OF_COMMITS: Final[LiteralString] = """
+SELECT {columns}
+  FROM reading
+ WHERE commit_id = ANY (%(commits)s::bigint[]) AND {which}
+ LIMIT %(most)s
+""".replace("{columns}", _COLUMNS)
+_CHOSEN: Final[LiteralString] = """
+series_id = ANY (ARRAY (
+  SELECT series.id
+    FROM series JOIN "case" ON "case".id = series.case_id JOIN machine ON machine.id = series.machine_id
+   WHERE {where}))
+"""
+_MEASURED: Final[LiteralString] = "ARRAY (SELECT DISTINCT measured FROM few)"
+_SERIES: Final[LiteralString] = "ARRAY (SELECT DISTINCT series_id FROM few)"
 _SHAPES: Final[LiteralString] = """
 SELECT variant, variant_kind, metric, unit, direction, exact, array_agg(id), array_agg(case_id), array_agg(machine_id)
   FROM series
@@ -63,68 +59,62 @@ class CommitReadings(NamedTuple):
     series_id: Ids
     columns: ReadingColumns
 
-    @classmethod
-    def of(cls, series: Sequence[int], *columns: Sequence[object]) -> Self:
-        """Those that Postgres sent as arrays."""
-        return cls(np.array(series, np.int64), ReadingColumns.of(*columns))
-
     def of_series(self, chosen: Ids) -> Self:
         """Those of some series."""
-        here = np.isin(self.series_id, chosen)
-        columns: Iterator[Any] = (column[here] for column in self.columns)
-        return type(self)(self.series_id[here], ReadingColumns(*columns))
+        return self.those(np.isin(self.series_id, chosen))
+
+    def those(self, which: Flags) -> Self:
+        """Those that are flagged."""
+        columns: Iterator[Any] = (column[which] for column in self.columns)
+        return type(self)(self.series_id[which], ReadingColumns(*columns))
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredNumbers:
-    """The readings of both commits, by commit, of what they were measured, and whether there is anything else to know."""
-
-    of: Mapping[int, CommitReadings]
-    measured: Mapping[int, Measured]
-    has_failures: bool
-    has_statements: bool
+NOTHING: Final = CommitReadings(np.array((), np.int64), ReadingColumns.of(*((),) * len(ReadingColumns._fields)))
 
 
-NOTHING: Final = CommitReadings.of((), *((),) * len(ReadingColumns._fields))
-
-
-async def read_numbers(
-    session: AsyncSession, reference_id: int, candidate_id: int, where: Collection[ColumnElement[bool]]
-) -> MeasuredNumbers:
-    """The readings of both commits.
+def readings_at_two(
+    reference_id: int, candidate_id: int, where: Collection[ColumnElement[bool]]
+) -> Query[Mapping[int, CommitReadings]]:
+    """The readings of two commits, to be given to others as `few`; by commit.
 
     The rule of what callers see is not applied here: the commits were found where it is. `where` are conditions on
     `series`, `case` and `machine`; what they choose is found first, for joining it to the readings takes as long again.
 
-    Index: pk_reading, pk_measured, ix_failure_commit_id, ix_comparison_candidate.
+    Index: pk_reading; ix_series_project_id.
     """
-    chosen = await _chosen_series(session, where) if where else None
-    found = await statements.rows(
-        session,
-        _NUMBERS,
-        {
-            "commits": [reference_id, candidate_id],
-            "reference": reference_id,
-            "candidate": candidate_id,
-            "series": chosen,
-            "most": MOST_COMPARED_READINGS + 1,
-        },
-        binary=True,
-    )
-    has_failures, has_statements = found[0][:2]
-    if sum(len(row[3] or ()) for row in found) > MOST_COMPARED_READINGS:
+    condition, values = statements.text_of(and_(true(), *where))
+    which = _CHOSEN.replace("{where}", condition) if where else "true"
+    most = {"commits": [reference_id, candidate_id], "most": MOST_COMPARED_READINGS + 1}
+    return _readings(which, {**values, **most})
+
+
+def refuse_too_many(found: Mapping[int, CommitReadings]) -> None:
+    """Refuse a comparison of more readings than are judged at once."""
+    if sum(len(of_commit.series_id) for of_commit in found.values()) > MOST_COMPARED_READINGS:
         raise InvalidInputError(
             f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
             "workload=."
         )
-    readings = {row[2]: CommitReadings.of(*row[3:]) for row in found if row[2] is not None}
-    ids = {each for of_commit in readings.values() for each in np.unique(of_commit.columns.measured).tolist()}
-    return MeasuredNumbers(
-        readings,
-        await read_measured(session, ids - {0}),
-        has_failures,
-        has_statements,
-    )
+
+
+def _readings(which: LiteralString, values: Mapping[str, object]) -> Query[Mapping[int, CommitReadings]]:
+    return Query(_OF_COMMITS.replace("{which}", which), values, _by_commit, _WIDTH, by_column=True)
+
+
+def measured_given() -> Query[Mapping[int, Measured]]:
+    """What the given readings were measured of. Index: pk_measured."""
+    return measured_by_id(()).where(ids=_MEASURED)
+
+
+def series_given() -> Query["DescribedSeries"]:
+    """The series of the given readings. Index: pk_series."""
+    return described_series(()).where(series=_SERIES)
+
+
+def _by_commit(found: Iterable[Sequence[Any]]) -> Mapping[int, CommitReadings]:
+    commits, series, *columns = found or ((),) * _WIDTH
+    of, both = np.array(commits, np.int64), CommitReadings(np.array(series, np.int64), ReadingColumns.of(*columns))
+    return {int(commit): both.those(of == commit) for commit in np.unique(of)}
 
 
 async def readings_of_commits(
@@ -132,8 +122,9 @@ async def readings_of_commits(
 ) -> Mapping[int, CommitReadings]:
     """Some series at some commits, by commit. Index: pk_reading."""
     values = {"commits": statements.array_of(commits), "series": statements.array_of(series), "most": None}
-    rows = await statements.rows(session, _OF_COMMITS, values, binary=True)
-    return {row[0]: CommitReadings.of(*row[1:]) for row in rows}
+    async with statements.together(session) as ask:
+        found = ask(_readings("series_id = ANY (%(series)s::bigint[])", values))
+    return found.value
 
 
 class DescribedSeries(NamedTuple):
@@ -158,23 +149,19 @@ class DescribedSeries(NamedTuple):
 
 
 async def describe_series(session: AsyncSession, series_ids: Ids) -> DescribedSeries:
+    """Descriptions of series. Index: pk_series."""
+    return await statements.answer(session, described_series(series_ids.tolist()))
+
+
+def described_series(series_ids: Collection[int]) -> Query[DescribedSeries]:
     """Descriptions of series, those that share all but case and machine together. Index: pk_series."""
-    rows = await statements.rows(session, _SHAPES, {"series": statements.array_of(series_ids.tolist())}, binary=True)
+    return Query(_SHAPES, {"series": statements.array_of(series_ids)}, _described)
+
+
+def _described(found: Rows) -> DescribedSeries:
+    rows = [*found]
     ids, cases, machines = (np.array([each for row in rows for each in row[column]], np.int64) for column in (6, 7, 8))
     shape = np.repeat(np.arange(len(rows)), [len(row[6]) for row in rows])
     order = ids.argsort()
     shapes = [Shape(*row[:6]) for row in rows]
     return DescribedSeries(shapes, ids[order], shape[order], cases[order], machines[order])
-
-
-async def _chosen_series(session: AsyncSession, where: Collection[ColumnElement[bool]]) -> str:
-    """Ids of the series that conditions choose, as Postgres writes an array of them. Index: ix_series_project_id."""
-    found: str = (
-        await session.execute(
-            select(func.coalesce(cast(func.array_agg(Series.id), Text), "{}"))
-            .join(Case, Case.id == Series.case_id)
-            .join(Machine, Machine.id == Series.machine_id)
-            .where(*where)
-        )
-    ).scalar_one()
-    return found

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
@@ -13,12 +13,12 @@ from pullback_service.comparisons.judging import Stated
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
 from pullback_service.measured.measured import NOT_TOLD, Measured
-from pullback_service.models.machines import Machine
-from pullback_service.models.reports import WRONG_GRADIENT, Comparison, Failure, Report
-from pullback_service.models.series import Case, Series
+from pullback_service.models.reports import WRONG_GRADIENT, Comparison
+from pullback_service.models.series import Case
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
 from pullback_service.series.choosing import SeriesChoice, conditions
+from pullback_service.statements import Query, Rows, text_of
 
 MOST_STATEMENTS = 100_000
 MOST_FAILURES = 20_000
@@ -96,77 +96,57 @@ class Grounds:
         return of_variant if of_variant is not None else self.failures.get((commit_id, case_id, machine_id, None))
 
 
-async def read_statements(
+_STATED: Final[LiteralString] = """
+SELECT comparison.id, comparison.case_id, comparison.machine_id, comparison.variant, comparison.metric, comparison.reference_id,
+       comparison.candidate_id, comparison.log_ratio, comparison.low, comparison.high, comparison.n, comparison.outcome,
+       comparison.claim, comparison.margin, comparison.provisional, report.quality, report.dirty, series.id,
+       series.variant_kind, series.unit, series.direction, series.exact
+  FROM comparison
+  JOIN report ON report.id = comparison.report_id
+  JOIN "case" ON "case".id = comparison.case_id
+  JOIN machine ON machine.id = comparison.machine_id
+  LEFT JOIN series ON series.case_id = comparison.case_id AND series.machine_id = comparison.machine_id
+       AND series.variant = comparison.variant AND series.metric = comparison.metric
+ WHERE ((comparison.candidate_id = %(candidate)s AND comparison.reference_id = %(reference)s)
+        OR (comparison.candidate_id = %(reference)s AND comparison.reference_id = %(candidate)s)) AND {where}
+ ORDER BY comparison.id
+ LIMIT %(most)s
+"""
+_FAILED: Final[LiteralString] = """
+SELECT commit_id, case_id, machine_id, variant, kind, message
+  FROM failure
+ WHERE commit_id = ANY (%(commits)s::bigint[])
+ ORDER BY kind = %(wrong)s, id
+ LIMIT %(most)s
+"""
+
+
+async def statements_about(
     session: AsyncSession, reference_id: int, candidate_id: int, choice: SeriesChoice
-) -> Mapping[Key, StatedSeries]:
+) -> Query[Mapping[Key, StatedSeries]]:
     """The statements of uploads about two commits, in either order. Index: ix_comparison_candidate."""
     where = await conditions(
         session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
     )
-    rows = await session.execute(
-        select(
-            Comparison.id,
-            Comparison.case_id,
-            Comparison.machine_id,
-            Comparison.variant,
-            Comparison.metric,
-            Comparison.reference_id,
-            Comparison.candidate_id,
-            *(getattr(Comparison, name) for name in Ratio._fields),
-            Comparison.outcome,
-            Comparison.claim,
-            Comparison.margin,
-            Comparison.provisional,
-            Report.quality,
-            Report.dirty,
-            Series.id.label("series_id"),
-            Series.variant_kind,
-            Series.unit,
-            Series.direction,
-            Series.exact,
-        )
-        .select_from(Comparison)
-        .join(Report, Report.id == Comparison.report_id)
-        .join(Case, Case.id == Comparison.case_id)
-        .join(Machine, Machine.id == Comparison.machine_id)
-        .join(
-            Series,
-            and_(
-                Series.case_id == Comparison.case_id,
-                Series.machine_id == Comparison.machine_id,
-                Series.variant == Comparison.variant,
-                Series.metric == Comparison.metric,
-            ),
-            isouter=True,
-        )
-        .where(
-            or_(
-                and_(Comparison.candidate_id == candidate_id, Comparison.reference_id == reference_id),
-                and_(Comparison.candidate_id == reference_id, Comparison.reference_id == candidate_id),
-            ),
-            *where.values(),
-        )
-        .order_by(Comparison.id)
-        .limit(MOST_STATEMENTS)
-    )
-    found: dict[Key, list[StatedRow]] = defaultdict(list)
-    for row in map(stated_row, rows):
-        found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
-    return {key: stated_series(key, told, reference_id) for key, told in found.items()}
+    condition, values = text_of(and_(true(), *where.values()))
+    asked = {"reference": reference_id, "candidate": candidate_id, "most": MOST_STATEMENTS}
+
+    def read(rows: Rows) -> Mapping[Key, StatedSeries]:
+        found: dict[Key, list[StatedRow]] = defaultdict(list)
+        for row in map(stated_row, rows):
+            found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
+        return {key: stated_series(key, told, reference_id) for key, told in found.items()}
+
+    return Query(_STATED.replace("{where}", condition), {**values, **asked}, read, width=_STATED_WIDTH)
 
 
-async def read_failures(
-    session: AsyncSession, commits: Sequence[int]
-) -> Mapping[tuple[int, int, int, str | None], Failed]:
+def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, str | None], Failed]]:
     """The failures at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
-    rows = await session.execute(
-        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.kind, Failure.message)
-        .join(Case, Case.id == Failure.case_id)
-        .where(Failure.commit_id.in_(commits))
-        .order_by(Failure.kind == WRONG_GRADIENT, Failure.id)
-        .limit(MOST_FAILURES)
-    )
-    return {(row.commit_id, row.case_id, row.machine_id, row.variant): Failed(row.kind, row.message) for row in rows}
+    return Query(_FAILED, {"commits": [*commits], "wrong": WRONG_GRADIENT, "most": MOST_FAILURES}, _failed, width=6)
+
+
+def _failed(rows: Rows) -> Mapping[tuple[int, int, int, str | None], Failed]:
+    return {row[:4]: Failed(*row[4:]) for row in rows}
 
 
 class StatedRow(NamedTuple):
@@ -188,6 +168,7 @@ class StatedRow(NamedTuple):
 
 
 _STATEMENT: Final = slice(7, 17)
+_STATED_WIDTH: Final = 22
 
 
 def stated_row(row: Sequence[Any]) -> StatedRow:

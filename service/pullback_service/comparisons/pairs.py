@@ -5,8 +5,16 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.commits.graph import MergeBase
-from pullback_service.commits.naming import NamedCommit, commit_before, named_commit, nearest_measured
+from pullback_service.commits.naming import (
+    FIRST_NAMED,
+    CommitName,
+    NamedCommit,
+    commit_before,
+    named_commits,
+    nearest_measured,
+)
 from pullback_service.commits.queries import commit_by_sha, find_merge_base
 from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.errors import InvalidInputError, refuse
@@ -35,20 +43,25 @@ async def find_pair(
 
     Two machines may be held against each other at one commit, and are where no `base` is named.
 
-    Index: as `named_commit`, and for a merge base as `find_merge_base`.
+    Index: as `named_commits` and `commit_before`, and for a merge base as `find_merge_base`.
     """
-    candidate = await named_commit(session, project_id, head, where="head")
+    if base is None and merge_base:
+        refuse("merge_base", "A merge base needs two commits: give `base` too.")
+    names = [CommitName(head, "head"), *([CommitName(base, "base", not merge_base)] if base is not None else [])]
+    query = named_commits(project_id, names)
+    async with statements.together(session, named=query) as ask:
+        named = ask(query.given_as("named"))
+        before = (
+            ask(commit_before(project_id, 0).where(commit=FIRST_NAMED)) if base is None and not two_machines else None
+        )
+    candidate, other = named.value[0], named.value[-1]
     notes: list[str] = []
-    if base is None:
-        if merge_base:
-            refuse("merge_base", "A merge base needs two commits: give `base` too.")
-        reference = candidate
-        if not two_machines:
-            earlier, word = await commit_before(session, project_id, candidate.commit)
-            reference = NamedCommit(earlier)
-            notes += [word] if word is not None else []
+    reference = other
+    if before is not None:
+        earlier, word = before.value
+        reference = NamedCommit(earlier)
+        notes += [word] if word is not None else []
     elif merge_base:
-        other = await named_commit(session, project_id, base, where="base", measured=False)
         found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)
         if found.sha is None:
             raise InvalidInputError(
@@ -57,8 +70,6 @@ async def find_pair(
             )
         reference = NamedCommit(await commit_by_sha(session, project_id, found.sha), other.branch)
         notes += uncertainty(found)
-    else:
-        reference = await named_commit(session, project_id, base, where="base")
     if reference.commit.id == candidate.commit.id and not two_machines:
         message = f"Both are commit {candidate.commit.sha}: there is nothing to compare; give another `base`."
         refuse("base", message)

@@ -1,6 +1,6 @@
 """Two commits, series by series: everything is judged by a few numbers, then one page of it is read in full."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from typing import Any, Final, LiteralString, NamedTuple
@@ -14,19 +14,26 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flags
-from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
-from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
+from pullback_service.comparisons.columns import (
+    NOTHING,
+    measured_given,
+    readings_at_two,
+    refuse_too_many,
+    series_given,
+)
+from pullback_service.comparisons.grounds import Across, Grounds, Key, failures_at, statements_about
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge, of_equal_code
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
-from pullback_service.machines.software import Software, software_at, software_on
+from pullback_service.machines.software import software_at
 from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Series
-from pullback_service.readings.queries import readings_at, reports_behind
+from pullback_service.readings.queries import readings_at, readings_of_pairs, several_reports
 from pullback_service.readings.reading import Reading
 from pullback_service.series.choosing import SeriesChoice, conditions
+from pullback_service.statements import Query, Rows, Together
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 
@@ -132,65 +139,91 @@ async def compare(
 
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
-    Index: pk_reading, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two
-    commits have, whatever the length of history; where counts differ, ix_facts_change_machine_id, across pk_machine.
+    Index: as `readings_at_two`, `measured_given`, `series_given`, `statements_about`, `failures_at` and `software_at`: what two
+    commits have, whatever the length of history.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
-    if across is not None:
-        where.append(Series.machine_id.in_([across.reference, across.candidate]))
-    numbers = await read_numbers(session, reference.id, candidate.id, where)
-    grounds = Grounds(
-        measured=numbers.measured,
-        stated=await read_statements(session, reference.id, candidate.id, choice)
-        if numbers.has_statements and across is None
-        else {},
-        failures=await read_failures(session, (reference.id, candidate.id)) if numbers.has_failures else {},
-    )
-    older, newer = numbers.of.get(reference.id, NOTHING), numbers.of.get(candidate.id, NOTHING)
-    described = await describe_series(session, np.union1d(older.series_id, newer.series_id))
-    pairs = pair(described, older, newer, numbers.measured, across)
+    machines = None if across is None else {across.reference, across.candidate}
+    if machines is not None:
+        where.append(Series.machine_id.in_(machines))
+    ids = reference.id, candidate.id
+    query = readings_at_two(*ids, where)
+    about = None if across is not None else await statements_about(session, *ids, choice)
+    async with statements.together(session, few=query) as ask:
+        readings, measured, series = ask(query.given_as("few")), ask(measured_given()), ask(series_given())
+        stated = None if about is None else ask(about)
+        failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
+    refuse_too_many(readings.value)
+    grounds = Grounds({} if stated is None else stated.value, failures.value, measured=measured.value)
+    described = series.value
+    older, newer = [readings.value.get(id_, NOTHING) for id_ in ids]
+    pairs = pair(described, older, newer, grounds.measured, across)
     outcomes = lay_out(described, pairs, grounds, across)
     if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
-        grounds = replace(grounds, software=await _software(session, [reference.id, candidate.id], across))
+        grounds = replace(grounds, software=software())
     judged = Judged(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
-async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Names | None = None) -> Sequence[Shown]:
-    """A page of compared series in full, by `names` where they are read already.
+async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[Shown]:
+    """A page of compared series in full. Index: as `in_full`."""
+    async with statements.together(session) as ask:
+        found = in_full(ask, judged, page, page)
+    return found()[0]
 
-    Index: pk_reading; as `names_of` and `reports_behind`.
+
+def in_full(
+    ask: Together, judged: Judged, page: Outcomes, named: Outcomes
+) -> Callable[[], tuple[Sequence[Shown], Names]]:
+    """A page of compared series in full, and the names of these and others.
+
+    Index: as `names_by_id`, `readings_of_pairs` and `several_reports`.
     """
-    cases, machines = await names_of(session, page) if names is None else names
+    names = names_by_id(ask, np.unique(named.case_id).tolist(), np.unique(named.machine_id).tolist())
     rows = list(_rows(page))
-    found = await _readings_of(session, judged, rows)
-    reports = await reports_behind(session, found.values())
-    sides = {
-        pair: ShownSide(reading, reports[pair], *judged.grounds.measured_of(reading)) for pair, reading in found.items()
-    }
-    return [
-        Shown(
-            _compared(judged, each, found),
-            cases[each.case_id],
-            machines[each.machine_id],
-            *map(sides.get, each.places(judged)),
-        )
-        for each in rows
-    ]
+    pairs = _pairs_of(judged, rows)
+    readings, several = ask(readings_of_pairs(pairs)), ask(several_reports(pairs))
+
+    def read() -> tuple[Sequence[Shown], Names]:
+        cases, machines = named = names()
+        found = readings.value
+        sides = {
+            pair: ShownSide(
+                reading, several.value.get(pair, (reading.report_id,)), *judged.grounds.measured_of(reading)
+            )
+            for pair, reading in found.items()
+        }
+        shown = [
+            Shown(
+                _compared(judged, each, found),
+                cases[each.case_id],
+                machines[each.machine_id],
+                *map(sides.get, each.places(judged)),
+            )
+            for each in rows
+        ]
+        return shown, named
+
+    return read
 
 
-async def names_of(session: AsyncSession, found: Outcomes) -> Names:
-    """The names of the cases and machines of compared series. Index: as `names_by_id`."""
-    return await names_by_id(session, np.unique(found.case_id).tolist(), np.unique(found.machine_id).tolist())
-
-
-async def names_by_id(session: AsyncSession, case_ids: Collection[int], machine_ids: Collection[int]) -> Names:
+def names_by_id(ask: Together, case_ids: Collection[int], machine_ids: Collection[int]) -> Callable[[], Names]:
     """The names of some cases and machines. Index: pk_case, pk_machine."""
-    cases = await statements.rows(session, _CASES, {"ids": list(case_ids)})
-    machines = await statements.rows(session, _MACHINES, {"ids": list(machine_ids)})
-    return Names({row[0]: NamedCase(*row) for row in cases}, {row[0]: NamedMachine(*row) for row in machines})
+    cases = ask(Query(_CASES, {"ids": statements.array_of(case_ids)}, _cases, width=len(NamedCase._fields)))
+    machines = ask(
+        Query(_MACHINES, {"ids": statements.array_of(machine_ids)}, _machines, width=len(NamedMachine._fields))
+    )
+    return lambda: Names(cases.value, machines.value)
+
+
+def _cases(rows: Rows) -> Mapping[int, NamedCase]:
+    return {row[0]: NamedCase(*row) for row in rows}
+
+
+def _machines(rows: Rows) -> Mapping[int, NamedMachine]:
+    return {row[0]: NamedMachine(*row) for row in rows}
 
 
 async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:
@@ -320,12 +353,6 @@ def judged_series(
     )
 
 
-async def _software(session: AsyncSession, commit_ids: Collection[int], across: Across | None) -> Software:
-    if across is None:
-        return await software_at(session, commit_ids)
-    return await software_on(session, commit_ids, {across.reference, across.candidate})
-
-
 def _changed_software(
     grounds: Grounds, variant: str, reference: Reading | None, candidate: Reading | None
 ) -> str | None:
@@ -363,15 +390,12 @@ async def _judge_one_by_one(
         for place, each in zip(unusual.tolist(), rows, strict=True)
         if each.shape.exact or place in equal_code or each.key not in stated or not stated[each.key].is_decisive
     ]
-    readings = await _readings_of(session, judged, needed)
+    readings = await readings_at(session, _pairs_of(judged, needed))
     judgements = [_compared(judged, each, readings).judgement for each in rows]
     found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
     found.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
     found.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
 
 
-async def _readings_of(
-    session: AsyncSession, judged: Judged, rows: Iterable[_Row]
-) -> Mapping[tuple[int, int], Reading]:
-    places = {place for each in rows for place in each.places(judged) if place[0] != NO_SERIES}
-    return await readings_at(session, places)
+def _pairs_of(judged: Judged, rows: Iterable[_Row]) -> Collection[tuple[int, int]]:
+    return {place for each in rows for place in each.places(judged) if place[0] != NO_SERIES}

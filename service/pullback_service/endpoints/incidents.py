@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
@@ -123,10 +124,12 @@ async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, *
 async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
     await session.flush()
     await session.refresh(incident)
-    (detail,) = await queries.details_of(session, [incident])
+    async with statements.together(session, **queries.details_given([incident])) as ask:
+        details, events = queries.details_asked(ask, [incident]), ask(queries.events_of(incident.id))
+    (detail,) = details()
     return IncidentDetail.whole(
         detail,
-        events=await queries.events_of(session, incident.id),
-        verdicts=await queries.every_verdict(session, incident.id),
+        events=[*events.value],
+        verdicts=[*await queries.every_verdict(session, incident.id)],
         bisection=await queries.bisection_of(session, incident.id),
     )

@@ -1,10 +1,10 @@
 """Reading incidents with everything that is shown of them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
 from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,9 +14,11 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
-from pullback_service.models.projects import Project
 from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
+from pullback_service.statements import Query, Rows, Together
+
+T = TypeVar("T")
 
 _COMMITS: Final[LiteralString] = """
 SELECT commit.id, commit.sha, commit.title, commit.author, parent.parent_sha
@@ -24,10 +26,56 @@ SELECT commit.id, commit.sha, commit.title, commit.author, parent.parent_sha
   LEFT JOIN commit_parent parent ON parent.commit_id = commit.id AND parent.position = 0
  WHERE commit.id = ANY (%(ids)s::bigint[])
 """
-_CASES: Final[LiteralString] = 'SELECT id, workload, label FROM "case" WHERE id = ANY (%(ids)s::bigint[])'
-_MACHINES: Final[LiteralString] = "SELECT id, name FROM machine WHERE id = ANY (%(ids)s::bigint[])"
-_SERIES: Final[LiteralString] = "SELECT id, metric, unit, direction FROM series WHERE id = ANY (%(ids)s::bigint[])"
-
+_CHANGED: Final[LiteralString] = f"""
+SELECT id, incident_id, {", ".join(Change._fields)}
+  FROM change
+ WHERE incident_id = ANY (%(incidents)s::bigint[])
+"""  # noqa: S608 - our own words
+_NAMED: Final[LiteralString] = f"""
+SELECT changed.incident_id, {", ".join(f"changed.{field}" for field in Change._fields)}, "case".workload, "case".label,
+       machine.name, series.metric, series.unit, series.direction
+  FROM changed
+  JOIN "case" ON "case".id = changed.case_id
+  JOIN machine ON machine.id = changed.machine_id
+  LEFT JOIN series ON series.id = changed.series_id
+ ORDER BY changed.id
+"""  # noqa: S608 - our own words
+_ENDS: Final[LiteralString] = """
+ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNION SELECT ended_id FROM changed
+       UNION SELECT unnest(%(ends)s::bigint[]))
+"""
+_PROJECTS: Final[LiteralString] = "SELECT id, name FROM project WHERE id = ANY (%(ids)s::bigint[])"
+_INCIDENT: Final = tuple(Incident.__table__.columns.keys())
+_VERDICT: Final = tuple(Verdict.__table__.columns.keys())
+_EVENT: Final = tuple(IncidentEvent.__table__.columns.keys())
+_VERDICTS: Final[LiteralString] = f"""
+SELECT {", ".join(_VERDICT)} FROM verdict WHERE incident_id = ANY (%(incidents)s::bigint[]) AND revoked_at IS NULL ORDER BY id
+"""  # noqa: S608 - our own words
+_EVENTS: Final[LiteralString] = f"""
+SELECT {", ".join(_EVENT)} FROM incident_event WHERE incident_id = %(incident)s ORDER BY id
+"""  # noqa: S608 - our own words
+_OPEN: Final[LiteralString] = f"""
+SELECT {", ".join(_INCIDENT)}
+  FROM incident
+ WHERE project_id = %(project)s AND state = ANY (%(open)s::text[]) AND kind <> 'better'
+ ORDER BY id DESC
+ LIMIT %(limit)s
+"""  # noqa: S608 - our own words
+_SINCE: Final[LiteralString] = """
+SELECT id, kind, state
+  FROM incident
+ WHERE project_id = %(project)s AND commit_id = %(commit)s AND state <> 'merged'
+ ORDER BY id DESC
+ LIMIT %(limit)s
+"""
+_SUBJECTS: Final[LiteralString] = """
+SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric
+  FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(series)s::bigint[])
+       WITH ORDINALITY wanted (case_id, machine_id, series_id, place)
+  JOIN "case" ON "case".id = wanted.case_id
+  JOIN machine ON machine.id = wanted.machine_id
+  LEFT JOIN series ON series.id = wanted.series_id
+"""
 _BISECTION: Final[LiteralString] = """
 SELECT bisection.state, commit.sha, bisection.share, bisection.job_id,
        (SELECT count(*) FROM incident_job JOIN job ON job.id = incident_job.job_id
@@ -121,20 +169,18 @@ async def incidents_open_first(
     return await details_of(session, (await session.scalars(statement)).all())
 
 
-async def open_incidents(session: AsyncSession, project_id: ProjectId, *, limit: int) -> Sequence[Incident]:
+def open_incidents(project_id: ProjectId, *, limit: int) -> Query[Sequence[Incident]]:
     """Open incidents that people are told of, newest first. Index: ix_incident_project_id."""
-    statement = select(Incident).where(Incident.project_id == project_id, Incident.state.in_(OPEN))
-    told = statement.where(Incident.kind != "better").order_by(Incident.id.desc()).limit(limit)
-    return (await session.scalars(told)).all()
+    values = {"project": project_id, "open": list(OPEN), "limit": limit}
+    return Query(_OPEN, values, lambda rows: [_made(Incident, _INCIDENT, row) for row in rows], width=len(_INCIDENT))
 
 
-async def incidents_since(
-    session: AsyncSession, project_id: ProjectId, commit_id: int, *, limit: int
-) -> Sequence[Incident]:
-    """Incidents that begin at a commit, newest first, but for those that became a part of another. Index: ix_incident_project_id."""
-    statement = select(Incident).where(Incident.project_id == project_id, Incident.commit_id == commit_id)
-    standing = statement.where(Incident.state != "merged").order_by(Incident.id.desc()).limit(limit)
-    return (await session.scalars(standing)).all()
+def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[tuple[Any, ...]]]:
+    """Id, kind and state of incidents that begin at a commit, newest first, but for those that became a part of another.
+
+    Index: ix_incident_project_id.
+    """
+    return Query(_SINCE, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=3)
 
 
 def _matching(choice: IncidentChoice) -> Select[Incident]:
@@ -163,74 +209,97 @@ async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool 
 
 
 async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> list[Detail]:
-    """Incidents with their changes. Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case."""
+    """Incidents with their changes. Index: as `details_asked`."""
     if not incidents:
         return []
-    ids = [incident.id for incident in incidents]
-    changes = await changes_of_incidents(session, ids)
-    verdicts = await verdicts_of(session, ids)
-    projects = await session.execute(
-        select(Project.id, Project.name).where(Project.id.in_({incident.project_id for incident in incidents}))
-    )
-    names = {row[0]: row[1] for row in projects}
-    every = [change for of_one in changes.values() for change in of_one]
-    ends = [(change.reference_id, change.commit_id, change.ended_id) for change in every]
-    ends += [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
-    commits = {
-        row[0]: NamedCommit._make(row) for row in await _rows(session, _COMMITS, {id_ for each in ends for id_ in each})
-    }
-    cases = {row[0]: row[1:] for row in await _rows(session, _CASES, {change.case_id for change in every})}
-    machines = {row[0]: row[1] for row in await _rows(session, _MACHINES, {change.machine_id for change in every})}
-    series = {row[0]: row[1:] for row in await _rows(session, _SERIES, {change.series_id for change in every})}
-
-    def named(change: Change) -> NamedChange:
-        workload, label = cases[change.case_id]
-        metric, unit, direction = (None, None, None) if change.series_id is None else series[change.series_id]
-        return NamedChange(
-            change,
-            workload,
-            label,
-            machines[change.machine_id],
-            metric,
-            unit,
-            direction,
-            commits[change.reference_id],
-            commits[change.commit_id],
-            None if change.ended_id is None else commits[change.ended_id],
-        )
-
-    return [
-        Detail(
-            incident,
-            names[incident.project_id],
-            commits[incident.reference_id],
-            commits[incident.commit_id],
-            None if incident.ended_id is None else commits[incident.ended_id],
-            [named(change) for change in changes.get(incident.id, ())],
-            verdicts.get(incident.id),
-        )
-        for incident in incidents
-    ]
+    async with statements.together(session, **details_given(incidents)) as ask:
+        details = details_asked(ask, incidents)
+    return details()
 
 
 async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Mapping[Change, Subject]:
     """Changes by their names, as rules match them. Index: pk_case, pk_machine, pk_series."""
-    cases = {row[0]: row[1:] for row in await _rows(session, _CASES, {change.case_id for change in changes})}
-    machines = {row[0]: row[1] for row in await _rows(session, _MACHINES, {change.machine_id for change in changes})}
-    metrics = {row[0]: row[1] for row in await _rows(session, _SERIES, {change.series_id for change in changes})}
+    ordered = [*changes]
+    values = {
+        "cases": [change.case_id for change in ordered],
+        "machines": [change.machine_id for change in ordered],
+        "series": [change.series_id for change in ordered],
+    }
+    rows = await statements.rows(session, _SUBJECTS, values) if ordered else []
+    return {
+        ordered[place - 1]: Subject(workload, case, ordered[place - 1].variant, metric, machine)
+        for place, workload, case, machine, metric in rows
+    }
 
-    def subject(change: Change) -> Subject:
-        workload, case = cases[change.case_id]
-        metric = None if change.series_id is None else metrics[change.series_id]
-        return Subject(workload, case, change.variant, metric, machines[change.machine_id])
 
-    return {change: subject(change) for change in changes}
+def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
+    """What `details_asked` asks about."""
+    ids = statements.array_of(incident.id for incident in incidents)
+    return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
 
 
-async def events_of(session: AsyncSession, incident_id: int) -> Sequence[IncidentEvent]:
+def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
+    """Incidents with their changes, given `details_given`.
+
+    Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series.
+    """
+    ids = statements.array_of(incident.id for incident in incidents)
+    ends = [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
+    known = {id_ for each in ends for id_ in each if id_ is not None}
+    projects_of = statements.array_of({incident.project_id for incident in incidents})
+    changed = ask(Query(_NAMED, {}, list, width=len(Change._fields) + 7))
+    stored = Query(_COMMITS, {"ends": statements.array_of(known)}, _commits, width=len(NamedCommit._fields))
+    commits_named = ask(stored.where(ids=_ENDS))
+    projects = ask(Query(_PROJECTS, {"ids": projects_of}, _names, width=2))
+    given = ask(Query(_VERDICTS, {"incidents": ids}, _verdicts, width=len(_VERDICT)))
+
+    def read() -> list[Detail]:
+        commits = commits_named.value
+        changes: dict[int, list[NamedChange]] = defaultdict(list)
+        for incident_id, *row in changed.value:
+            change = Change._make(row[: len(Change._fields)])
+            ended = None if change.ended_id is None else commits[change.ended_id]
+            names = *row[len(Change._fields) :], commits[change.reference_id], commits[change.commit_id], ended
+            changes[incident_id].append(NamedChange(change, *names))
+        return [
+            Detail(
+                incident,
+                projects.value[incident.project_id],
+                commits[incident.reference_id],
+                commits[incident.commit_id],
+                None if incident.ended_id is None else commits[incident.ended_id],
+                changes.get(incident.id, ()),
+                given.value.get(incident.id),
+            )
+            for incident in incidents
+        ]
+
+    return read
+
+
+def _names(rows: Rows) -> Mapping[int, str]:
+    return dict(rows)
+
+
+def _commits(rows: Rows) -> Mapping[int, NamedCommit]:
+    return {row[0]: NamedCommit._make(row) for row in rows}
+
+
+def _verdicts(rows: Rows) -> Mapping[int, Verdict]:
+    return {verdict.incident_id: verdict for verdict in (_made(Verdict, _VERDICT, row) for row in rows)}
+
+
+def _made(kind: type[T], fields: Sequence[str], row: Sequence[Any]) -> T:
+    return kind(**dict(zip(fields, row, strict=True)))
+
+
+def events_of(incident_id: int) -> Query[Sequence[IncidentEvent]]:
     """The events of an incident, oldest first. Index: ix_incident_event_incident_id."""
-    statement = select(IncidentEvent).where(IncidentEvent.incident_id == incident_id).order_by(IncidentEvent.id)
-    return (await session.scalars(statement)).all()
+
+    def read(rows: Rows) -> Sequence[IncidentEvent]:
+        return [_made(IncidentEvent, _EVENT, row) for row in rows]
+
+    return Query(_EVENTS, {"incident": incident_id}, read, width=len(_EVENT))
 
 
 async def bisection_of(session: AsyncSession, incident_id: int) -> NamedBisection | None:
@@ -261,8 +330,3 @@ async def verdicts_of(session: AsyncSession, ids: Collection[int]) -> Mapping[in
     """The verdict of each of some incidents that counts. Index: ix_verdict_incident_id."""
     given = select(Verdict).where(Verdict.incident_id.in_(ids), Verdict.revoked_at.is_(None)).order_by(Verdict.id)
     return {verdict.incident_id: verdict for verdict in await session.scalars(given)}
-
-
-async def _rows(session: AsyncSession, statement: LiteralString, ids: Collection[int | None]) -> list[tuple[Any, ...]]:
-    wanted = {id_ for id_ in ids if id_ is not None}
-    return await statements.rows(session, statement, {"ids": statements.array_of(wanted)}) if wanted else []

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVarTuple
+from typing import Any, LiteralString, TypeVarTuple
 from uuid import UUID
 
 from sqlalchemy import Select, and_, func, select
@@ -23,6 +23,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import ensure_project, id_of
+from pullback_service.statements import Query
 from pullback_service.steps.projecting import keep_steps
 
 # A job in one of these makes another one for the same thing unnecessary.
@@ -35,6 +36,15 @@ AWAITS_APPROVAL = and_(Job.state == "queued", Job.trust == "untrusted", Job.appr
 Row = TypeVarTuple("Row")
 
 _Reference = aliased(Commit, name="reference")
+
+
+_AT_COMMIT: LiteralString = """
+SELECT id, suite, state, created_at
+  FROM job
+ WHERE project_id = %(project)s AND commit_id = %(commit)s
+ ORDER BY id DESC
+ LIMIT %(limit)s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +214,11 @@ async def list_jobs(
     if before_id is not None:
         statement = statement.where(Job.id < before_id)
     return [StoredJob(*row) for row in await session.execute(statement)]
+
+
+def jobs_at(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[tuple[Any, ...]]]:
+    """Id, suite, state and time of the jobs at a commit, newest first. Index: ix_job_commit."""
+    return Query(_AT_COMMIT, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=4)
 
 
 async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, limit: int) -> Sequence[StoredJob]:

@@ -7,7 +7,7 @@ machine by what changed there, of reports of two machines by the facts of each, 
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Final, LiteralString, NamedTuple
@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.statements import Query, Rows, Together
 
 COUNTS_DEPEND_ON: Final = ("python", "numpy", "scipy", "llvmlite", "blas", "libc")
 """Facts that decide which arrays are made. A kernel or a driver makes others no more than the weather does."""
@@ -33,8 +34,8 @@ _OF_COMMITS: Final[LiteralString] = """
 SELECT id, machine_id, received_at
   FROM report
  WHERE commit_id = ANY (%(commits)s) AND (points > 0 OR failures > 0)
+   AND (%(machines)s::bigint[] IS NULL OR machine_id = ANY (%(machines)s::bigint[]))
 """
-_OF_COMMITS_ON: Final[LiteralString] = f"{_OF_COMMITS} AND machine_id = ANY (%(machines)s)"
 _OF_IDS: Final[LiteralString] = "SELECT id, machine_id, received_at FROM report WHERE id = ANY (%(reports)s)"
 _CHANGES: Final[LiteralString] = """
 SELECT change.machine_id, change.at, change.before, change.after
@@ -43,6 +44,12 @@ SELECT change.machine_id, change.at, change.before, change.after
  WHERE change.before ?| %(facts)s OR change.after ?| %(facts)s
  ORDER BY change.at, change.id
 """
+_CHANGES_AT: Final[LiteralString] = _CHANGES.replace(
+    "unnest(%(machines)s::bigint[], %(first)s::timestamptz[], %(last)s::timestamptz[]) given (machine_id, first, last)",
+    f"""(SELECT machine_id, min(received_at) AS first, coalesce(%(until)s::timestamptz, max(received_at)) AS last
+          FROM ({_OF_COMMITS}) came
+         GROUP BY machine_id) given""",  # noqa: S608 - our own words
+)
 _MACHINES: Final[LiteralString] = "SELECT id, facts FROM machine WHERE id = ANY (%(machines)s)"
 
 
@@ -116,21 +123,20 @@ class Software:
         return facts
 
 
-async def software_at(session: AsyncSession, commit_ids: Collection[int]) -> Software:
-    """The software under all reports of some commits. Index: ix_report_commit_id, ix_facts_change_machine_id."""
-    came = _came(await statements.rows(session, _OF_COMMITS, {"commits": list(commit_ids)}))
-    return Software(came, await _changes(session, came))
+def software_at(
+    ask: Together, commit_ids: Collection[int], machine_ids: Collection[int] | None = None
+) -> Callable[[], Software]:
+    """The software under all reports of some commits; on some machines it may also differ from one machine to another.
 
-
-async def software_on(session: AsyncSession, commit_ids: Collection[int], machine_ids: Collection[int]) -> Software:
-    """The software under the reports of some commits on some machines, which may differ from one machine to another.
-
-    Index: ix_report_commit_id, pk_machine, ix_facts_change_machine_id.
+    Index: ix_report_commit_id, ix_facts_change_machine_id; of machines pk_machine.
     """
-    machines = list(machine_ids)
-    came = _came(await statements.rows(session, _OF_COMMITS_ON, {"commits": list(commit_ids), "machines": machines}))
-    facts = await statements.rows(session, _MACHINES, {"machines": machines})
-    return Software(came, await _changes(session, came, until=_NOW), dict(facts))
+    machines = None if machine_ids is None else list(machine_ids)
+    values = {"commits": list(commit_ids), "machines": machines}
+    came = ask(Query(_OF_COMMITS, values, _came, width=3))
+    until = {"facts": list(_FACTS), "until": None if machines is None else _NOW}
+    changes = ask(Query(_CHANGES_AT, {**values, **until}, _by_machine, width=4))
+    facts = None if machines is None else ask(Query(_MACHINES, {"machines": machines}, _facts, width=2))
+    return lambda: Software(came.value, changes.value, None if facts is None else facts.value)
 
 
 async def software_under(session: AsyncSession, report_ids: Collection[UUID]) -> Software:
@@ -159,27 +165,33 @@ _NOW: Final = datetime.max.replace(tzinfo=UTC)
 """What changed before this is all that changed."""
 
 
-def _came(reports: Sequence[tuple[Any, ...]]) -> Mapping[UUID, _Came]:
+def _came(reports: Rows) -> Mapping[UUID, _Came]:
     return {id_: _Came(machine_id, at) for id_, machine_id, at in reports}
 
 
-async def _changes(
-    session: AsyncSession, came: Mapping[UUID, _Came], until: datetime | None = None
-) -> Mapping[int, Sequence[_Change]]:
-    """The changes between the first and the last report of each machine, or since the first one `until` then."""
+async def _changes(session: AsyncSession, came: Mapping[UUID, _Came]) -> Mapping[int, Sequence[_Change]]:
+    """The changes between the first and the last report of each machine."""
     times: dict[int, list[datetime]] = defaultdict(list)
     for machine_id, at in came.values():
         times[machine_id].append(at)
     asked = {
         "machines": list(times),
         "first": [min(of_machine) for of_machine in times.values()],
-        "last": [until or max(of_machine) for of_machine in times.values()],
+        "last": [max(of_machine) for of_machine in times.values()],
         "facts": list(_FACTS),
     }
+    return _by_machine(await statements.rows(session, _CHANGES, asked)) if times else {}
+
+
+def _by_machine(rows: Rows) -> Mapping[int, Sequence[_Change]]:
     changes: dict[int, list[_Change]] = defaultdict(list)
-    for machine_id, *change in await statements.rows(session, _CHANGES, asked) if times else ():
+    for machine_id, *change in rows:
         changes[machine_id].append(_Change(*change))
     return dict(changes)
+
+
+def _facts(rows: Rows) -> Mapping[int, Mapping[str, Any]]:
+    return dict(rows)
 
 
 def _facts_of(variant: str) -> Sequence[str]:

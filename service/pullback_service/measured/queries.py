@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.statements import Query, Rows
 
 _GIVEN: LiteralString = """
 unnest(%(workloads)s::text[], %(subjects)s::text[], %(harnesses)s::text[]) given (workload, subject, harness)
@@ -44,7 +45,15 @@ async def ensure_measured(
 async def read_measured(session: AsyncSession, ids: Iterable[int | None]) -> Mapping[int, Measured]:
     """The measured code, by id. Index: pk_measured."""
     known = {each for each in ids if each is not None}
-    rows = await statements.rows(session, _READ, {"ids": statements.array_of(known)}) if known else []
+    return await statements.answer(session, measured_by_id(known)) if known else {}
+
+
+def measured_by_id(ids: Collection[int]) -> Query[Mapping[int, Measured]]:
+    """The measured code, by id. Index: pk_measured."""
+    return Query(_READ, {"ids": statements.array_of(ids)}, _by_id, width=4)
+
+
+def _by_id(rows: Rows) -> Mapping[int, Measured]:
     return {row[0]: Measured(*row[1:]) for row in rows}
 
 

@@ -6,7 +6,8 @@ from typing import LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, Mark, Place, Reading
+from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, MARK_WIDTH, WIDTH, Mark, Place, Reading
+from pullback_service.statements import Query, Rows
 
 _AT_PAIRS: LiteralString = f"""
 SELECT {COLUMNS}
@@ -40,8 +41,8 @@ _OF_ONE_LEVEL: LiteralString = """
 _REPORTS: LiteralString = f"""
 SELECT reading.series_id, reading.commit_id, array_agg(point.report_id::text ORDER BY report.started_at, point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
-  JOIN reading USING (series_id, commit_id)
-  JOIN point USING (series_id, commit_id)
+  JOIN reading ON reading.series_id = wanted.series_id AND reading.commit_id = wanted.commit_id AND reading.reports > 1
+  JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured here ON here.id = reading.measured_id
   LEFT JOIN measured there ON there.id = point.measured_id
@@ -61,30 +62,44 @@ SELECT process_values
 
 async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Reading]:
     """Readings by (series, commit), of projects that were found. Index: pk_reading."""
-    if not pairs:
-        return {}
-    rows = await statements.rows(session, _AT_PAIRS, columns_of(pairs), binary=True)
+    return await statements.answer(session, readings_of_pairs(pairs)) if pairs else {}
+
+
+def readings_of_pairs(pairs: Collection[tuple[int, int]]) -> Query[Mapping[tuple[int, int], Reading]]:
+    """Readings by (series, commit). Index: pk_reading."""
+    return Query(_AT_PAIRS, columns_of(pairs), _by_pair, width=WIDTH)
+
+
+def _by_pair(rows: Rows) -> Mapping[tuple[int, int], Reading]:
     return {(row[0], row[1]): Reading.of(row) for row in rows}
 
 
-async def newest_readings(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Reading]:
+def newest_readings(series_ids: Collection[int], *, last: int) -> Query[list[Reading]]:
     """Series at their newest `last` commits, series by series, oldest first. Index: ix_reading_series_history."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return [*map(Reading.of, await statements.rows(session, _NEWEST_READINGS, values, binary=True))]
+    return Query(_NEWEST_READINGS, values, _readings, width=WIDTH)
 
 
-async def newest_marks(session: AsyncSession, series_ids: Collection[int], *, last: int) -> list[Mark]:
+def newest_marks(series_ids: Collection[int], *, last: int) -> Query[list[Mark]]:
     """As `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return [*map(Mark.of, await statements.rows(session, _NEWEST_MARKS, values, binary=True))]
+    return Query(_NEWEST_MARKS, values, _marks, width=MARK_WIDTH)
 
 
-async def marks_since(session: AsyncSession, series_ids: Collection[int], place: Place, *, most: int) -> list[Mark]:
+def _readings(rows: Rows) -> list[Reading]:
+    return [*map(Reading.of, rows)]
+
+
+def _marks(rows: Rows) -> list[Mark]:
+    return [*map(Mark.of, rows)]
+
+
+def marks_since(series_ids: Collection[int], place: Place, *, most: int) -> Query[list[Mark]]:
     """Series from a commit on, in no order. Index: ix_reading_series_history, and nothing else is read."""
     values = {
         "series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1], "most": most,
     }  # fmt: skip
-    return [*map(Mark.of, await statements.rows(session, _MARKS_SINCE, values, binary=True))]
+    return Query(_MARKS_SINCE, values, _marks, width=MARK_WIDTH)
 
 
 async def reports_behind(
@@ -92,9 +107,17 @@ async def reports_behind(
 ) -> Mapping[tuple[int, int], tuple[str, ...]]:
     """The reports behind each of some readings, oldest first. Index: where there are several, ix_point_commit_id_series_id."""
     several = [reading[:2] for reading in readings if reading.reports > 1]
-    rows = await statements.rows(session, _REPORTS, columns_of(several)) if several else []
-    known = {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
+    known = await statements.answer(session, several_reports(several)) if several else {}
     return {reading[:2]: known.get(reading[:2], (reading.report_id,)) for reading in readings}
+
+
+def several_reports(pairs: Collection[tuple[int, int]]) -> Query[Mapping[tuple[int, int], tuple[str, ...]]]:
+    """The reports behind readings of several, by (series, commit). Index: pk_reading, ix_point_commit_id_series_id."""
+    return Query(_REPORTS, columns_of(pairs), _reports)
+
+
+def _reports(rows: Rows) -> Mapping[tuple[int, int], tuple[str, ...]]:
+    return {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:

@@ -91,6 +91,7 @@ COLUMN_NAMES: Final = tuple(
     column for field in Reading._fields for column in (Ratio._fields if field == "ratio" else (field,))
 )
 WIDTH: Final = len(COLUMN_NAMES)
+MARK_WIDTH: Final = 8
 
 
 def reading_of(

@@ -2,49 +2,181 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import case as sql_case
-from sqlalchemy import func, lateral, literal, select, true, tuple_, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits import history
-from pullback_service.commits.following import Placed, followed_of_case
+from pullback_service import statements
+from pullback_service.commits.following import FARTHEST
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
-from pullback_service.models.machines import Machine
-from pullback_service.models.readings import StoredReading
-from pullback_service.models.reports import WRONG_GRADIENT, Failure, Report
-from pullback_service.models.series import Case, Point, Series
+from pullback_service.models.reports import WRONG_GRADIENT
+from pullback_service.reports.framing import TAIL_BYTES, Index, index_of
+from pullback_service.series.queries import COMMIT_COLUMNS, CommitFacts
+from pullback_service.statements import Query, Rows
+
+
+class StoredCase(NamedTuple):
+    """A case by its names; `identity` finds it in the files of reports."""
+
+    id: int
+    label: str
+    identity: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
     """The newest clean upload that measured a case at a commit on a machine; a contaminated one where none is clean.
 
-    One in which it failed speaks where none measured it, and before all others one that found its gradient wrong.
+    One in which it failed speaks where none measured it, and before all others one that found its gradient wrong. `index`
+    says where its file has which case, if it does.
     """
 
     report_id: UUID
-    machine: Machine
-    commit: Commit
+    machine_id: MachineId
+    machine: str
+    index: Index | None
+    commit: CommitFacts
 
 
 @dataclass(frozen=True, slots=True)
 class CasePlace:
     """A case at a commit, with its neighbours in history on the same machine; a commit at which it failed is none."""
 
-    case: Case
+    case: StoredCase
     here: CaseReport
     before: CaseReport | None
     after: CaseReport | None
 
 
+_CASE: Final[LiteralString] = """
+SELECT id, label, identity FROM "case" WHERE project_id = %(project)s AND label = %(label)s LIMIT 1
+"""
+# What a report says of a case, the first of which counts: 0 that its gradient is wrong, whatever others measured, 1 numbers,
+# 2 another failure. A newer report of one variant hides nothing of a fuller one.
+_SPEAKING: Final[LiteralString] = """
+SELECT report.id AS report_id, report.machine_id, machine.name AS machine, report.commit_id
+  FROM (SELECT report_id, min(says) AS says, count(*) AS parts
+          FROM (SELECT point.report_id, 1 AS says
+                  FROM series_of_case, LATERAL (
+                       SELECT report_id FROM point WHERE series_id = series_of_case.id AND commit_id = {commit} OFFSET 0) point
+                 UNION ALL
+                SELECT report_id, CASE WHEN kind = %(wrong)s THEN 0 ELSE 2 END
+                  FROM failure
+                 WHERE case_id = %(case)s AND (ordered_at, commit_id) = ({ordered_at}, {commit})) told
+         GROUP BY report_id) speaking
+  JOIN report ON report.id = speaking.report_id
+  JOIN machine ON machine.id = report.machine_id
+ WHERE {which}
+ ORDER BY max(report.received_at) OVER (PARTITION BY report.machine_id) DESC, machine.id, says <> 0, says, parts DESC,
+          report.quality = 'contaminated', report.received_at DESC, report.id DESC
+ LIMIT 1
+"""
+_HERE: Final[LiteralString] = (
+    _SPEAKING.replace("{commit}", "%(commit)s")
+    .replace("{ordered_at}", "%(ordered_at)s")
+    .replace(
+        "{which}",
+        "(%(machine)s::text IS NULL OR machine.name = %(machine)s) AND report.id <> ALL (%(without)s::uuid[])",
+    )
+)
+_THERE: Final[LiteralString] = (
+    _SPEAKING.replace("{commit}", "(SELECT id FROM {there})")
+    .replace("{ordered_at}", "(SELECT ordered_at FROM {there})")
+    .replace("{which}", "machine.name = (SELECT machine FROM here)")
+)
+_COUNTS: Final[LiteralString] = """
+EXISTS (SELECT FROM reading WHERE commit_id = parent.id AND series_id = ANY (ARRAY (SELECT id FROM series_here))) AS counts
+"""
+# Along first parents, to the nearest at which the machine measured the case, else the oldest that is known.
+_WALK: Final[LiteralString] = f"""
+       SELECT parent.id, parent.ordered_at, 1 AS steps, {_COUNTS}
+         FROM commit_parent told
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        WHERE told.commit_id = {{start}} AND told.position = 0
+        UNION ALL
+       SELECT parent.id, parent.ordered_at, walked.steps + 1, {_COUNTS}
+         FROM {{walk}} walked
+         JOIN commit_parent told ON told.commit_id = walked.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        WHERE NOT walked.counts AND walked.steps < %(farthest)s
+"""  # noqa: S608 - our own words
+_NEIGHBOUR: Final[LiteralString] = """
+SELECT nearest.ordered_at, nearest.id
+  FROM series_here, LATERAL (
+       SELECT ordered_at, commit_id AS id
+         FROM reading
+        WHERE series_id = series_here.id AND (ordered_at, commit_id) {beyond} ({ordered_at}, {id})
+        ORDER BY ordered_at {order}, commit_id {order}
+        LIMIT 1) nearest
+ WHERE {when}
+ ORDER BY nearest.ordered_at {order}, nearest.id {order}
+ LIMIT 1
+"""
+_EARLIER: Final[LiteralString] = (
+    _NEIGHBOUR.replace("{beyond}", "<")
+    .replace("{order}", "DESC")
+    .replace("{ordered_at}", "(SELECT ordered_at FROM known)")
+    .replace("{id}", "(SELECT id FROM known)")
+    .replace("{when}", "NOT EXISTS (SELECT FROM reached WHERE counts)")
+)
+_LATER: Final[LiteralString] = (
+    _NEIGHBOUR.replace("{beyond}", ">")
+    .replace("{order}", "ASC")
+    .replace("{ordered_at}", "%(ordered_at)s")
+    .replace("{id}", "%(commit)s")
+    .replace("{when}", "true")
+)
+# An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children: `known` is
+# the earlier of the two places, and what is made from this commit is not before it.
+_PLACE: Final[LiteralString] = f"""
+  WITH RECURSIVE series_of_case AS MATERIALIZED (SELECT id, machine_id FROM series WHERE case_id = %(case)s),
+       here AS MATERIALIZED ({_HERE}),
+       series_here AS MATERIALIZED (
+       SELECT id FROM series_of_case WHERE machine_id = (SELECT machine_id FROM here)),
+       back AS ({_WALK.replace("{start}", "%(commit)s").replace("{walk}", "back")}),
+       reached AS MATERIALIZED (SELECT id, ordered_at, counts FROM back ORDER BY steps DESC LIMIT 1),
+       known AS (
+       SELECT ordered_at, id
+         FROM (SELECT %(ordered_at)s::timestamptz AS ordered_at, %(commit)s::bigint AS id UNION ALL SELECT ordered_at, id FROM reached) both_places
+        ORDER BY ordered_at, id
+        LIMIT 1),
+       earlier AS MATERIALIZED ({_EARLIER}),
+       onward AS ({_WALK.replace("{start}", "(SELECT id FROM earlier)").replace("{walk}", "onward")}),
+       before AS MATERIALIZED (
+       SELECT ordered_at, id FROM reached WHERE counts
+        UNION ALL
+       SELECT ordered_at, id FROM earlier WHERE NOT EXISTS (SELECT FROM onward WHERE counts AND onward.id = %(commit)s)),
+       after AS MATERIALIZED ({_LATER})
+SELECT place, report_id, speaking.machine_id, machine,
+       substring(report.body FROM greatest(octet_length(report.body) - %(tail)s + 1, 1)), {COMMIT_COLUMNS}
+  FROM (SELECT 0 AS place, here.* FROM here
+         UNION ALL
+        SELECT 1, there.* FROM ({_THERE.replace("{there}", "before")}) there WHERE EXISTS (SELECT FROM before)
+         UNION ALL
+        SELECT 2, there.* FROM ({_THERE.replace("{there}", "after")}) there WHERE EXISTS (SELECT FROM after)) speaking
+  JOIN commit ON commit.id = speaking.commit_id
+  JOIN report ON report.id = speaking.report_id
+"""  # noqa: S608 - our own words
+
+
+def case_called(project_id: ProjectId, label: str) -> Query[StoredCase]:
+    """A case of a project. Index: ix_case_workload."""
+
+    def read(rows: Rows) -> StoredCase:
+        for row in rows:
+            return StoredCase._make(row)
+        raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=Missing("case", label))
+
+    return Query(_CASE, {"project": project_id, "label": label}, read)
+
+
 async def place_of_case(
     session: AsyncSession,
     project_id: ProjectId,
-    label: str,
+    case: StoredCase,
     commit: Commit,
     *,
     machine: str | None = None,
@@ -52,113 +184,31 @@ async def place_of_case(
 ) -> CasePlace:
     """A case at a commit, on the machine of that name or else on the one whose report came last; `without` some reports.
 
-    Index: ix_case_workload, then one probe of ix_point_commit_id_series_id and of ix_reading_series_history for each series
-    of the case; ix_failure_case_history; for the commit before as `followed_of_case`.
+    The commit before is the nearest ancestor at which the machine measured the case; behind the last that is known, what
+    lies before that in history.
+
+    Index: uq_series_case_id_variant_metric_machine_id, then one probe of ix_point_commit_id_series_id and of
+    ix_reading_series_history for each series of the case; ix_failure_case_history; for the commit before pk_commit_parent,
+    uq_commit_project_id_sha and pk_reading.
     """
-    case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
-    if case is None:
-        raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=Missing("case", label))
-    here = await _speaking_report(session, case, (commit.ordered_at, commit.id), machine=machine, without=without)
-    if here is None:
-        on, missing = "", Missing("case", label)
+    values = {
+        "project": project_id,
+        "case": case.id,
+        "commit": commit.id,
+        "ordered_at": commit.ordered_at,
+        "machine": machine,
+        "without": [*without],
+        "wrong": WRONG_GRADIENT,
+        "farthest": FARTHEST,
+        "tail": TAIL_BYTES,
+    }
+    found = {
+        place: CaseReport(report_id, MachineId(machine_id), name, index_of(tail), CommitFacts._make(facts))
+        for place, report_id, machine_id, name, tail, *facts in await statements.rows(session, _PLACE, values)
+    }
+    if 0 not in found:
+        on, missing = "", Missing("case", case.label)
         if machine is not None:
             on, missing = f" on machine {machine!r}", Missing("machine", machine)
-        raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.", missing=missing)
-    return CasePlace(
-        case,
-        here,
-        before=await _before(session, project_id, case, here),
-        after=await _neighbour(session, case, here, (here.commit.ordered_at, here.commit.id), later=True),
-    )
-
-
-_WRONG, _MEASURED, _FAILED = range(3)
-"""What a report says of a case, the first of which counts: whatever others measured, a wrong gradient is none."""
-
-
-async def _speaking_report(
-    session: AsyncSession, case: Case, at: Placed, *, machine: str | None, without: Collection[UUID] = ()
-) -> CaseReport | None:
-    series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
-    point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, Point.commit_id == at[1]).offset(0))
-    says = sql_case((Failure.kind == WRONG_GRADIENT, _WRONG), else_=_FAILED)
-    told = union_all(
-        select(point.c.report_id, literal(_MEASURED).label("says")).join_from(series, point, true()),
-        select(Failure.report_id, says).where(
-            Failure.case_id == case.id, tuple_(*history.place(Failure)) == tuple_(*at)
-        ),
-    ).subquery("told")
-    speaking = (
-        select(told.c.report_id, func.min(told.c.says).label("says"), func.count().label("parts"))
-        .where(told.c.report_id.not_in(without))
-        .group_by(told.c.report_id)
-        .subquery("speaking")
-    )
-    last_came = func.max(Report.received_at).over(partition_by=Report.machine_id)
-    statement = (
-        select(Report.id, Machine, Commit)
-        .join(speaking, speaking.c.report_id == Report.id)
-        .join(Commit, Commit.id == Report.commit_id)
-        .join(Machine, Machine.id == Report.machine_id)
-        .order_by(
-            last_came.desc(),
-            Machine.id,
-            speaking.c.says != _WRONG,
-            speaking.c.says,
-            speaking.c.parts.desc(),  # a newer report of one variant hides nothing of a fuller one
-            Report.quality == "contaminated",
-            Report.received_at.desc(),
-            Report.id.desc(),
-        )
-        .limit(1)
-    )
-    if machine is not None:
-        statement = statement.where(Machine.name == machine)
-    row = (await session.execute(statement)).one_or_none()
-    return CaseReport(*row) if row else None
-
-
-async def _before(session: AsyncSession, project_id: ProjectId, case: Case, here: CaseReport) -> CaseReport | None:
-    """The nearest ancestor at which the machine measured the case; behind the last that is known, what lies before that."""
-    on = MachineId(here.machine.id)
-    reached = (await followed_of_case(session, project_id, case.id, on, here.commit.id)).get(here.commit.id)
-    if reached is None or not reached.counts:
-        # An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children.
-        place = here.commit.ordered_at, here.commit.id
-        place = place if reached is None else min(place, (reached.ordered_at, reached.id))
-        found = await _neighbour(session, case, here, place, later=False)
-        onward = await followed_of_case(session, project_id, case.id, on, found.commit.id) if found else {}
-        is_child = any(there.counts and there.id == here.commit.id for there in onward.values())
-        return None if is_child else found
-    return await _speaking_report(session, case, (reached.ordered_at, reached.id), machine=here.machine.name)
-
-
-async def _neighbour(
-    session: AsyncSession, case: Case, here: CaseReport, place: Placed, *, later: bool
-) -> CaseReport | None:
-    """The nearest commit on that side of a place in history at which the machine measured any variant of the case."""
-    order = history.oldest_first if later else history.newest_first
-    series = (
-        select(Series.id)
-        .where(Series.case_id == case.id, Series.machine_id == here.machine.id)
-        .subquery("series_of_case")
-    )
-    nearest = lateral(
-        select(StoredReading.commit_id)
-        .where(
-            StoredReading.series_id == series.c.id,
-            history.after(StoredReading, *place) if later else history.before(StoredReading, *place),
-        )
-        .order_by(*order(StoredReading))
-        .limit(1)
-    )
-    found = await session.execute(
-        select(*history.place(Commit))
-        .select_from(series)
-        .join(nearest, true())
-        .join(Commit, Commit.id == nearest.c.commit_id)
-        .order_by(*order(Commit))
-        .limit(1)
-    )
-    at = found.one_or_none()
-    return None if at is None else await _speaking_report(session, case, (at[0], at[1]), machine=here.machine.name)
+        raise NotFoundError(f"No upload measured {case.label!r} at {commit.sha[:9]}{on}.", missing=missing)
+    return CasePlace(case, found[0], found.get(1), found.get(2))

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from pullback_service.collecting import LARGE_BODY_BYTES
+from pullback_service.reports.framing import packed_apart
 from pullback_service.reports.importing import plain, read_upload
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import ReadReport, read_report
@@ -44,7 +45,7 @@ def _prepared(body: bytes, reader: Callable[[bytes], ReadReport]) -> PreparedRep
 @contextmanager
 def _compressed_meanwhile(body: bytes) -> Iterator[Callable[[], bytes]]:
     """A large body compressed on another processor while it is read here: zstd lets go of Python's lock."""
-    compress = partial(packed, body)
+    compress = partial(packed_apart, body)
     if len(body) < LARGE_BODY_BYTES:
         yield compress
         return

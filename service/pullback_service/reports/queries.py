@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, LiteralString
 from uuid import UUID
 
 from sqlalchemy import Select, select, true, tuple_
@@ -17,8 +18,26 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import id_of
+from pullback_service.statements import Query, Rows
 
-_FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s)"
+_FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s::uuid[])"
+_PARTS: LiteralString = """
+SELECT CASE WHEN wanted.size IS NULL THEN report.body ELSE substring(report.body FROM wanted.at + 1 FOR wanted.size) END, report.document
+  FROM unnest(%(reports)s::uuid[], %(at)s::int[], %(sizes)s::int[]) WITH ORDINALITY wanted (id, at, size, place)
+  LEFT JOIN report ON report.id = wanted.id
+ ORDER BY wanted.place
+"""
+_FIELDS: Final = tuple(each.key for each in Report.__table__.columns if each.key not in {"body", "document"})
+_AT_COMMIT: Final[LiteralString] = f"""
+SELECT {", ".join(f"report.{name}" for name in _FIELDS)}, project.name, commit.sha, machine.name
+  FROM report
+  JOIN project ON project.id = report.project_id
+  JOIN commit ON commit.id = report.commit_id
+  JOIN machine ON machine.id = report.machine_id
+ WHERE report.commit_id = %(commit)s
+ ORDER BY report.received_at DESC, report.id DESC
+ LIMIT %(limit)s
+"""  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,37 @@ async def read_files(session: AsyncSession, stored: Collection[StoredReport]) ->
         body, document = found.get(each.report.id, (None, None))
         set_committed_value(each.report, "body", body)
         set_committed_value(each.report, "document", document)
+
+
+def reports_at(commit_id: int, *, limit: int) -> Query[Sequence[StoredReport]]:
+    """The reports at a commit of a project that was found, newest upload first. Index: ix_report_commit_id."""
+    return Query(_AT_COMMIT, {"commit": commit_id, "limit": limit}, _stored, width=len(_FIELDS) + 3)
+
+
+def _stored(rows: Rows) -> Sequence[StoredReport]:
+    return [StoredReport(Report(**dict(zip(_FIELDS, row, strict=False))), *row[-3:]) for row in rows]
+
+
+def files_of(report_ids: Collection[UUID]) -> Query[Mapping[UUID, Report]]:
+    """Reports by their ids, with their files and nothing else. Index: pk_report."""
+    return Query(_FILES, {"reports": [*report_ids]}, _files, width=3)
+
+
+def _files(rows: Rows) -> Mapping[UUID, Report]:
+    return {id_: Report(id=id_, body=body, document=document) for id_, body, document in rows}
+
+
+def file_parts(
+    wanted: Sequence[tuple[UUID, tuple[int, int] | None]],
+) -> Query[Sequence[tuple[bytes | None, bytes | None]]]:
+    """Parts of files of reports, as (place, bytes) or None for all of it, each with the document beside it. Index: pk_report."""
+    places = [part or (None, None) for _, part in wanted]
+    values = {
+        "reports": [report_id for report_id, _ in wanted],
+        "at": [at for at, _ in places],
+        "sizes": [size for _, size in places],
+    }
+    return Query(_PARTS, values, lambda rows: [(body, document) for body, document in rows], width=2)
 
 
 async def list_reports(

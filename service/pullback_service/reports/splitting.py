@@ -27,9 +27,10 @@ _BITS_OF_BRACKETS: Final = (0xD9, 0x59)
 
 @dataclass(frozen=True, slots=True)
 class SplitCase:
-    """A case, and the bytes of its entry."""
+    """A case, and the bytes of its entry, which begin `at` a place of the document."""
 
     case: Mapping[str, Any]
+    at: int
     entry: memoryview
 
     def read(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def split(document: bytes) -> SplitDocument | None:
         about = brackets.member(at, end, b'"case"') if brackets.opens_with(at, b"{") else None
         if about is None or not brackets.opens_with(about[0], b"{"):
             return None
-        cases.append(SplitCase(orjson.loads(brackets.text(*about)), brackets.text(at, end)))
+        cases.append(SplitCase(orjson.loads(brackets.text(*about)), int(brackets.place[at]), brackets.text(at, end)))
     return SplitDocument(head, cases)
 
 

@@ -4,7 +4,7 @@ What is stored was valid when it came. What cannot be read now, or lacks what re
 stored: readers get a DamagedError and go on with what rows say, and whoever keeps the database learns of it from the log.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -14,12 +14,12 @@ import orjson
 from pullback_service.errors import DamagedError, GoneError, Missing
 from pullback_service.logs import logger
 from pullback_service.models.reports import Report
+from pullback_service.reports.framing import Index, identity_of, read_parts
 from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import unpacked
 from pullback_service.reports.reading import unwrap
 from pullback_service.reports.shapes import check_case, check_document, check_entry, check_head
 from pullback_service.reports.splitting import split
-from pullback_service.series.cases import identity
 
 
 def body_of(report: Report) -> bytes:
@@ -55,7 +55,7 @@ def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, An
     if found is not None:
         return found
     document = document_of(report)
-    entry = next((entry for entry in document["cases"] if _identity(entry["case"]) == wanted), None)
+    entry = next((entry for entry in document["cases"] if identity_of(entry["case"]) == wanted), None)
     return None if entry is None else (document, entry)
 
 
@@ -69,6 +69,19 @@ def _document(report: Report, read: Callable[[bytes], Any]) -> dict[str, Any]:
     return document
 
 
+def case_of_parts(
+    report_id: UUID, index: Index, parts: Sequence[bytes], wanted: bytes
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same from the parts of the stored file that tell of the case (`Index.parts`)."""
+    with _reading(report_id):
+        head, entry = read_parts(parts)
+        check_head(head)
+        check_entry(entry)
+        if identity_of(entry["case"]) != wanted:
+            raise ValueError("the index names another case")
+    return {**head, "cases": [{"case": case} for case in index.cases]}, entry
+
+
 def _case_apart(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The same with no other entry read; None where our document is not the whole file, or the case is not found so."""
     body = body_of(report)
@@ -79,7 +92,7 @@ def _case_apart(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str
         check_head(parts.head)
         for each in parts.cases:
             check_case(each.case)
-        found = next((each for each in parts.cases if _identity(each.case) == wanted), None)
+        found = next((each for each in parts.cases if identity_of(each.case) == wanted), None)
         if found is None:
             return None
         entry = found.read()
@@ -98,7 +111,3 @@ def _reading(report_id: UUID) -> Iterator[None]:
             "the database may have the file.",
             missing=Missing("report", str(report_id)),
         ) from error
-
-
-def _identity(case: Mapping[str, Any]) -> bytes:
-    return identity(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))

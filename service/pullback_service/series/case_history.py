@@ -4,37 +4,37 @@ Of more commits than marks, value, ratio and interval of every reading are read 
 full.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import LiteralString, TypeVar
 
-from sqlalchemy import Integer, Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits import history
 from pullback_service.commits.following import followed_in, places_followed
-from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.models.commits import Commit
-from pullback_service.models.machines import Machine
-from pullback_service.models.reports import Failure
-from pullback_service.models.series import Case, Series
-from pullback_service.readings.queries import newest_marks, newest_readings, readings_at
+from pullback_service.measured.measured import Measured
+from pullback_service.measured.queries import measured_by_id
+from pullback_service.readings.queries import newest_marks, newest_readings, readings_of_pairs
 from pullback_service.readings.reading import Mark, Place, Reading
 from pullback_service.series.overviewing import KnownCase
 from pullback_service.series.queries import (
+    FAILURE_WIDTH,
+    FAILURES,
     MOST_FAILURES,
     CommitFacts,
     FailedCase,
-    commits_of_ids,
-    failed_case,
-    select_failures,
+    commits_called,
+    failed_cases,
 )
 from pullback_service.series.thinning import thin
+from pullback_service.statements import Query, Rows, Together
+
+T = TypeVar("T")
 
 MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
@@ -43,8 +43,10 @@ MOST_MARKS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CaseSeries:
-    """A series of a case."""
+    """A series of a case on a machine."""
 
+    case_id: int
+    machine_id: int
     id: int
     variant: str
     metric: str
@@ -59,7 +61,8 @@ class CaseHistory:
 
     Readings come series by series and then oldest first. `thinned`: there are more than these, and `before` has the
     reading before each of them by (series, commit). `follows` says by their places which commit another follows, where
-    that is not the one before it; -1 where it lies before the window. It is known where that is wanted.
+    that is not the one before it; -1 where it lies before the window. It is known where that is wanted. `measured` says by
+    id what readings were measured of.
     """
 
     commits: Sequence[CommitFacts]
@@ -68,6 +71,7 @@ class CaseHistory:
     before: Mapping[tuple[int, int], Reading]
     thinned: bool
     follows: Mapping[int, int]
+    measured: Mapping[int, Measured] = field(default_factory=dict)
 
     @cached_property
     def parted(self) -> frozenset[int]:
@@ -84,98 +88,111 @@ SELECT id, workload, label,
  WHERE project_id = %(project)s AND workload = %(workload)s
  ORDER BY id
 """
-_SERIES = (
-    select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
-    .where(Series.case_id == bindparam("case"), Series.machine_id == bindparam("machine"))
-    .order_by(Series.id)
-)
+_SERIES: LiteralString = """
+SELECT series.case_id, series.machine_id, series.id, series.variant, series.metric, series.unit, series.direction, series.exact
+  FROM "case"
+  JOIN series ON series.case_id = "case".id
+ WHERE "case".project_id = %(project)s AND "case".workload = %(workload)s AND (%(label)s::text IS NULL OR "case".label = %(label)s)
+ ORDER BY series.id
+"""
+_FAILURES: LiteralString = f"""
+{FAILURES}
+ WHERE failure.case_id = %(case)s AND failure.machine_id = %(machine)s
+ ORDER BY failure.ordered_at DESC, failure.commit_id DESC, failure.id DESC
+ LIMIT %(most)s
+"""
 
 
-async def cases_of_workload(
-    session: AsyncSession, project_id: ProjectId, workload: str
-) -> Mapping[KnownCase, frozenset[int]]:
+def cases_of_workload(project_id: ProjectId, workload: str) -> Query[Mapping[KnownCase, frozenset[int]]]:
     """Cases of a workload, each with the machines on which it was measured or failed.
 
     Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
     """
-    rows = await statements.rows(session, _CASES, {"project": project_id, "workload": workload})
-    if not rows:
-        raise NotFoundError(
-            f"No upload of this project has a workload named {workload!r}.", missing=Missing("workload", workload)
-        )
+    return Query(_CASES, {"project": project_id, "workload": workload}, _cases)
+
+
+def _cases(rows: Rows) -> Mapping[KnownCase, frozenset[int]]:
     return {KnownCase(*case): frozenset(machines) for *case, machines in rows}
 
 
-async def series_of_case(session: AsyncSession, case_id: int, machine_id: MachineId) -> Sequence[CaseSeries]:
-    """Series of a case on a machine. Index: uq_series_case_id_variant_metric_machine_id."""
-    rows = await session.execute(_SERIES, {"case": case_id, "machine": machine_id})
-    return [CaseSeries(*row) for row in rows]
+def series_of_workload(
+    project_id: ProjectId, workload: str, *, case: str | None = None
+) -> Query[Mapping[tuple[int, int], Sequence[CaseSeries]]]:
+    """Series of a workload, or of one case of it, by case and machine.
+
+    Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id.
+    """
+    return Query(_SERIES, {"project": project_id, "workload": workload, "label": case}, _by_case, width=8)
+
+
+def _by_case(rows: Rows) -> Mapping[tuple[int, int], Sequence[CaseSeries]]:
+    found: dict[tuple[int, int], list[CaseSeries]] = defaultdict(list)
+    for row in rows:
+        found[row[0], row[1]].append(CaseSeries(*row))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NewestOfCase:
+    """The newest readings of a case, or marks where they are more than are drawn, and failures, oldest first."""
+
+    last: int
+    whole: Sequence[Reading]
+    marks: Sequence[Mark]
+    failures: Sequence[FailedCase]
+
+
+def newest_of_case(
+    ask: Together, case_id: int, machine_id: MachineId, drawn: Collection[int], *, last: int
+) -> Callable[[], NewestOfCase]:
+    """The newest `last` commits of a case: of some series, and what failed. Index: ix_reading_series_history, ix_failure_case_history."""
+    last = min(last, MOST_COMMITS)
+    asked = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
+    failures = ask(Query(_FAILURES, asked, failed_cases, width=FAILURE_WIDTH))
+    # So few commits are all drawn; of more, only the readings that are drawn are read in full.
+    whole = ask(newest_readings(drawn, last=last)) if last <= MOST_MARKS else None
+    marks = ask(newest_marks(drawn, last=last)) if last > MOST_MARKS else None
+    return lambda: NewestOfCase(last, whole.value if whole else (), marks.value if marks else (), failures.value[::-1])
 
 
 async def case_history(
     session: AsyncSession,
     project_id: ProjectId,
-    case_id: int,
-    machine_id: MachineId,
     series: Sequence[CaseSeries],
-    metrics: Collection[str],
-    *,
-    last: int,
-    following: bool = True,
-) -> CaseHistory:
-    """The newest `last` commits of a case with its series in some metrics, and which commits follow which, if wanted.
+    newest: NewestOfCase,
+    also: Callable[[Place], Query[T]] | None = None,
+) -> tuple[CaseHistory, T | None]:
+    """The history of a case from its newest commits; and which of them follow which, and `also` something since the oldest.
 
-    Index: ix_reading_series_history, ix_failure_case_history, pk_commit, as `followed_in`; thinned pk_reading.
+    Index: pk_commit, pk_measured, as `followed_in`; thinned pk_reading.
     """
-    last = min(last, MOST_COMMITS)
-    drawn = [one.id for one in series if one.metric in metrics]
-    # So few commits are all drawn; of more, only the readings that are drawn are read in full.
-    whole = await newest_readings(session, drawn, last=last) if last <= MOST_MARKS else []
-    marks = await newest_marks(session, drawn, last=last) if last > MOST_MARKS else []
-    failures = await _failures(session, case_id, machine_id, last)
-    measured = _places(whole) if whole else _places(marks)
-    places = _window(measured, failures, last)
+    whole, failures = newest.whole, newest.failures
+    places = _window(_places(whole) if whole else _places(newest.marks), failures, newest.last)
     if not places:
-        return CaseHistory([], [], [], {}, thinned=False, follows={})
+        return CaseHistory([], [], [], {}, thinned=False, follows={}), None
     oldest, known = places[0], {commit_id for _, commit_id in places}
-    before: Mapping[tuple[int, int], Reading] = {}
-    thinned = False
-    if marks:
-        groups = [[mark for mark in group if mark.place >= oldest] for group in _by_series(marks)]
-        kept = {pair: earlier for group in groups for pair, earlier in _kept(group).items()}
-        thinned = len(kept) < sum(map(len, groups))
-        previous = {pair: earlier for pair, earlier in kept.items() if earlier is not None and thinned}
-        at = await readings_at(session, {*kept, *previous.values()})
-        whole = [at[pair] for pair in kept]
-        before = {pair: at[earlier] for pair, earlier in previous.items()}
-    followed = await followed_in(session, project_id, [one.id for one in series], known) if following else {}
-    follows = places_followed(places, followed)
-    return CaseHistory(
-        commits=await commits_of_ids(session, known),
-        readings=[reading for reading in whole if reading.commit_id in known],
+    groups = [[mark for mark in group if mark.place >= oldest] for group in _by_series(newest.marks)]
+    kept = {pair: earlier for group in groups for pair, earlier in _kept(group).items()}
+    thinned = len(kept) < sum(map(len, groups))
+    previous = {pair: earlier for pair, earlier in kept.items() if earlier is not None and thinned}
+    drawn = readings_of_pairs({*kept, *previous.values()})
+    async with statements.together(session, drawn=drawn) as ask:
+        commits, at = ask(commits_called(known)), ask(drawn.given_as("drawn"))
+        of = measured_by_id({each.measured_id or 0 for each in whole})
+        measured = ask(of.where(ids="ARRAY (SELECT DISTINCT measured_id FROM drawn)") if kept else of)
+        followed = None if also is None else ask(followed_in(project_id, [one.id for one in series], known))
+        besides = None if also is None else ask(also(oldest))
+    readings = [at.value[pair] for pair in kept] if kept else whole
+    history = CaseHistory(
+        commits=commits.value,
+        readings=[reading for reading in readings if reading.commit_id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
-        before=before,
+        before={pair: at.value[earlier] for pair, earlier in previous.items()},
         thinned=thinned,
-        follows=follows,
+        follows=places_followed(places, {} if followed is None else followed.value),
+        measured=measured.value,
     )
-
-
-# Made once: an expression, its key and its text take 2 ms.
-@cache
-def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
-    """The `most` newest failures of a `case` on a `machine`."""
-    return (
-        select_failures()
-        .where(Failure.case_id == bindparam("case"), Failure.machine_id == bindparam("machine"))
-        .order_by(*history.newest_first(Failure), Failure.id.desc())
-        .limit(bindparam("most", type_=Integer))
-    )
-
-
-async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:
-    values = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
-    rows = await session.execute(_newest_failures(), values)
-    return [failed_case(row) for row in reversed(rows.all())]
+    return history, None if besides is None else besides.value
 
 
 def _window(measured: Sequence[Sequence[Place]], failures: Sequence[FailedCase], last: int) -> list[Place]:

@@ -12,8 +12,9 @@ from pullback_service.ids import SeriesId
 from pullback_service.readings.queries import newest_marks
 from pullback_service.readings.reading import Mark
 from pullback_service.series.thinning import thin
+from pullback_service.statements import Query, Rows
 
-_COMMITS: LiteralString = "SELECT id, sha FROM commit WHERE id = ANY (%(commits)s::bigint[])"
+_COMMITS: LiteralString = "SELECT id, sha FROM commit WHERE id = ANY (ARRAY (SELECT DISTINCT commit_id FROM marks))"
 
 
 class DrawnPoint(NamedTuple):
@@ -31,11 +32,17 @@ async def drawn_points(
     Whoever has the ids of series has found them where the rule of what callers see is applied.
     Index: ix_reading_series_history, pk_commit.
     """
-    marks = await newest_marks(session, series, last=last)
-    kept = {series_id: thinned([*group], at_most) for series_id, group in groupby(marks, key=attrgetter("series_id"))}
-    wanted = {"commits": statements.array_of({mark.commit_id for group in kept.values() for mark in group})}
-    shas: dict[int, str] = {row[0]: row[1] for row in await statements.rows(session, _COMMITS, wanted)}
-    return {id_: [DrawnPoint(mark, shas[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
+    query = newest_marks(series, last=last)
+    async with statements.together(session, marks=query) as ask:
+        marks, shas = ask(query.given_as("marks")), ask(Query(_COMMITS, {}, _shas, width=2))
+    kept = {
+        series_id: thinned([*group], at_most) for series_id, group in groupby(marks.value, key=attrgetter("series_id"))
+    }
+    return {id_: [DrawnPoint(mark, shas.value[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
+
+
+def _shas(rows: Rows) -> Mapping[int, str]:
+    return dict(rows)
 
 
 def thinned(marks: Sequence[Mark], at_most: int) -> Sequence[Mark]:

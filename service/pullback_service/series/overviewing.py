@@ -6,30 +6,29 @@ Every function takes as long as there are cases or series in its answer, however
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, exists, or_, select, true
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import ColumnElement, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.among import among
-from pullback_service.commits import history
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.models.commits import Commit
 from pullback_service.models.reports import Failure, Report
 from pullback_service.models.series import Case, Point, Series
 from pullback_service.readings.reading import COLUMNS, WIDTH, Reading
 from pullback_service.series.choosing import says
 from pullback_service.series.queries import (
+    COMMIT_COLUMNS,
+    FAILURE_WIDTH,
+    FAILURES,
     MOST_FAILURES,
     CommitFacts,
     FailedCase,
-    commit_facts,
-    failed_case,
-    select_failures,
+    failed_cases,
 )
+from pullback_service.statements import Query, Rows
 
 MOST_CASES = 5_000
 UPLOADS_OF_A_SUITE = 5
@@ -82,35 +81,51 @@ class LineReading(NamedTuple):
     reading: Reading
 
 
+_MEASURED: LiteralString = f"""
+SELECT {COMMIT_COLUMNS}
+  FROM commit
+ WHERE commit.project_id = %(project)s AND {{until}}
+   AND EXISTS (SELECT FROM report WHERE commit_id = commit.id AND machine_id = %(machine)s AND (points > 0 OR failures > 0))
+ ORDER BY commit.ordered_at DESC, commit.id DESC
+ LIMIT %(limit)s
+"""  # noqa: S608 - our own words
+_NEWEST: LiteralString = _MEASURED.replace("{until}", "true")
+_UNTIL: LiteralString = _MEASURED.replace("{until}", "(commit.ordered_at, commit.id) <= (%(ordered_at)s, %(commit)s)")
+_PRESENT: LiteralString = f"""
+SELECT newest.*, upload.received_at, upload.id
+  FROM ({_NEWEST}) newest, (
+       SELECT received_at, id
+         FROM report
+        WHERE project_id = %(project)s AND machine_id = %(machine)s
+        ORDER BY received_at DESC
+        LIMIT 1) upload
+ ORDER BY newest.ordered_at, newest.id
+"""  # noqa: S608 - our own words
+
+
 async def measured_commits(
-    session: AsyncSession,
-    project_id: ProjectId,
-    machine_id: MachineId,
-    *,
-    limit: int,
-    until: CommitFacts | None = None,
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int, until: CommitFacts | None = None
 ) -> Sequence[CommitFacts]:
-    """The newest commits that a machine measured, or the newest `until` one of them, oldest first.
+    """The newest commits that a machine measured, or the newest `until` one of them, oldest first. Index: as `measured_last`."""
+    newest = await statements.answer(session, measured_last(project_id, machine_id, limit=limit, until=until))
+    return newest[::-1]
+
+
+def measured_last(
+    project_id: ProjectId, machine_id: MachineId, *, limit: int, until: CommitFacts | None = None
+) -> Query[list[CommitFacts]]:
+    """The newest commits that a machine measured, or the newest `until` one of them, newest first.
 
     Index: ix_commit_history, ix_report_commit_id.
     """
-    newest = await session.scalars(_select_measured(project_id, machine_id, limit, until))
-    return [commit_facts(commit) for commit in reversed(newest.all())]
+    values: dict[str, object] = {"project": project_id, "machine": machine_id, "limit": limit}
+    if until is not None:
+        values |= {"ordered_at": until.ordered_at, "commit": until.id}
+    return Query(_NEWEST if until is None else _UNTIL, values, _commits, width=len(CommitFacts._fields))
 
 
-def _select_measured(
-    project_id: ProjectId, machine_id: MachineId, limit: int, until: CommitFacts | None = None
-) -> Select[Commit]:
-    measured = exists().where(
-        Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
-    )
-    present = true() if until is None else history.until(Commit, until.ordered_at, until.id)
-    return (
-        select(Commit)
-        .where(Commit.project_id == project_id, measured, present)
-        .order_by(*history.newest_first(Commit))
-        .limit(limit)
-    )
+def _commits(rows: Rows) -> list[CommitFacts]:
+    return [*map(CommitFacts._make, rows)]
 
 
 class NewestCommits(NamedTuple):
@@ -124,35 +139,33 @@ async def newest_commits(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
 ) -> NewestCommits:
     """As `measured_commits`, with the newest upload. Index: besides ix_report_machine."""
-    upload = (
-        select(Report.received_at, Report.id)
-        .where(Report.project_id == project_id, Report.machine_id == machine_id)
-        .order_by(Report.received_at.desc())
-        .limit(1)
-        .subquery("upload")
-    )
-    found = _select_measured(project_id, machine_id, limit).add_columns(*upload.c).join(upload, true())
-    rows = (await session.execute(found)).all()
-    return NewestCommits([commit_facts(row[0]) for row in reversed(rows)], (rows[0][1], rows[0][2]) if rows else None)
+    values = {"project": project_id, "machine": machine_id, "limit": limit}
+    rows = await statements.rows(session, _PRESENT, values)
+    return NewestCommits([CommitFacts._make(row[:-2]) for row in rows], rows[0][-2:] if rows else None)
 
 
-async def suites_of(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> Sequence[str]:
+_SUITES: LiteralString = """
+SELECT DISTINCT suite
+  FROM (SELECT suite
+          FROM report
+         WHERE project_id = %(project)s AND machine_id = %(machine)s
+         ORDER BY received_at DESC
+         LIMIT %(last)s) uploads
+ WHERE suite IS NOT NULL
+ ORDER BY suite
+"""
+_DEVICES: LiteralString = """SELECT DISTINCT device FROM "case" WHERE project_id = %(project)s AND device <> ''"""
+
+
+def suites_of(project_id: ProjectId, machine_id: MachineId) -> Query[tuple[str, ...]]:
     """Suites among the last uploads of a machine. Index: ix_report_machine."""
-    uploads = (
-        select(Report.suite)
-        .where(Report.project_id == project_id, Report.machine_id == machine_id)
-        .order_by(Report.received_at.desc())
-        .limit(RECENT_UPLOADS)
-        .subquery("uploads")
-    )
-    statement = select(uploads.c.suite).where(uploads.c.suite.is_not(None)).distinct().order_by(uploads.c.suite)
-    return list(await session.scalars(statement))
+    values = {"project": project_id, "machine": machine_id, "last": RECENT_UPLOADS}
+    return Query(_SUITES, values, lambda rows: tuple(suite for (suite,) in rows), width=1)
 
 
-async def devices_of(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
+def devices_of(project_id: ProjectId) -> Query[tuple[str, ...]]:
     """Devices of the project's cases. Index: ix_case_workload."""
-    statement = select(Case.device).where(Case.project_id == project_id, Case.device.is_not(None)).distinct()
-    return sorted(device for device in await session.scalars(statement) if device)
+    return Query(_DEVICES, {"project": project_id}, lambda rows: tuple(sorted(device for (device,) in rows)), width=1)
 
 
 async def cases_of(
@@ -222,46 +235,51 @@ SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, seri
 """  # noqa: S608 - our own words
 
 
-async def lines_of(
-    session: AsyncSession, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Sequence[LineReading]:
+def lines_at(series_ids: Collection[int], commit_ids: Collection[int]) -> Query[Sequence[LineReading]]:
     """Some series at some commits. Index: pk_reading, pk_series, pk_case."""
-    if not series_ids:
-        return []
     values = {"series": statements.array_of(series_ids), "commits": statements.array_of(commit_ids)}
+    return Query(_LINES, values, _lines, width=WIDTH + 8)
+
+
+def _lines(rows: Rows) -> Sequence[LineReading]:
     found = []
-    for row in await statements.rows(session, _LINES, values, binary=True):
+    for row in rows:
         id_, workload, label, variant, *metric = row[WIDTH:]
         found.append(LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading.of(row)))
     return found
 
 
-async def failures_at(
-    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int]
-) -> Sequence[FailedCase]:
+_FAILURES_AT: LiteralString = f"""
+{FAILURES}
+ WHERE failure.commit_id = ANY (%(commits)s::bigint[]) AND failure.machine_id = %(machine)s
+ ORDER BY failure.ordered_at, failure.commit_id, failure.id
+ LIMIT %(most)s
+"""
+
+
+def failures_at(machine_id: MachineId, commit_ids: Collection[int]) -> Query[Sequence[FailedCase]]:
     """The failures at some commits on a machine, in the order of history. Index: ix_failure_commit_id."""
-    rows = await session.execute(
-        select_failures()
-        .where(among(Failure.commit_id, commit_ids), Failure.machine_id == machine_id)
-        .order_by(*history.oldest_first(Failure), Failure.id)
-        .limit(MOST_FAILURES)
-    )
-    return [failed_case(row) for row in rows.all()]
+    values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "most": MOST_FAILURES}
+    return Query(_FAILURES_AT, values, failed_cases, width=FAILURE_WIDTH)
 
 
-async def speaking_series(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[int]:
-    """A series of every variant of some cases: of its time, else of whatever comes first.
+_SPEAKING: LiteralString = """
+SELECT DISTINCT ON (case_id, variant) id
+  FROM series
+ WHERE case_id = ANY (%(cases)s::bigint[]) AND machine_id = %(machine)s
+ ORDER BY case_id, variant, metric <> 'time', metric
+"""
+_FAILED: LiteralString = """
+ARRAY (SELECT DISTINCT case_id FROM failure WHERE commit_id = ANY (%(commits)s::bigint[]) AND machine_id = %(machine)s)
+"""
 
-    Index: uq_series_case_id_variant_metric_machine_id.
+
+def speaking_series(machine_id: MachineId, commits: LiteralString) -> Query[Any]:
+    """A series of every variant of the cases that failed at given commits: of its time, else of whatever comes first.
+
+    Index: ix_failure_commit_id, uq_series_case_id_variant_metric_machine_id.
     """
-    return list(
-        await session.scalars(
-            select(Series.id)
-            .ext(distinct_on(Series.case_id, Series.variant))
-            .where(among(Series.case_id, case_ids), Series.machine_id == machine_id)
-            .order_by(Series.case_id, Series.variant, Series.metric != "time", Series.metric)
-        )
-    )
+    return Query(_SPEAKING, {"machine": machine_id}, list).where(cases=_FAILED).where(commits=commits)
 
 
 def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:

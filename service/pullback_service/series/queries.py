@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, Subquery, Text, and_, bindparam, cast, exists, lateral, select, true
+from sqlalchemy import ColumnElement, Select, Subquery, Text, and_, bindparam, cast, exists, lateral, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,11 +22,18 @@ from pullback_service.models.reports import Failure
 from pullback_service.models.series import Case, Series
 from pullback_service.readings.queries import reports_behind
 from pullback_service.readings.reading import COLUMN_NAMES, WIDTH, Reading
+from pullback_service.statements import Query, Rows
 
 MOST_MATRIX_POINTS = 50_000
 MOST_FAILURES = 5_000
 MOST_WORKLOADS = 1_000
 LAST_UPLOADS = 20
+
+
+COMMIT_COLUMNS: Final[LiteralString] = """
+commit.id, commit.sha, commit.title, commit.author, commit.branch, commit.authored_at, commit.ordered_at
+"""
+"""The fields of `CommitFacts`."""
 
 
 class CommitFacts(NamedTuple):
@@ -136,7 +143,7 @@ async def latest_matrix(
             await cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
             key=lambda cell: (cell.case.workload, cell.case.id),
         ),
-        failures=[failed_case(row) for row in (await session.execute(_matrix_failures(of), values)).all()],
+        failures=failed_cases(tuple(row) for row in await session.execute(_matrix_failures(of), values)),
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
@@ -167,13 +174,27 @@ SELECT machine.id, machine.name, max(commit.ordered_at) AS newest
 """
 
 
-async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
+_IS_MEASURED_HERE: LiteralString = """
+SELECT EXISTS (SELECT FROM series WHERE project_id = %(project)s AND variant_kind <> 'external')
+       OR NOT EXISTS (SELECT FROM series WHERE project_id = %(project)s)
+"""
+
+
+def machines_of(project_id: ProjectId) -> Query[Sequence[MeasuringMachine]]:
     """Machines with results of a project that was found, the one with the newest commit first. Index: ix_report_machine.
 
     Of each machine its last uploads are looked at, so that this takes as long as there are machines.
     """
-    found = await statements.rows(session, _MEASURING, {"project": project_id, "last": LAST_UPLOADS})
-    return [MeasuringMachine(MachineId(id_), name, newest) for id_, name, newest in found]
+    return Query(_MEASURING, {"project": project_id, "last": LAST_UPLOADS}, _machines, width=3)
+
+
+def _machines(rows: Rows) -> Sequence[MeasuringMachine]:
+    return [MeasuringMachine(MachineId(id_), name, newest) for id_, name, newest in rows]
+
+
+def is_measured_here(project_id: ProjectId) -> Query[bool]:
+    """True if a project has any series that Pullback itself measured, or none yet. Index: ix_series_project_id."""
+    return Query(_IS_MEASURED_HERE, {"project": project_id}, lambda rows: any(is_it for (is_it,) in rows), width=1)
 
 
 async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
@@ -222,13 +243,17 @@ def _column(name: str) -> ColumnElement[Any]:
 
 
 @cache
-def _matrix_failures(of: _Narrowed) -> Select[Failure, Case, Commit, Machine]:
+def _matrix_failures(of: _Narrowed) -> Select[*tuple[Any, ...]]:
     """The failures of `latest_matrix`: they are of no metric."""
     # Few cases have any, so that few series are looked at for them.
     failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
     newest = _newest_commit_of_cases(_series_of(of).where(failed).subquery("failing"), of)
     failures = (
-        select_failures()
+        select(*_OF_FAILURE)
+        .select_from(Failure)
+        .join(Case, Case.id == Failure.case_id)
+        .join(Commit, Commit.id == Failure.commit_id)
+        .join(Machine, Machine.id == Failure.machine_id)
         .join(
             newest,
             and_(newest.c.case_id == Failure.case_id, newest.c.machine_id == Failure.machine_id),
@@ -293,15 +318,30 @@ def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
 _OF_SERIES = ("case_id", "machine_id", "variant", "variant_kind", "metric", "unit", "direction", "exact")
 
 
-def select_failures() -> Select[Failure, Case, Commit, Machine]:
-    """Failures with what they are of."""
-    return (
-        select(Failure, Case, Commit, Machine)
-        .select_from(Failure)
-        .join(Case, Case.id == Failure.case_id)
-        .join(Commit, Commit.id == Failure.commit_id)
-        .join(Machine, Machine.id == Failure.machine_id)
-    )
+FAILURES: Final[LiteralString] = f"""
+SELECT failure.variant, failure.kind, failure.message, failure.report_id, "case".id, "case".workload, "case".label,
+       "case".params, "case".dtype, "case".device, machine.id, machine.name, machine.fingerprint, {COMMIT_COLUMNS}
+  FROM failure
+  JOIN "case" ON "case".id = failure.case_id
+  JOIN commit ON commit.id = failure.commit_id
+  JOIN machine ON machine.id = failure.machine_id
+"""  # noqa: S608 - our own words
+"""Failures with what they are of, as `failed_cases` reads them."""
+FAILURE_WIDTH: Final = 20
+_OF_FAILURE = (
+    *(Failure.variant, Failure.kind, Failure.message, Failure.report_id),
+    *(getattr(Case, name) for name in CaseFacts._fields),
+    *(getattr(Machine, name) for name in MachineFacts._fields),
+    *(getattr(Commit, name) for name in CommitFacts._fields),
+)
+
+
+def failed_cases(rows: Rows) -> list[FailedCase]:
+    """Rows of `FAILURES`."""
+    return [
+        FailedCase(CaseFacts._make(row[4:10]), MachineFacts._make(row[10:13]), CommitFacts._make(row[13:]), *row[:4])
+        for row in rows
+    ]
 
 
 async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[MeasuredCell]:
@@ -328,12 +368,12 @@ async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> li
 
 
 _CASES = 'SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s)'
-_COMMITS: LiteralString = """
-SELECT id, sha, title, author, branch, authored_at, ordered_at
+_COMMITS: LiteralString = f"""
+SELECT {COMMIT_COLUMNS}
   FROM commit
- WHERE id = ANY (%(ids)s)
+ WHERE id = ANY (%(ids)s::bigint[])
  ORDER BY ordered_at, id
-"""
+"""  # noqa: S608 - our own words
 _MACHINES = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s)"
 
 
@@ -344,27 +384,22 @@ async def _of_ids(session: AsyncSession, statement: LiteralString, ids: Collecti
 
 async def commits_of_ids(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
     """Some commits, oldest first. Index: pk_commit."""
-    return [CommitFacts._make(row) for row in await _of_ids(session, _COMMITS, ids)]
+    return await statements.answer(session, commits_called(ids)) if ids else []
+
+
+def commits_called(ids: Collection[int]) -> Query[Sequence[CommitFacts]]:
+    """The same as a query."""
+    return Query(_COMMITS, {"ids": statements.array_of(ids)}, _commits, width=len(CommitFacts._fields))
+
+
+def _commits(rows: Rows) -> Sequence[CommitFacts]:
+    return [*map(CommitFacts._make, rows)]
 
 
 def commit_facts(commit: Commit) -> CommitFacts:
     """A commit as pages show it."""
     return CommitFacts(
         commit.id, commit.sha, commit.title, commit.author, commit.branch, commit.authored_at, commit.ordered_at
-    )
-
-
-def failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
-    """A row of `select_failures`."""
-    failure, case, commit, machine = row
-    return FailedCase(
-        case=CaseFacts(case.id, case.workload, case.label, case.params, case.dtype, case.device),
-        machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
-        commit=commit_facts(commit),
-        variant=failure.variant,
-        kind=failure.kind,
-        message=failure.message,
-        report_id=failure.report_id,
     )
 
 

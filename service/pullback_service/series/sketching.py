@@ -3,9 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import LiteralString, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
-from pullback_service import statements
+from pullback_service.statements import Query, Rows
 
 _SKETCHES: LiteralString = """
   WITH newest AS (
@@ -35,9 +33,11 @@ class Sketch(NamedTuple):
     log_ratios: list[float | None]
 
 
-async def sketches_of(
-    session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
-) -> Sequence[Sketch]:
+def sketches_of(case_id: int, metric: str, machine_ids: Collection[int], *, last: int) -> Query[Sequence[Sketch]]:
     """The newest commits of a case in one metric on several machines. Index: ix_reading_series_history."""
     values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
-    return [*map(Sketch._make, await statements.rows(session, _SKETCHES, values, binary=True))]
+    return Query(_SKETCHES, values, _sketches)
+
+
+def _sketches(rows: Rows) -> Sequence[Sketch]:
+    return [*map(Sketch._make, rows)]

@@ -17,6 +17,7 @@ from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import WIDTH as READING_WIDTH
 from pullback_service.readings.reading import Place, Reading
 from pullback_service.rule import RULE
+from pullback_service.statements import Query, Rows
 from pullback_service.steps.step import COLUMNS, WIDTH, Step, step_of
 
 MOST_NEWS: Final = 2_000
@@ -103,6 +104,12 @@ _NEWS_AT: Final[LiteralString] = _KNOWN.replace("{which}", "commit_id = ANY (%(c
 _NEWS_OF: Final[LiteralString] = _KNOWN.replace("{which}", "series_id = ANY (%(series)s::bigint[])").replace(
     "{also}", "(newer.ordered_at, newer.id) >= (%(ordered_at)s, %(commit)s)"
 )
+_REFERRED_TO: Final[LiteralString] = """
+SELECT DISTINCT step.reference_id AS id
+  FROM step
+  JOIN series ON series.id = step.series_id
+ WHERE step.news AND NOT step.stale AND step.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s
+"""
 _OF_CASE: Final[LiteralString] = f"""
 SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series.variant, series.metric, series.unit,
        series.direction, series.exact, {COLUMNS},
@@ -142,6 +149,7 @@ _OLDER_AT: Final = _SERIES_AT + len(StepSeries._fields)
 _PLACE_AT: Final = _OLDER_AT + len(StepCommit._fields)
 _BEFORE_AT: Final = _PLACE_AT + 2
 _NOW_AT: Final = _BEFORE_AT + READING_WIDTH
+_KNOWN_WIDTH: Final = _NOW_AT + READING_WIDTH
 _STEP_END: Final = 9 + WIDTH
 _BEFORE_END: Final = _STEP_END + 1 + READING_WIDTH
 
@@ -164,35 +172,40 @@ async def waiting_commits(session: AsyncSession, project: str | None, *, others:
     return Waiting(sum(row[1] for row in found), sum(row[2] for row in found))
 
 
-async def news_at(
-    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
-) -> Sequence[KnownStep]:
+def news_at(
+    machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
+) -> Query[Sequence[KnownStep]]:
     """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
     Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading, pk_measured.
     """
     values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_NEWS}
-    return await _known(session, _NEWS_AT, values)
+    return Query(_NEWS_AT, values, _known, width=_KNOWN_WIDTH)
 
 
-async def news_of(
-    session: AsyncSession, series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS
-) -> Sequence[KnownStep]:
+def commits_referred_to(machine_id: MachineId, commit_ids: Collection[int]) -> Query[list[tuple[int]]]:
+    """The commits that news at some commits is judged against, on a machine. Index: ix_step_news_at, pk_series."""
+    return Query(_REFERRED_TO, {"commits": statements.array_of(commit_ids), "machine": machine_id}, list)
+
+
+def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS) -> Query[Sequence[KnownStep]]:
     """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading, pk_measured."""
     values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
-    return await _known(session, _NEWS_OF, values)
+    return Query(_NEWS_OF, values, _known, width=_KNOWN_WIDTH)
 
 
-async def steps_of_case(
-    session: AsyncSession, case_id: int, machine_id: MachineId, commit_id: int, before_id: int
-) -> Sequence[Compared]:
+def steps_of_case(case_id: int, machine_id: MachineId, commit_id: int, before_id: int) -> Query[Sequence[Compared]]:
     """All series of a case at a commit and at the one that it follows, with what is stored of the step.
 
     Index: uq_series_case_id_variant_metric_machine_id, pk_step, pk_reading, pk_measured.
     """
     values = {"case": case_id, "machine": machine_id, "commit": commit_id, "before": before_id}
+    return Query(_OF_CASE, values, _compared, width=_BEFORE_END + READING_WIDTH + 2)
+
+
+def _compared(rows: Rows) -> Sequence[Compared]:
     found = []
-    for row in await statements.rows(session, _OF_CASE, values, binary=True):
+    for row in rows:
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
         step = step_of(row[9:_STEP_END]) if row[9] is not None else None
         wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-2])
@@ -215,7 +228,7 @@ async def steps_of_case(
     return found
 
 
-async def _known(session: AsyncSession, statement: LiteralString, values: dict[str, object]) -> Sequence[KnownStep]:
+def _known(rows: Rows) -> Sequence[KnownStep]:
     return [
         KnownStep(
             step_of(row[:_SERIES_AT]),
@@ -225,7 +238,7 @@ async def _known(session: AsyncSession, statement: LiteralString, values: dict[s
             _reading(row[_BEFORE_AT:_NOW_AT]),
             _reading(row[_NOW_AT:]),
         )
-        for row in await statements.rows(session, statement, values, binary=True)
+        for row in rows
     ]
 
 

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.agents.queries import count_fleet
+from pullback_service.statements import answer
 
 pytestmark = pytest.mark.anyio
 
@@ -92,23 +93,23 @@ async def test_what_is_told_otherwise_of_a_machine_is_kept(client, agent):
 
 async def test_agents_are_counted_with_those_that_are_at_work(client, agent, database):
     async with database.reading() as session:
-        counts = await count_fleet(session)
+        counts = await answer(session, count_fleet())
     assert (counts.agents, counts.present) == (1, 1)
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '1 hour'"))
     async with database.reading() as session:
-        assert (await count_fleet(session))[:2] == (1, 0)
+        assert (await answer(session, count_fleet()))[:2] == (1, 0)
     wanted = {"project": "demo", "commit": {"sha": "1" * 40}, "suite": "quick"}
     await client.post("/api/v1/jobs", json=wanted)
     await client.post(f"/api/v1/agents/{agent['agent_id']}/claim", json={})
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '1 hour'"))
     async with database.reading() as session:
-        found = await count_fleet(session)
+        found = await answer(session, count_fleet())
     assert (found.agents, found.present) == (1, 1)
     assert found.last_seen_at < counts.last_seen_at
 
 
 async def test_without_agents_nobody_was_seen(client, database):
     async with database.reading() as session:
-        assert await count_fleet(session) == (0, 0, None, 0, 0)
+        assert await answer(session, count_fleet()) == (0, 0, None, 0, 0)

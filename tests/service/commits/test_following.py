@@ -11,6 +11,7 @@ from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.series import Case, Series
+from pullback_service.statements import answer
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ async def followed(session, machine="box"):
     project = ProjectId(await session.scalar(select(Project.id)))
     of_machine = MachineId(await session.scalar(select(Machine.id).where(Machine.name == machine)))
     named = await numbers(session)
-    found = await followed_on(session, project, of_machine, list(named))
+    found = await answer(session, followed_on(project, of_machine, list(named)))
     return {named[start]: named[end.id] for start, end in found.items() if end.counts}
 
 
@@ -68,7 +69,7 @@ async def test_of_some_series_the_commits_count_that_measured_them(told, session
     found = {}
     for workload in ("a", "b"):
         series = (await session.scalars(select(Series.id).join(Case).where(Case.workload == workload))).all()
-        walked = await followed_in(session, project, series, list(named))
+        walked = await answer(session, followed_in(project, series, list(named)))
         found[workload] = {named[start]: named[end.id] for start, end in walked.items() if end.counts}
     assert found == {"a": {2: 1, 3: 1}, "b": {2: 1, 3: 2}}
 

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from pullback_service.incidents.detecting import detect
 from pullback_service.incidents.queries import IncidentChoice, events_of, list_incidents
 from pullback_service.models import Project
+from pullback_service.statements import answer
 
 WRONG = {"ok": False, "max_rel_error": 0.5, "oracle": "closed form"}
 WORKLOADS = ("dense", "lstm")
@@ -88,7 +89,7 @@ class History:
         """What was told, oldest first: incident and event."""
         async with self.database.reading() as session:
             found = await list_incidents(session, IncidentChoice(), limit=1000)
-            events = [event for each in reversed(found) for event in await events_of(session, each.incident.id)]
+            events = [event for each in reversed(found) for event in await answer(session, events_of(each.incident.id))]
         return [(event.incident_id, event.event) for event in events if event.told]
 
 

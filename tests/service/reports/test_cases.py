@@ -2,11 +2,12 @@
 
 import pytest
 
+from pullback_service import statements
 from pullback_service.commits.queries import commit_by_sha
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.cases import place_of_case
+from pullback_service.reports.cases import case_called, place_of_case
 
 pytestmark = pytest.mark.anyio
 LABEL = "dense_bias_act[n=100,act=tanh,f4,cpu]"
@@ -22,7 +23,8 @@ async def at(client, session, reports):
             (await client.post("/api/v1/reports", json=upload)).raise_for_status()
         project_id = ProjectId((await project_by_name(session, "demo")).id)
         commit = await commit_by_sha(session, project_id, reports.sha(number))
-        return await place_of_case(session, project_id, LABEL, commit, machine=machine)
+        case = await statements.answer(session, case_called(project_id, LABEL))
+        return await place_of_case(session, project_id, case, commit, machine=machine)
 
     return asked
 
@@ -45,8 +47,8 @@ async def test_another_machine_is_no_neighbour(at, reports):
 
 async def test_the_machine_can_be_chosen_else_the_newest_upload_speaks(at, reports):
     place = await at(2, reports.report(2, machine="one"), reports.report(2, machine="two"))
-    assert place.here.machine.name == "two"
-    assert (await at(2, machine="one")).here.machine.name == "one"
+    assert place.here.machine == "two"
+    assert (await at(2, machine="one")).here.machine == "one"
 
 
 async def test_a_clean_upload_speaks_before_contaminated_ones_that_came_later(at, reports):
@@ -66,7 +68,7 @@ async def test_a_contaminated_upload_chooses_the_machine_that_came_last(at, repo
         2, reports.report(2, machine="one"), reports.report(2, machine="two"),
         reports.report(2, machine="one", quality="contaminated"),
     )  # fmt: skip
-    assert place.here.machine.name == "one"
+    assert place.here.machine == "one"
 
 
 async def test_a_case_that_failed_is_found_but_is_no_neighbour(at, reports):

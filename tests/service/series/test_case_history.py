@@ -1,15 +1,17 @@
 """One case across commits: whole where it is short, thinned where it is long, with what every point followed."""
 
+from functools import partial
+
 import pytest
 from sqlalchemy import select
 
-from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
-from pullback_service.series.overviewing import lines_of
-from pullback_service.series.queries import measuring_machines
+from pullback_service.series.overviewing import lines_at
+from pullback_service.series.queries import machines_of
 from pullback_service.series.sketching import sketches_of
+from pullback_service.statements import answer, together
 from pullback_service.steps.queries import news_of
 
 pytestmark = pytest.mark.anyio
@@ -21,12 +23,20 @@ async def upload(client, *reports):
         assert response.status_code == 201, response.text
 
 
-async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload="dense_bias_act"):
+async def asked(session, *, last=100, metrics=("time", "array_bytes")):
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    machine = (await measuring_machines(session, project))[0]
-    case = next(iter(await queries.cases_of_workload(session, project, workload)))
-    series = await queries.series_of_case(session, case.id, machine.id)
-    return await queries.case_history(session, project, case.id, machine.id, series, metrics, last=last)
+    machine = (await answer(session, machines_of(project)))[0]
+    case = next(iter(await answer(session, queries.cases_of_workload(project, "dense_bias_act"))))
+    series = (await answer(session, queries.series_of_workload(project, "dense_bias_act"))).get(
+        (case.id, machine.id), []
+    )
+    wanted = [one.id for one in series if one.metric in metrics]
+    async with together(session) as ask:
+        newest = queries.newest_of_case(ask, case.id, machine.id, wanted, last=last)
+    found, _ = await queries.case_history(
+        session, project, series, newest(), partial(news_of, [one.id for one in series])
+    )
+    return found
 
 
 async def drawn(session, found):
@@ -38,7 +48,7 @@ async def drawn(session, found):
 async def changed(session, found):
     """Counts that are news in the window of a history."""
     series = (await session.scalars(select(Series.id))).all()
-    return [one for one in await news_of(session, series, found.commits[0].place) if one.series.exact]
+    return [one for one in await answer(session, news_of(series, found.commits[0].place)) if one.series.exact]
 
 
 async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
@@ -62,8 +72,6 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
     assert [point.commit_id for point in found.readings] == [second, fourth] * 4
     (failure,) = found.failures
     assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
-    with pytest.raises(NotFoundError, match="'nothing'"):
-        await asked(session, workload="nothing")
 
 
 async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(client, reports, session, monkeypatch):
@@ -160,8 +168,8 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
         client, reports.report(1, machine="big"), reports.report(2, machine="small"), reports.report(3, machine="small")
     )
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    ((case, machines),) = (await queries.cases_of_workload(session, project, "dense_bias_act")).items()
-    sketches = await sketches_of(session, case.id, "time", machines, last=2)
+    ((case, machines),) = (await answer(session, queries.cases_of_workload(project, "dense_bias_act"))).items()
+    sketches = await answer(session, sketches_of(case.id, "time", machines, last=2))
     assert len(machines) == 2
     fused = [sketch for sketch in sketches if sketch.variant == "fused"]
     assert sorted(sketch.places for sketch in fused) == [[0], [1, 2]]
@@ -177,7 +185,7 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     await upload(client, noisy)
     found = await asked(session)
     series = {reading.series_id for reading in found.readings}
-    cells = await lines_of(session, series, [commit.id for commit in found.commits])
+    cells = await answer(session, lines_at(series, [commit.id for commit in found.commits]))
     assert set(found.readings) == {cell.reading for cell in cells}
     fused = [reading for one, reading in await drawn(session, found) if (one.variant, one.metric) == ("fused", "time")]
     assert [(reading.ratio.log_ratio, reading.quality, reading.reports) for reading in fused] == [
@@ -199,7 +207,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
     ids = {point.series_id for point in found.readings}
-    cells = await lines_of(session, ids, [commit.id for commit in found.commits])
+    cells = await answer(session, lines_at(ids, [commit.id for commit in found.commits]))
     assert {(cell.reading.report_id, cell.reading.commit_id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),
@@ -235,8 +243,8 @@ async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, repo
     await upload(client, reports.report(3, cases=[reports.case(log_ratio=0.4)], quality="contaminated"))
     found = await asked(session, metrics=("time",))
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    ((case, machines),) = (await queries.cases_of_workload(session, project, "dense_bias_act")).items()
-    sketches = {one.variant: one for one in await sketches_of(session, case.id, "time", machines, last=3)}
+    ((case, machines),) = (await answer(session, queries.cases_of_workload(project, "dense_bias_act"))).items()
+    sketches = {one.variant: one for one in await answer(session, sketches_of(case.id, "time", machines, last=3))}
     curves = {}
     for series, point in await drawn(session, found):
         curves.setdefault(series.variant, []).append((point.value, point.ratio.log_ratio))

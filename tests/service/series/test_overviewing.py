@@ -9,6 +9,7 @@ from pullback_service.models import Project
 from pullback_service.readings.queries import marks_since
 from pullback_service.series import overviewing, queries
 from pullback_service.series.overviewing import CaseChoice
+from pullback_service.statements import answer
 from pullback_service.steps.queries import news_at
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +24,7 @@ async def upload(client, *reports):
 async def here(session, name=None):
     """The project and a machine that measured it."""
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    machines = await queries.measuring_machines(session, project)
+    machines = await answer(session, queries.machines_of(project))
     return project, next(machine.id for machine in machines if name in {None, machine.name})
 
 
@@ -43,8 +44,8 @@ async def test_cases_are_chosen_by_words_suite_and_device(client, reports, sessi
     assert await labels(session, suite="standard") == ["conv", "dense_bias_act"]
     assert await labels(session, device="tpu") == []
     project, machine = await here(session)
-    assert await overviewing.suites_of(session, project, machine) == ["quick", "standard"]
-    assert await overviewing.devices_of(session, project) == ["cpu"]
+    assert await answer(session, overviewing.suites_of(project, machine)) == ("quick", "standard")
+    assert await answer(session, overviewing.devices_of(project)) == ("cpu",)
 
 
 async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, reports, session):
@@ -136,8 +137,8 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
-    cells = await overviewing.lines_of(session, drawn, [commit.id for commit in commits])
-    sparks = await marks_since(session, drawn, (commits[0].ordered_at, commits[0].id), most=100)
+    cells = await answer(session, overviewing.lines_at(drawn, [commit.id for commit in commits]))
+    sparks = await answer(session, marks_since(drawn, (commits[0].ordered_at, commits[0].id), most=100))
     assert set(sparks) == {mark_of(cell.reading) for cell in cells}
     assert len(sparks) == len(cells) == 6
     fused = [(spark.value, spark.ratio.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
@@ -162,7 +163,7 @@ async def test_what_was_measured_until_a_commit_holds_nothing_later(client, repo
     first_two = await overviewing.measured_commits(session, project, machine, limit=2, until=commits[1])
     assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
     series = (await standing(session, "time")).series_id
-    cells = await overviewing.lines_of(session, [series], [commit.id for commit in first_two])
+    cells = await answer(session, overviewing.lines_at([series], [commit.id for commit in first_two]))
     assert [cell.reading.commit_id for cell in cells] == [commit.id for commit in first_two]
 
 
@@ -174,18 +175,18 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     ids = [commit.id for commit in commits]
-    news = await news_at(session, machine, ids)
+    news = await answer(session, news_at(machine, ids))
     assert [(one.series.workload, one.series.variant, one.series.metric) for one in news] == [
         ("moved", "fused", "time")
     ]
-    assert await news_at(session, machine, ids[:1]) == []
+    assert await answer(session, news_at(machine, ids[:1])) == []
 
 
 async def changed(session):
     """What changed of `fused`, by metric."""
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
-    news = await news_at(session, machine, [commit.id for commit in commits])
+    news = await answer(session, news_at(machine, [commit.id for commit in commits]))
     return {one.series.metric for one in news if one.series.variant == "fused"}
 
 
@@ -237,9 +238,9 @@ async def test_sessions_speak_of_their_candidate(client, reports, session):
     await upload(client, reports.report(1), report)
     project, machine = await here(session)
     first, second = await overviewing.measured_commits(session, project, machine, limit=2)
-    (told,) = [one for one in await news_at(session, machine, [first.id, second.id]) if one.is_claim]
+    (told,) = [one for one in await answer(session, news_at(machine, [first.id, second.id])) if one.is_claim]
     assert (told.series.variant, told.reference.sha, told.step.reference_id, told.step.commit_id) == (
         "fused", reports.sha(1), first.id, second.id,
     )  # fmt: skip
     assert (told.judgement.outcome, told.judgement.evidence) == ("slower", "paired")
-    assert await news_at(session, machine, [first.id]) == []
+    assert await answer(session, news_at(machine, [first.id])) == []

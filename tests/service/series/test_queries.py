@@ -6,6 +6,7 @@ from sqlalchemy import select, text
 from pullback_service.ids import ProjectId
 from pullback_service.models import Machine, Project
 from pullback_service.series import queries
+from pullback_service.statements import answer
 
 pytestmark = pytest.mark.anyio
 
@@ -126,7 +127,7 @@ async def test_machines_are_listed_by_the_newest_commit_of_their_uploads(client,
         client, reports.report(3, machine="small"), reports.report(2, machine="big"), reports.report(1, machine="big")
     )
     here = await project_id(session)
-    machines = await queries.measuring_machines(session, here)
+    machines = await answer(session, queries.machines_of(here))
     assert [machine.name for machine in machines] == ["small", "big"]
     assert machines[0].newest > machines[1].newest
 
