@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, Connection
@@ -16,7 +17,12 @@ Address = Callable[[random.Random], str]
 
 
 def ask_in_turns(
-    service: Service, addresses: Mapping[str, Address], *, most_ms: float, but: Mapping[str, float], times: int = 60
+    service: Service,
+    addresses: Mapping[str, Address],
+    *,
+    most_ms: float,
+    but: Mapping[str, float] = MappingProxyType({}),
+    times: int = 60,
 ) -> Iterator[Figure]:
     """Response times of the addresses in turns, with random parameters, and the processor time they take.
 

@@ -72,12 +72,15 @@ def commits_between(incident: Incident, places: Places) -> int:
 def leading(changes: Sequence[Change], machines: Collection[int], places: Places) -> Change | None:
     """The change by which an incident is bisected, of those that an agent can measure.
 
-    A count before a measurement, the narrowest range, the largest.
+    A count before a measurement, the narrowest range, the largest; a budget says nothing of how much changed.
     """
     claimed = [
         change
         for change in changes
-        if change.standing == "claimed" and change.machine_id in machines and change.kind != "unsteady"
+        if change.standing == "claimed"
+        and change.machine_id in machines
+        and change.kind != "unsteady"
+        and change.evidence != "budget"
     ]
 
     def rank(change: Change) -> tuple[object, ...]:
