@@ -122,9 +122,9 @@ def partition_body(
         saved=dict.fromkeys(var for var in wanted if var not in at_hand and var not in invariant),
         outside=dict.fromkeys(var for var in wanted if var in invariant and var in makers),
     )
-    order = {var: position for position, node in enumerate(graph.nodes) for var in node.outputs}
-    for var in sorted(saving.saved, key=lambda var: order.get(var, -1), reverse=True):
-        saving.spare(var)
+    for var in reversed(list(makers)):  # what is saved instead of a value is made before it, and may be spared as well
+        if var in saving.saved:
+            saving.spare(var)
     return BodyPartition(whole, graph, tuple(saving.saved), tuple(saving.outside))
 
 

@@ -127,13 +127,14 @@ def _cofactors(a: Any) -> Any:
     _check_real(a)
     if np.shape(a)[-1] <= MOST_COFACTORS:
         raise TypeError("the cofactors of small matrices are written out")
-    u, s, vh = svd(a)
+    is_finite = np.all(np.isfinite(a), axis=(-2, -1), keepdims=True)
+    u, s, vh = svd(np.where(is_finite, a, 0))
     one = s[..., :1] * 0 + 1
     before = np.cumprod(np.concatenate([one, s[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([one, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     sign = np.linalg.det(u) * np.linalg.det(vh)
     scaled = as_columns(before * after * np.expand_dims(sign, -1)) * transposed(vh)
-    return np.matmul(scaled, transposed(u))
+    return np.where(is_finite, np.matmul(scaled, transposed(u)), np.nan)
 
 
 def _real_quotient(x: Any, d: Any) -> Any:

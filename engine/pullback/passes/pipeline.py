@@ -42,6 +42,7 @@ from pullback.passes.systems import factor_systems
 from pullback.passes.transposed_products import transpose_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.passes.wholes import reshape_wholes
+from pullback.rules.contractions import matmul
 from pullback.rules.pooling import max_spread
 from pullback.simplification.algebra import simplify_algebra
 from pullback.simplification.common_subexpressions import merge_common
@@ -145,6 +146,11 @@ def _has_complex_alone(graph: Graph) -> bool:
     return _has_complex(graph) and _has_no_writes(graph)
 
 
+def _multiplies(graph: Graph) -> bool:
+    """True if there is a product of matrices, inside loops and branches too."""
+    return any(node.primitive is matmul or any(_multiplies(body) for _, body in node.bodies()) for node in graph.nodes)
+
+
 def _spreads_maxima(graph: Graph) -> bool:
     return any(node.primitive is max_spread for node in graph.nodes) and _has_no_writes(graph)
 
@@ -172,6 +178,18 @@ def _rolled(graph: Graph, compiler: LoopCompiler) -> Graph:
     from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
 
     return roll_loops(graph, compiler.becomes_native)
+
+
+def _factored(graph: Graph) -> Graph:
+    from pullback.passes.common_factors import factor_out  # noqa: PLC0415 - what programs with products alone pay
+
+    return factor_out(graph)
+
+
+def _halved(graph: Graph) -> Graph:
+    from pullback.passes.symmetric_products import halve_symmetric  # noqa: PLC0415 - as above
+
+    return halve_symmetric(graph)
 
 
 def _with_complex_parts(graph: Graph) -> Graph:
@@ -293,4 +311,9 @@ def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass
 NATIVE = (Pass("powers", share_powers),)
 
 #: Passes for a graph that is a native program as a whole.
-WHOLLY_NATIVE = (Pass("sums of products", sum_factors), Pass("scalar hoisting", hoist_scalars))
+WHOLLY_NATIVE = (
+    Pass("sums of products", sum_factors),
+    Pass("common factors", _factored, _multiplies),
+    Pass("symmetric products", _halved, _multiplies),
+    Pass("scalar hoisting", hoist_scalars),
+)

@@ -4,8 +4,8 @@
     s, l = slogdet a:  z = tr(a^-1 da),        dl = Re z,  ds = s i Im z
 
 The adjugate adj(a) = det(a) a^-1 exists for every square matrix, singular ones included, so a determinant is
-differentiable where it is zero (a^-1 would not do there). It is taken from the singular values. The adjugate's own
-derivative is written with the inverse; a second derivative of a determinant needs a regular matrix.
+differentiable where it is zero (a^-1 would not do there). It is taken from the singular values, and NaN for a matrix
+with an element that is not finite, which has none. The adjugate's own derivative is written with the inverse; a second derivative of a determinant needs a regular matrix.
 Reference: Giles (2008), section 2.2.4; G. W. Stewart, On the adjugate matrix (1998).
 """
 
@@ -24,13 +24,15 @@ MOST_COFACTORS = 4
 
 
 def _adjugate(a: Any) -> Any:
-    u, s, vh = np.linalg.svd(a)
+    is_finite = np.all(np.isfinite(a), axis=(-2, -1), keepdims=True)
+    u, s, vh = np.linalg.svd(np.where(is_finite, a, 0))
     ones = np.ones((*s.shape[:-1], 1), s.dtype)
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = before * after if s.shape[-1] else s  # the product of all singular values but one
     sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    return sign * np.matmul(np.conjugate(transposed(vh)) * others[..., None, :], np.conjugate(transposed(u)))
+    found = sign * np.matmul(np.conjugate(transposed(vh)) * others[..., None, :], np.conjugate(transposed(u)))
+    return np.where(is_finite, found, found.dtype.type(np.nan))
 
 
 def _number_type(name: str, a: ArrayType) -> ArrayType:

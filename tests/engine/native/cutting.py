@@ -1,6 +1,6 @@
 """Native kernels of any size cut into blocks, of few elements each, as only large ones are otherwise."""
 
-from pullback.backends.native.kernels import epilogue, parts, shared_nests
+from pullback.backends.native.kernels import epilogue, parts, row_blocks, shared_nests
 from pullback.backends.native.threads import sharing
 
 
@@ -9,6 +9,8 @@ def cut_everything(change=setattr):
     for module, name, value in (
         (sharing, "SHARED_FROM_NS", 1.0),
         (epilogue, "SHARED_FROM_NS", 1.0),
+        (row_blocks, "SHARED_FROM_NS", 1.0),
+        (row_blocks, "LEAST_ROWS", 1),
         (sharing, "LEAST_BLOCK_NS", 5.0),
         (shared_nests, "LINE", 4),
         (shared_nests, "STRETCH", 4),

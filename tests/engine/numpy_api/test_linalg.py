@@ -210,3 +210,15 @@ def test_empty_matrices():
 def test_single_precision_stays_single(function):
     gradient = pb.grad(lambda a: np.sum(function(a)))(positive(SQUARE).astype(np.float32))
     assert gradient.dtype == np.float32
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+def test_the_gradient_of_a_determinant_is_nan_where_the_matrix_is_not_finite(tier, size, special):
+    a = np.random.default_rng(4).normal(size=(2, size, size))
+    expected = pb.grad(lambda a: np.sum(np.linalg.det(a)))(a)
+    a[1, 0, -1] = special
+    expected[1] = np.nan
+    with pb.tier(tier), np.errstate(all="ignore"):
+        np.testing.assert_allclose(pb.grad(lambda a: np.sum(np.linalg.det(a)))(a), expected, rtol=1e-12)

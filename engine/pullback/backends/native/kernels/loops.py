@@ -4,7 +4,8 @@ consts  in place, in any layout
 carry   as in `steps`; one that is collected too is written and read where it is collected
 xs, ys  pointers to the step's part of the operand and of the result: nothing is copied
 
-Of a body that is a few operations on a few numbers nothing is in memory but what is scanned: see `registers`.
+Of a body that is a few operations on a few numbers nothing is in memory but what is scanned: see `registers`. Loops over rows that
+do not meet are cut into blocks of rows: see `row_blocks`.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,16 @@ from dataclasses import replace
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.registers import Registers, pays
+from pullback.backends.native.kernels.row_blocks import blocks_of_rows
 from pullback.backends.native.kernels.steps import (
     Carries,
     memory_of,
     nbytes_of,
+    rounded_up,
     why_not_steps,
     write_step,
 )
+from pullback.backends.native.threads.sharing import share
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.control.scan_rule import Layout, scan
@@ -36,10 +40,24 @@ def why_not_scanned(node: Node) -> str | None:
 
 
 def scratch_of_scan(node: Node, vector_bits: int) -> int:
-    """The body's arena, and the buffers of the carry."""
+    """The body's arena, and the buffers of the carry; those of each block of rows."""
     layout = Layout(dict(node.params))
+    cut = blocks_of_rows(layout, vector_bits)
+    if cut is None:
+        return _nbytes_of(layout, vector_bits)
+    blocks, body = cut
+    return blocks * _nbytes_of(_with_body(layout, body), vector_bits)
+
+
+def _nbytes_of(layout: Layout, vector_bits: int) -> int:
     carried = [layout.body.inputs[number].type for number in layout.carry_inputs]
-    return nbytes_of(_own_outputs(layout), vector_bits) + Carries.nbytes(carried)
+    return rounded_up(nbytes_of(_own_outputs(layout), vector_bits)) + Carries.nbytes(carried)
+
+
+def _with_body(layout: Layout, body: Graph) -> Layout:
+    """The loop with a body of other types."""
+    params = {name: getattr(layout, name) for name in ("consts", "carries", "length", "reverse")}
+    return Layout({**params, "body": body})
 
 
 def _own_outputs(layout: Layout) -> Graph:
@@ -64,18 +82,72 @@ def emit_scan(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
 ) -> None:
     """The loop, in the function that is open; a loop over a few numbers in a function of its own, all of it in registers."""
-    function = emission.function
     layout = Layout(dict(node.params))
     if pays(layout.body, emission.vector_bits):
         _emit_in_registers(emission, layout, operands, results)
         return
+    cut = blocks_of_rows(layout, emission.vector_bits)
+    if cut is None:
+        _write_loop(emission, layout, operands, results, scratch, can_fail=True)
+    else:
+        _emit_in_blocks(emission, layout, operands, results, scratch, *cut)
+
+
+def _emit_in_blocks(
+    emission: Emission,
+    layout: Layout,
+    operands: Sequence[Stored],
+    results: Sequence[Stored],
+    scratch: str,
+    blocks: int,
+    body: Graph,
+) -> None:
+    part = _with_body(layout, body)
+    nbytes = _nbytes_of(part, emission.vector_bits)
+
+    def build(function: Function, arguments: Sequence[str], block: Index) -> None:
+        def rows_of(stored: Stored, pointer: str, axis: int) -> Stored:
+            rows = stored.shape[axis] // blocks
+            first = function.mul(function.mul(block, rows), stored.strides[axis])
+            shape = (*stored.shape[:axis], rows, *stored.shape[axis + 1 :])
+            return replace(stored, pointer=function.element(pointer, first, memory_type(stored.dtype)), shape=shape)
+
+        *pointers, own = arguments
+        given = []
+        for number, (one, pointer) in enumerate(zip(operands, pointers, strict=False)):
+            is_const = number in layout.const_inputs
+            moved = replace(one, pointer=pointer) if is_const else rows_of(one, pointer, number in layout.x_inputs)
+            given.append(moved)
+        taken = [
+            rows_of(one, pointer, number >= layout.carries)
+            for number, (one, pointer) in enumerate(zip(results, pointers[len(operands) :], strict=True))
+        ]
+        memory = function.element(own, function.mul(block, nbytes), "i8")
+        _write_loop(Emission(emission.module, function), part, given, taken, memory, can_fail=False)
+
+    pointers = [stored.pointer for stored in (*operands, *results)]
+    key = ("rows of a loop", len(emission.module.kernels))
+    share(emission, key, "rows_of_loop", [*pointers, scratch], blocks, build)
+
+
+def _write_loop(
+    emission: Emission,
+    layout: Layout,
+    operands: Sequence[Stored],
+    results: Sequence[Stored],
+    scratch: str,
+    *,
+    can_fail: bool,
+) -> None:
+    """The loop over steps, in the function that is open."""
+    function = emission.function
     types = [layout.body.inputs[number].type for number in layout.carry_inputs]
     starts = [operands[number] for number in layout.carry_inputs]
     entries = [replace(one, shape=one.shape[1:], strides=one.strides[1:]) for one in operands[layout.x_inputs.start :]]
     # Carries are in C order in every step, whatever they begin as.
     given = [*operands[: layout.consts], *(Stored.in_order("", type_) for type_ in types), *entries]
     memory = memory_of(_own_outputs(layout), given, emission.vector_bits)
-    carries = Carries(emission, starts, types, function.element(scratch, memory.nbytes, "i8"))
+    carries = Carries(emission, starts, types, function.element(scratch, rounded_up(memory.nbytes), "i8"))
     body = write_step(emission, memory, "step")
     collected = [_collected(layout, number) for number in range(layout.carries)]
     elsewhere = [twin is not None for twin in collected]
@@ -90,7 +162,10 @@ def emit_scan(
         outputs = [place for place, is_elsewhere in zip(written, elsewhere, strict=True) if not is_elsewhere]
         consts = [operands[number].pointer for number in layout.const_inputs]
         arguments = [*consts, *carries.now(), *xs, *outputs, *ys, scratch]
-        emission.attempt(body, *(("ptr", argument) for argument in arguments))
+        if can_fail:
+            emission.attempt(body, *(("ptr", argument) for argument in arguments))
+        else:
+            function.call("i64", f"@{body}", *(("ptr", argument) for argument in arguments))
         carries.turn(written, elsewhere)
     carries.finish(results[: layout.carries])
 

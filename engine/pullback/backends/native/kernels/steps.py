@@ -48,7 +48,12 @@ def _is_integer(atom: Atom, bound: int) -> bool:
 
 def room(type_: ArrayType) -> int:
     """Bytes of a value in scratch memory."""
-    return -(-max(type_.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+    return rounded_up(max(type_.nbytes, 1))
+
+
+def rounded_up(nbytes: int) -> int:
+    """Bytes in whole lines of the cache."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def memory_of(graph: Graph, given: Sequence[Stored], vector_bits: int) -> Memory:

@@ -92,7 +92,10 @@ def pull_cholesky(lanes: Lanes, factor: Rows, v: Rows) -> None:
 
 
 def adjugate(lanes: Lanes, rows: Rows) -> Rows:
-    """The transpose of the cofactors, from smaller determinants: right at singular matrices too."""
+    """The transpose of the cofactors, from smaller determinants: right at singular matrices too.
+
+    All of it is NaN where an element is not finite: a cofactor does not have its own element in it.
+    """
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
 
     def determinant(chosen: tuple[int, ...], columns: tuple[int, ...]) -> str:
@@ -111,6 +114,9 @@ def adjugate(lanes: Lanes, rows: Rows) -> Rows:
     def cofactor(row: int, column: int) -> str:
         others = [tuple(k for k in range(len(rows)) if k != taken) for taken in (row, column)]
         value = determinant(others[0], others[1])
-        return lanes.neg(value) if (row + column) % 2 else value
+        return lanes.sub(nothing, value) if (row + column) % 2 else lanes.add(nothing, value)
 
+    nothing = lanes.constant(0)  # or NaN
+    for element in (one for row in rows for one in row):
+        nothing = lanes.mul_add(element, lanes.constant(0), nothing)
     return [[cofactor(row, column) for row in range(len(rows))] for column in range(len(rows))]
