@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
@@ -18,7 +18,9 @@ from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import around_commit
 from pullback_service.errors import Missing, NotFoundError
@@ -30,7 +32,7 @@ from pullback_service.reports.queries import StoredReport, list_reports
 from pullback_service.series.queries import MeasuringMachine, commit_facts
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100
