@@ -29,12 +29,11 @@ Every page has a JSON twin at the same address with `.json`, and what it shows a
 was uploaded to last.
 """
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
 from pullback_dashboards.boards.page import router as boards_router
-from pullback_dashboards.bounds import bounded
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
@@ -53,43 +52,41 @@ from pullback_dashboards.overview.page import router as overview_router
 from pullback_dashboards.projects.page import router as projects_router
 from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.settings.page import router as settings_router
-from pullback_dashboards.unprojected import note_unprojected, note_unprojected_of_listed
 from pullback_dashboards.workload.page import router as workload_router
 from pullback_service.errors import NotFoundError
 
-_static = APIRouter(include_in_schema=False)
+_static = page_router()
+_ROUTERS = (
+    overview_router,
+    projects_router,
+    workload_router,
+    case_router,
+    commit_router,
+    compare_router,
+    explore_router,
+    incidents_router,
+    incident_router,
+    report_router,
+    fleet_router,
+    machine_router,
+    queue_router,
+    job_router,
+    help_router,
+    login_router,
+    feed_router,
+    boards_router,
+    settings_router,
+    named_router,
+    _static,
+)
 
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
-    app.include_router(overview_router, dependencies=[Depends(bounded), Depends(note_unprojected_of_listed)])
-    for router in (
-        projects_router,
-        workload_router,
-        case_router,
-        commit_router,
-        compare_router,
-        explore_router,
-        incidents_router,
-        incident_router,
-    ):
-        app.include_router(router, dependencies=[Depends(bounded), Depends(note_unprojected)])
-    for router in (
-        report_router,
-        fleet_router,
-        machine_router,
-        queue_router,
-        job_router,
-        help_router,
-        login_router,
-        feed_router,
-        boards_router,
-        settings_router,
-        named_router,
-        _static,
-    ):
-        app.include_router(router, dependencies=[Depends(bounded)])
+    for router in _ROUTERS:
+        app.router.routes.extend(router.routes)
     errors.style(app)
     app.add_middleware(Compressed)
 

@@ -9,14 +9,15 @@ from collections.abc import MutableMapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from fastapi.routing import APIRoute
 from starlette.routing import Match
+
+from pullback_service.routers import LateRoute
 
 _SLASH: Final = "\udc2f"
 """Stands for a slash inside a name while a route is looked for: half of a surrogate pair, which no name can hold."""
 
 
-class WholeNames(APIRoute):
+class WholeNames(LateRoute):
     """A route whose names are those of the address as it was sent."""
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:

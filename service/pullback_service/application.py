@@ -3,10 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import FastAPI
 
 from pullback_service import health, problems
 from pullback_service.access.gate import Gate
@@ -39,7 +37,8 @@ from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
-from pullback_service.runtime import Runtime, authenticate
+from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE
+from pullback_service.runtime import Runtime
 from pullback_service.settings import Settings, load_settings
 
 BURST_S = 4
@@ -81,30 +80,19 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         openapi_url=OPENAPI,
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
-        **_EVERY_ROUTE,
+        dependencies=[AUTHENTICATED],
+        **EVERY_ROUTE,
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     app.add_middleware(Heads)
     problems.install(app)
-    # Not included once more: what FastAPI makes of a route, 20 ms each, then serves every application of a process.
-    app.router.routes.extend(_API.routes)
+    for router in _ROUTERS:
+        app.router.routes.extend(router.routes)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app
 
 
-def _name_of(route: APIRoute) -> str:
-    """Operations are called what their functions are: in the description, in the client and in the audit log."""
-    return route.name
-
-
-_EVERY_ROUTE: dict[str, Any] = {
-    "dependencies": [Depends(authenticate)],
-    "generate_unique_id_function": _name_of,
-    # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
-    "responses": {"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
-}
-_API = APIRouter(**_EVERY_ROUTE)
-for _router in (
+_ROUTERS = (
     projects,
     commits,
     machines,
@@ -124,5 +112,4 @@ for _router in (
     channels,
     status,
     health.router,
-):
-    _API.include_router(_router)
+)

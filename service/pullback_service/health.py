@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from sqlalchemy import func, select
@@ -10,10 +10,11 @@ from sqlalchemy import func, select
 from pullback_service import migrating
 from pullback_service.models.jobs import JOB_STATES, Job
 from pullback_service.problems import not_migrated
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownRuntime
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(tags=["operation"])
+router = api_router(tags=["operation"])
 
 
 class Health(BaseModel):

@@ -15,6 +15,7 @@ import pytest
 from pullback_cli.export import Exported
 from pullback_cli.exporting.asking import format_of, parameters
 from pullback_cli.exporting.downloading import opened
+from pullback_cli.main import main
 from pullback_cli.refusals import RefusalError
 
 
@@ -79,6 +80,23 @@ def pullback_export(*arguments, folder, **options):
     )
 
 
+@pytest.fixture
+def export(measured, tmp_path, monkeypatch, capfd):
+    """Run the command in a folder, in this process."""
+
+    def run(*arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("PULLBACK_SERVER", measured)
+        monkeypatch.setattr(sys, "argv", ["pullback", "export", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
+
+    return run
+
+
 def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -99,7 +117,7 @@ def test_points_become_a_file_and_nothing_else(measured, tmp_path):
     assert done.stdout == f"times.csv: 2 rows, {(tmp_path / 'times.csv').stat().st_size} bytes of csv\n"
 
 
-def test_a_pipe_gets_every_kind(measured, tmp_path):
+def test_a_pipe_gets_every_kind(export):
     for what, expected in (
         (["series", "--param", "n=10"], 1),
         (["facets"], 9),
@@ -113,7 +131,7 @@ def test_a_pipe_gets_every_kind(measured, tmp_path):
         (["machines"], 1),
         (["audit", "--project", "demo"], 3),
     ):
-        done = pullback_export(*what, "--format", "json", "--server", measured, folder=tmp_path)
+        done = export(*what, "--format", "json")
         assert done.returncode == 0, done.stderr
         assert len([json.loads(line) for line in done.stdout.splitlines()]) == expected, what
 
@@ -125,7 +143,7 @@ def test_parquet_by_the_files_name(measured, tmp_path):
     assert arrow.read_table(tmp_path / "all.parquet").to_pylist()[0]["workload"] == "=cmd()"
 
 
-def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(measured, tmp_path):
+def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(export, tmp_path):
     (tmp_path / "out.csv").write_text("before")
     for arguments, said in (
         (["points", "--project", "nothing", "-o", "out.csv"], "There is no project 'nothing'"),
@@ -141,8 +159,7 @@ def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(measured, 
         (["series", "-o", "out.csv", "--server", "http://127.0.0.1:1"], "does not answer"),
         (["series", "-o", "out.csv", "--server", "nowhere"], "is not an address"),
     ):
-        server = () if "--server" in arguments else ("--server", measured)
-        done = pullback_export(*arguments, *server, folder=tmp_path)
+        done = export(*arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert said in done.stderr
         assert names_in(tmp_path) == ["out.csv"]

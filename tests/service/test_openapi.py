@@ -42,12 +42,16 @@ def description():
     return create_service(Settings(database_url="postgresql://nowhere/nothing")).openapi()
 
 
+@pytest.fixture(scope="module")
+def schema(description):
+    return schemathesis.openapi.from_dict(description)
+
+
 @pytest.mark.parametrize("endpoint", [endpoint for endpoint in DESCRIBED if not NOT_MADE_UP.match(endpoint)])
-def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, description, send):
+def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, schema, send):
     # As schemathesis's own decorator does for every operation when tests are collected, which takes half a minute.
     method, path = endpoint.split(" ")
-    schema = schemathesis.openapi.from_dict(description).include(method=method, path=path)
-    (operation,) = (found.ok() for found in schema.get_all_operations())
+    (operation,) = (found.ok() for found in schema.include(method=method, path=path).get_all_operations())
     feedback = FeedbackSources(constants_value_source=make_constants_value_source(schema))
     build_operation_test(
         config=schema.config, operation=operation, test_func=_holds, given_kwargs={}, feedback=feedback

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from tests.runners.projects.conftest import Repository
 from tests.system.clusters import Cluster
 from tests.system.products import Product, until
 
@@ -71,6 +72,14 @@ def clone_of_the_engine(folder):
     git(path, "add", "-A")
     git(path, "commit", "-qm", "The words")
     return path
+
+
+def small_library(folder):
+    """Make a library with one case and one commit, which is measured in a few seconds."""
+    (folder / "repository").mkdir()
+    library = Repository(folder / "repository")
+    library.commit("one")
+    return library.folder
 
 
 @pytest.fixture

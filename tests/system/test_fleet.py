@@ -7,9 +7,8 @@ import signal
 import psutil
 import psycopg
 import pytest
-from tests.runners.projects.conftest import Repository
 from tests.system.clusters import free_port, is_ready
-from tests.system.conftest import clone_of_the_engine
+from tests.system.conftest import clone_of_the_engine, small_library
 from tests.system.products import SUITE, Product, until
 
 from pullback_runners.suites import SUITES
@@ -114,10 +113,7 @@ def repository(request, folder):
     """A small library with one case, or what a test of the engine's own commits names: a clone of the engine."""
     if getattr(request, "param", None) == "engine":
         return clone_of_the_engine(folder)
-    (folder / "repository").mkdir()
-    library = Repository(folder / "repository")
-    library.commit("one")
-    return library.folder
+    return small_library(folder)
 
 
 of_the_engine = pytest.mark.parametrize("repository", ["engine"], indirect=True)
@@ -168,11 +164,10 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
-@of_the_engine
 def test_the_commands_of_the_compose_file_measure_a_commit(own_fleet, head):
     own_fleet.serve()
     own_fleet.work()
-    job_id = own_fleet.ask_for_job(head, SUITE)
+    job_id = own_fleet.ask_for_job(head)
     assert own_fleet.agent("--once").wait(120) == 0
     assert own_fleet.api.job(job_id)["state"] == "done"
     assert len(_accepted(own_fleet, head)) == 1

@@ -30,6 +30,12 @@ def waves(folder):
 
 
 @pytest.fixture
+def repository(folder):
+    """Nothing that could be measured beside those commits."""
+    return folder
+
+
+@pytest.fixture
 def in_waves(product, waves):
     """`up` typed in that repository without a word about it."""
     done = product.run(

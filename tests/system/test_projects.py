@@ -125,6 +125,12 @@ def _github(event, values):
 
 
 @pytest.fixture
+def repository(folder):
+    """Nothing that could be measured beside the project."""
+    return folder
+
+
+@pytest.fixture
 def github():
     double = GitHubDouble()
     yield double

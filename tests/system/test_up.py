@@ -13,11 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.system.clusters import is_ready
+from tests.system.conftest import small_library
 from tests.system.products import Product
 
 from pullback_cli.supervision.state import read_state
 
 pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def repository(folder):
+    return small_library(folder)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,7 @@ def test_killing_up_leaves_what_the_next_up_takes_over(running, until):
 
 def test_ctrl_c_stops_everything_in_the_middle_of_measuring(product, until, tmp_path):
     log = tmp_path / "log"
-    up = product.start(*product.up_arguments(), log=log)
+    up = product.start(*product.up_arguments("--suite", "trial"), log=log)
     until(lambda: "is ready" in log.read_text(), what="up to be ready")
     measuring = until(product.measuring, what="measuring")
     up.send_signal(signal.SIGINT)
@@ -158,7 +164,7 @@ def test_an_ordinary_user_can_do_all_this(product, connect, folder, until):
     for path in (folder, product.home, product.repository, *product.repository.rglob("*")):
         os.chown(path, nobody, nobody)
     product._user = nobody
-    product.up()
+    product.up("--suite", "trial")
     api = connect(product.status()["url"])
     for job in until(lambda: api.get("/api/v1/jobs")["items"], what="jobs, once the start is over"):
         api.wait_for_job(job["id"], "done")

@@ -5,7 +5,7 @@ from typing import Annotated
 from urllib.parse import quote
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -27,6 +27,7 @@ from pullback_dashboards.compare.reading import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.boards import queries
@@ -39,7 +40,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 class _Move(BaseModel):

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.naming import CommitName, named_commits
 from pullback_service.errors import GoneError, Missing, NotFoundError
@@ -28,7 +30,7 @@ from pullback_service.series.queries import CommitFacts
 from pullback_service.sessions import ReadSession
 from pullback_service.steps.queries import news_at, steps_of_case
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 COLUMNS = ("commit", "machine", "case", "variant", "group", "seconds", "baseline_seconds", "factor")
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question, question, questions
@@ -18,7 +18,9 @@ from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_give
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_known
@@ -32,7 +34,7 @@ from pullback_service.series.overviewing import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100

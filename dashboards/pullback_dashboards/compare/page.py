@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -35,8 +35,10 @@ from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address, Given
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.naming import names_to_choose
 from pullback_service.comparisons import asking as comparing
@@ -54,7 +56,7 @@ from pullback_service.series.queries import machines_of
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -27,8 +27,10 @@ from pullback_dashboards.explore.view import (
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
@@ -39,7 +41,7 @@ from pullback_service.series.drawing import drawn_points
 from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 _LISTED = 12  # values of a menu
 _WINDOWS = (30, 100, 400)

@@ -1,18 +1,19 @@
 """`/projects/{project}/feed.atom`: what changed lately, for feed readers."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.feed.view import feed
 from pullback_dashboards.history import History
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import LATELY, tell
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(route_class=WholeNames)
 
 
 @router.get("/projects/{project:path}/feed.atom")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.choices import Empty
@@ -12,13 +12,14 @@ from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.runtime import KnownNoise
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 COLUMNS = (
     "machine", "hardware", "state", "agents", "jobs", "noise_floor", "provisional", "last_results", "spool_waiting", "last_seen_at",

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import look_of
@@ -12,10 +12,11 @@ from pullback_dashboards.charts.still import Axes, Curve, Spot, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.coming import ComingFrom
 from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.glossary import Word, glossary
 from pullback_service.ratio import Ratio
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 # One made-up history for all examples: a step from worse than unfused to better, a failure, one ratio that stays open.
 _FACTORS = (1.08, 1.07, 1.08, 0.74, 0.75, None, 0.74, 0.77)

@@ -2,13 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from pullback_dashboards import links
 from pullback_dashboards.incident.view import IncidentView, lines_of, reproduce_command, rows_of, rules_of
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import KnownId
@@ -18,7 +20,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 
 async def _read(project: str, incident_id: KnownId, session: ReadSession) -> IncidentView:

@@ -5,21 +5,23 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.incidents.view import KINDS, IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.incidents.queries import OPEN, IncidentChoice, incidents_open_first
 from pullback_service.incidents.schemas import IncidentKind, IncidentState
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 ON_A_PAGE = 25
 COLUMNS = ("id", "state", "kind", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")

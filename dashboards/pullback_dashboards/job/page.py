@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,6 +21,7 @@ from pullback_dashboards.job.view import (
 )
 from pullback_dashboards.queue.view import ends_in_words, waiting_line
 from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import agent_names
@@ -34,7 +35,7 @@ from pullback_service.machines.queries import machine_names
 from pullback_service.models.jobs import Attempt
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 LOG_SHOWN_BYTES = 64 * 1024
 """The end of a long log is what a person wants to see; the rest is a click away."""

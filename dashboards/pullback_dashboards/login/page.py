@@ -4,11 +4,12 @@ Browsers say where a form comes from, and the service refuses those of other sit
 cookie, brings the proof of our own page as well.
 """
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from pullback_dashboards.login.view import login_view, own_address
 from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.errors import AuthenticationError, ForbiddenError
 from pullback_service.logins.cookies import COOKIE, brings_proof, clear_cookie, read_form, set_cookie
@@ -16,7 +17,7 @@ from pullback_service.logins.queries import close_login
 from pullback_service.runtime import KnownRuntime
 from pullback_service.sessions import WriteSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 SEE_OTHER = 303
 

@@ -3,12 +3,13 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from pullback_dashboards.coming import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_service.agents.queries import agents_on
 from pullback_service.fields import KnownId
 from pullback_service.ids import MachineId
@@ -18,7 +19,7 @@ from pullback_service.reports.queries import newest_of_machines
 from pullback_service.runtime import KnownNoise
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 COLUMNS = ("name", "floor", "provisional", "groups", "comparisons", "false_alarms")
 _MOST_CHANGES = 50

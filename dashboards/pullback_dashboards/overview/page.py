@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,8 +21,9 @@ from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Pag
 from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import notice_of
+from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 from pullback_service import statements
@@ -33,8 +34,8 @@ from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(include_in_schema=False)
-named = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected_of_listed)
+named = page_router(route_class=WholeNames)
 """Mounted behind the pages of projects: names may hold slashes."""
 
 COLUMNS = (

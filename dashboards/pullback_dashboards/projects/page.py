@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
@@ -16,13 +16,14 @@ from pullback_dashboards.news.view import Extent, News, tell
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import present_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
-from pullback_dashboards.unprojected import notice_of
+from pullback_dashboards.routers import page_router
+from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router(note_unprojected)
 
 TOLD = Extent(commits=5, items=2, cases=1)
 MOST_TOLD = 25

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -14,6 +14,7 @@ from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_line
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.state import Given
 from pullback_dashboards.wording.counting import counted
 from pullback_service.errors import Missing, NotFoundError
@@ -25,7 +26,7 @@ from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 WAITING_ON_A_PAGE = 50
 ENDED_ON_A_PAGE = 25

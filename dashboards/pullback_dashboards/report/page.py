@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -22,6 +22,7 @@ from pullback_dashboards.report.view import (
     left_out,
     metrics_of,
 )
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
@@ -34,7 +35,7 @@ from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 COLUMNS = (
     "commit", "machine", "case", "variant", "kind", "metric", "value", "unit", "factor", "low", "high", "groups",

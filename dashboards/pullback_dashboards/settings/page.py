@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -18,6 +18,7 @@ from pullback_dashboards import links
 from pullback_dashboards.coming import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.settings.view import (
     ALLOWED,
@@ -53,7 +54,7 @@ from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(route_class=WholeNames)
 
 _MOST_MACHINES = 200
 _MESSAGES = 3  # of a channel

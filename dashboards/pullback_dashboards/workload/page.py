@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -15,7 +15,9 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
@@ -27,7 +29,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(route_class=WholeNames, include_in_schema=False)
+router = page_router(note_unprojected, route_class=WholeNames)
 
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",

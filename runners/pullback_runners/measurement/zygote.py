@@ -80,6 +80,8 @@ def _import_shared(first: dict[str, Any]) -> None:
     engine_package = importlib.import_module("pullback")
     for name in engine_package.__all__:
         getattr(engine_package, name)  # which imports what it stands for
+    if not first["native"]:
+        return
     native = importlib.import_module("pullback.backends.native")
     for module in pkgutil.walk_packages(native.__path__, f"{native.__name__}."):
         importlib.import_module(module.name)

@@ -81,6 +81,7 @@ class Zygote:
                 "subject": shared.document() if shared else None,
                 "subjects": sorted({name.partition(".")[0] for each in subjects for name in each.imports}),
                 "engine": _runs_one_engine(members, shared),
+                "native": "native" in {member.variant for member in members},
                 "fork": theirs,
             }
         )

@@ -13,13 +13,13 @@ Item = TypeVar("Item")
 class Statement(BaseModel):
     """The body of a call. Fields that were not set are not sent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Answer(BaseModel):
     """The result of a call. Members that a newer service adds are kept and do not matter."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(defer_build=True, extra="allow", frozen=True, populate_by_name=True)
 
     _status: int = PrivateAttr(default=200)
 

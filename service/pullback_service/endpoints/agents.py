@@ -2,7 +2,7 @@
 
 import time
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -31,12 +31,13 @@ from pullback_service.models.agents import Agent
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended
 
-router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
+router = api_router(prefix=f"{API}/agents", tags=["agents"])
 
 Place = TypeAdapter(tuple[KnownId])
 

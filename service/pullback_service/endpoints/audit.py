@@ -1,6 +1,6 @@
 """Reading the audit log."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -11,8 +11,9 @@ from pullback_service.audit.tables import AUDIT
 from pullback_service.fields import KnownId, Name
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.routers import api_router
 
-router = APIRouter(prefix=f"{API}/audit", tags=["operation"])
+router = api_router(prefix=f"{API}/audit", tags=["operation"])
 
 Place = TypeAdapter(tuple[KnownId])
 

@@ -1,6 +1,6 @@
 """Asking for backfills."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
@@ -10,9 +10,10 @@ from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.routers import api_router
 from pullback_service.sessions import WriteSession
 
-router = APIRouter(prefix=f"{API}/backfills", tags=["jobs"])
+router = api_router(prefix=f"{API}/backfills", tags=["jobs"])
 
 
 @router.post(

@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -31,9 +31,10 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/boards", tags=["boards"])
+router = api_router(prefix=f"{API}/boards", tags=["boards"])
 
 Place = TypeAdapter(tuple[bool, Name | Literal[""], Name])
 

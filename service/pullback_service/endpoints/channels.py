@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -28,11 +28,12 @@ from pullback_service.notifications.targets import UnfitTargetError, fit_webhook
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.settings import Settings
 
-router = APIRouter(prefix=f"{API}/channels", tags=["channels"])
+router = api_router(prefix=f"{API}/channels", tags=["channels"])
 
 Place = TypeAdapter(tuple[KnownId])
 DeliveryPlace = TypeAdapter(tuple[Time, UUID])

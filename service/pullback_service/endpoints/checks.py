@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
@@ -11,9 +11,10 @@ from pullback_service.checks.schemas import CheckAnswer
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import Name
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession
 
-router = APIRouter(prefix=f"{API}/checks", tags=["comparisons"])
+router = api_router(prefix=f"{API}/checks", tags=["comparisons"])
 
 
 @router.get(

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,10 +21,11 @@ from pullback_service.models.commits import Commit
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.steps.projecting import keep_steps
 
-router = APIRouter(prefix=API, tags=["commits"])
+router = api_router(prefix=API, tags=["commits"])
 
 Place = TypeAdapter(tuple[datetime, KnownId])
 BranchPlace = TypeAdapter(tuple[Name])

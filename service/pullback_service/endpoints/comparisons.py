@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -29,10 +29,11 @@ from pullback_service.fields import Name
 from pullback_service.machines.queries import machine_by_id
 from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, write_cursor
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.sessions import OpenedReading, ReadSession
 
-router = APIRouter(prefix=f"{API}/comparisons", tags=["comparisons"])
+router = api_router(prefix=f"{API}/comparisons", tags=["comparisons"])
 
 OrderPlace = TypeAdapter(tuple[int, float, int])
 NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest commit with results."

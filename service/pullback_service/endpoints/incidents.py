@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -27,9 +27,10 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.incidents import Incident
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/incidents", tags=["incidents"])
+router = api_router(prefix=f"{API}/incidents", tags=["incidents"])
 
 Place = TypeAdapter(tuple[KnownId])
 

@@ -4,7 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -54,11 +54,12 @@ from pullback_service.reports.keeping import Upload, keep
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.rows import ForJob
 from pullback_service.reports.stated import Stated, refuse_contradictions
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 from pullback_service.tokens.queries import refuse_ended
 
-router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
+router = api_router(prefix=f"{API}/jobs", tags=["jobs"])
 
 LONGEST_LOG_PIECE = 1024 * 1024
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -26,10 +26,11 @@ from pullback_service.machines.schemas import (
 from pullback_service.machines.tables import MACHINES, facts_of
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownNoise
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/machines", tags=["machines"])
+router = api_router(prefix=f"{API}/machines", tags=["machines"])
 
 Place = TypeAdapter(tuple[KnownId])
 

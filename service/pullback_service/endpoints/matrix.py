@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,9 +22,10 @@ from pullback_service.matrix.tables import MATRIX, ExportedCell, exported_cells
 from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.routers import api_router
 from pullback_service.sessions import OpenedReading, ReadSession
 
-router = APIRouter(prefix=f"{API}/matrix", tags=["matrix"])
+router = api_router(prefix=f"{API}/matrix", tags=["matrix"])
 
 WorkloadPlace = TypeAdapter(tuple[Name])
 MOST_WORKLOADS = 100

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -18,9 +18,10 @@ from pullback_service.problems import documented
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest, ProjectSummary
 from pullback_service.projects.tables import PROJECTS
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/projects", tags=["projects"])
+router = api_router(prefix=f"{API}/projects", tags=["projects"])
 
 Place = TypeAdapter(tuple[Name])
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Request, Response
+from fastapi import BackgroundTasks, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -51,10 +51,11 @@ from pullback_service.reports.schemas import (
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.reports.tables import REPORTS
 from pullback_service.reports.withdrawing import withdraw
+from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
+router = api_router(prefix=f"{API}/reports", tags=["reports"])
 
 IdempotencyKey = Annotated[
     Name | None, Header(alias="Idempotency-Key", description="Default: the id of the report itself.")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
@@ -15,12 +15,13 @@ from pullback_service.incidents.foreseeing import foresee
 from pullback_service.models.projects import Project
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.routers import api_router
 from pullback_service.rules import queries
 from pullback_service.rules.matching import Rule
 from pullback_service.rules.schemas import RulesAnswer, RulesStatement, RuleSummary
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = APIRouter(prefix=f"{API}/rules", tags=["rules"])
+router = api_router(prefix=f"{API}/rules", tags=["rules"])
 
 
 @router.get("", responses=documented(NotFoundError))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,6 +21,7 @@ from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, read_cur
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.reading import Place
+from pullback_service.routers import api_router
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.finding import StoredSeries
@@ -48,7 +49,7 @@ from pullback_service.series.walking import WalkPlace, points_of_series
 from pullback_service.series.windows import Window, marks_in, points_in
 from pullback_service.sessions import OpenedReading, ReadSession
 
-router = APIRouter(prefix=API, tags=["series"])
+router = api_router(prefix=API, tags=["series"])
 
 SeriesPlace = TypeAdapter(tuple[KnownId])
 PointPlace = TypeAdapter(tuple[datetime, KnownId])

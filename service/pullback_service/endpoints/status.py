@@ -1,12 +1,11 @@
 """The service's word on itself."""
 
-from fastapi import APIRouter
-
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import Status
 
-router = APIRouter(tags=["operation"])
+router = api_router(tags=["operation"])
 
 
 @router.get("/status")

@@ -1,6 +1,6 @@
 """Making, listing and revoking tokens; making enrolment codes; asking who one is."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,12 +14,13 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
 from pullback_service.tokens.tables import TOKENS
 
-router = APIRouter(prefix=API, tags=["tokens"])
+router = api_router(prefix=API, tags=["tokens"])
 
 Place = TypeAdapter(tuple[KnownId])
 

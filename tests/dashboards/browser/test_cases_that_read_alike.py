@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from tests.dashboards.browser.conftest import made_report
+from tests.dashboards.browser.conftest import made_report, serving
 
 from pullback_dashboards import links
 
@@ -11,14 +11,15 @@ LABELS = ("n=1", 'n="1"', 'a="1",b="2"', 'a="1,b=2"', "flag=true", 'flag="true"'
 SIZES = dict(zip((f"w[{label},f8,cpu]" for label in LABELS), range(100, 700, 100), strict=True))
 
 
-@pytest.fixture
-def alike(empty_base):
+@pytest.fixture(scope="module")
+def alike(module_database_url):
     """The address of the service, and the last of two reports."""
     cases = [("w", params, "f8", 1e-3, size) for params, size in zip(ALIKE, SIZES.values(), strict=True)]
-    for place in (0, 1):
-        report = made_report(place, cases=cases)
-        httpx.post(f"{empty_base}/api/v1/reports", json=report).raise_for_status()
-    return empty_base, report
+    with serving(module_database_url) as base:
+        for place in (0, 1):
+            report = made_report(place, cases=cases)
+            httpx.post(f"{base}/api/v1/reports", json=report).raise_for_status()
+        yield base, report
 
 
 def test_each_has_a_row_of_its_own_and_a_history(alike):

@@ -3,25 +3,47 @@
 import httpx
 import psycopg
 import pytest
-from tests.dashboards.browser.conftest import made_report
+from tests.dashboards.browser.conftest import made_report, serving
 
 from pullback_dashboards import links
 from pullback_service.reports.packing import packed
 
 
-@pytest.fixture
-def damaged(empty_base, database_url):
-    """Three reports of which the second was changed where it is stored: the address of the service, and the documents."""
+@pytest.fixture(scope="module")
+def filled(module_database_url):
+    """Three reports: the address of the service, and the documents."""
     reports = [made_report(place) for place in (0, 1, 2)]
-    for report in reports:
-        httpx.post(f"{empty_base}/api/v1/reports", json=report).raise_for_status()
-    with psycopg.connect(database_url) as connection:
-        changed = connection.execute(
-            "UPDATE report SET body = set_byte(body, length(body) / 2, get_byte(body, length(body) / 2) # 1) WHERE id = %s",
-            [reports[1]["id"]],
-        )
-        assert changed.rowcount == 1
-    return empty_base, reports
+    with serving(module_database_url) as base:
+        for report in reports:
+            httpx.post(f"{base}/api/v1/reports", json=report).raise_for_status()
+        yield base, reports
+
+
+@pytest.fixture
+def store(filled, module_database_url):
+    """Store something else in place of the second report's body, until the test ends."""
+    _, reports = filled
+    with psycopg.connect(module_database_url, autocommit=True) as connection:
+        ((body,),) = connection.execute("SELECT body FROM report WHERE id = %s", [reports[1]["id"]]).fetchall()
+
+        def stored(content):
+            changed = connection.execute("UPDATE report SET body = %s WHERE id = %s", [content(body), reports[1]["id"]])
+            assert changed.rowcount == 1
+
+        yield stored
+        stored(lambda whole: whole)
+
+
+@pytest.fixture
+def damaged(filled, store):
+    """The second report has one bit changed where it is stored."""
+
+    def flipped(body):
+        middle = len(body) // 2
+        return body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
+
+    store(flipped)
+    return filled
 
 
 def test_report_and_commit_say_what_rows_still_say(damaged):
@@ -55,14 +77,11 @@ def test_programs_are_told_with_a_status_of_its_own(damaged):
 @pytest.mark.parametrize(
     "content", [b"{not json", b"", b"{}", b"[]", b'"\xff"', b'{"cases": null}', b'{"cases": [{"case": {}}]}']
 )
-def test_a_file_that_unpacks_to_no_report_is_told_like_any_damage(empty_base, database_url, content):
-    reports = [made_report(place) for place in (0, 1, 2)]
-    for report in reports:
-        httpx.post(f"{empty_base}/api/v1/reports", json=report).raise_for_status()
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE report SET body = %s WHERE id = %s", [packed(content), reports[1]["id"]])
+def test_a_file_that_unpacks_to_no_report_is_told_like_any_damage(filled, store, content):
+    base, reports = filled
+    store(lambda _: packed(content))
     _, here, after = reports
-    label = httpx.get(f"{empty_base}/reports/{after['id']}.json").json()["cases"][0]["case"]
+    label = httpx.get(f"{base}/reports/{after['id']}.json").json()["cases"][0]["case"]
     report, case, next_case = (
         f"/reports/{here['id']}",
         links.case("pullback", here["commit"]["sha"], label),
@@ -76,4 +95,4 @@ def test_a_file_that_unpacks_to_no_report_is_told_like_any_damage(empty_base, da
         f"/api/v1/reports/{here['id']}": 410,
         f"/api/v1/reports/{here['id']}/body": 200,
     }
-    assert {path: httpx.get(empty_base + path).status_code for path in answers} == answers
+    assert {path: httpx.get(base + path).status_code for path in answers} == answers

@@ -38,18 +38,33 @@ def wheel(folder, version):
 
 
 BACKEND = """
+import pathlib
 import zipfile
 
 
 def build_wheel(folder, config_settings=None, metadata_directory=None):
     with zipfile.ZipFile(f"{folder}/waves-1-py3-none-any.whl", "w") as archive:
-        archive.writestr("waves.py", "built = True\\n")
+        archive.writestr("waves.py", pathlib.Path("src/waves.py").read_text() + "built = True\\n")
         archive.writestr("waves-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: waves\\nVersion: 1\\n")
         archive.writestr("waves-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         archive.writestr("waves-1.dist-info/RECORD", "")
     return "waves-1-py3-none-any.whl"
 """
 """A build backend that needs no package, so that nothing is fetched."""
+
+BUILT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
+def build_a_wheel(repository):
+    """Have the project's commits built by that backend."""
+    repository.write("pyproject.toml", BUILT)
+    repository.write("backend.py", BACKEND)
+    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
 
 
 def assert_equal(report):
@@ -102,21 +117,7 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
 
 
 def test_what_is_installed_has_a_digest_of_its_own(repository):
-    repository.write(
-        "pyproject.toml",
-        """
-        [build-system]
-        requires = ["hatchling"]
-        build-backend = "hatchling.build"
-        [project]
-        name = "waves"
-        version = "1"
-        [tool.hatch.build.targets.wheel]
-        include = ["src/waves.py"]
-        sources = ["src"]
-        """,
-    )
-    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
+    build_a_wheel(repository)
     repository.commit("first")
     first = built(repository)
     repository.write("pyproject.toml", (repository.folder / "pyproject.toml").read_text() + "\n# words\n")
@@ -136,7 +137,7 @@ def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):
     repository.git("commit", "-q", "-m", "first")
     (repository.folder / "total.py").rename(repository.folder / "bench/total.py")
     (repository.folder / "kept.toml").rename(repository.folder / "pullback.toml")
-    done = compare(repository.folder, "--against", "HEAD", "--json")
+    done = compare(repository.folder, "--against", "HEAD", "--json", "--suite", "trial")
     assert_equal(json.loads(done.stdout))
 
 
@@ -147,7 +148,7 @@ def test_commits_with_other_requirements_have_an_environment_each(repository, tm
         repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n[measure]\n'
                          'workloads = ["bench/total.py"]\nvariants = ["waves"]\n')  # fmt: skip
         repository.commit(version)
-    done = compare(repository.folder, "--against", "HEAD~1", "--json")
+    done = compare(repository.folder, "--against", "HEAD~1", "--json", "--suite", "trial")
     report = json.loads(done.stdout)
     environments = report["harness"]["environments"]
     assert not environments["shared"]
@@ -200,18 +201,11 @@ def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository)
 
 
 def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
-    repository.write("pyproject.toml", """\
-        [build-system]
-        requires = []
-        build-backend = "backend"
-        backend-path = ["."]
-        """)  # fmt: skip
-    repository.write("backend.py", BACKEND)
-    repository.write("pullback.toml", '[build]\ninstall = "wheel"\nimport = ["waves"]\n')
+    build_a_wheel(repository)
     repository.commit("first")
     ready = built(repository)
     (path,) = ready.subject.paths
-    assert (path / "waves.py").read_text() == "built = True\n"
+    assert (path / "waves.py").read_text() == (repository.folder / "src/waves.py").read_text() + "built = True\n"
     assert ready.outside == ()
 
 

@@ -6,20 +6,18 @@ import pytest
 from fastapi.routing import APIRoute
 
 from pullback_cli.app import create_app
+from pullback_dashboards.bounds import bounded
 from pullback_service.access.table import ADMIN, ENDPOINTS, OPEN, READ, need_of, page_of
 from pullback_service.addresses import API, OPENAPI
+from pullback_service.runtime import authenticate
 from pullback_service.settings import Settings
 
 APP = create_app(Settings(database_url="postgresql://nowhere/nothing"))
 
 
 def walk(routes):
-    """Every endpoint; our routers are included without a further prefix."""
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
-        elif hasattr(route, "original_router"):
-            yield from walk(route.original_router.routes)
+    """Every endpoint."""
+    return [route for route in routes if isinstance(route, APIRoute)]
 
 
 ROUTES = sorted((method, route.path) for route in walk(APP.routes) for method in route.methods - {"HEAD"})
@@ -36,6 +34,17 @@ def test_an_endpoint_says_what_it_needs(method, path):
     assert listed, (
         f"{method} {path} is missing in access/table.py: until it has a line there, only administrators see it"
     )
+
+
+def test_every_endpoint_asks_first_who_calls():
+    first = {route.path: route.dependant.dependencies[0].call for route in walk(APP.routes)}
+    assert [path for path, call in first.items() if call is not authenticate] == []
+
+
+def test_every_page_has_its_limits_asked_second():
+    pages = [route for route in walk(APP.routes) if route.endpoint.__module__.startswith("pullback_dashboards.")]
+    assert pages
+    assert [route.path for route in pages if route.dependant.dependencies[1].call is not bounded] == []
 
 
 def test_no_line_is_about_an_endpoint_that_is_gone():

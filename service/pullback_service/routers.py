@@ -1,0 +1,53 @@
+"""Routers whose routes are made once, and late.
+
+FastAPI makes all that it needs of a route when it is declared, 3 ms of processor time for each of two hundred, and once more for
+every router and application that it is included in. Ours are made when they are first asked for or described, and are never
+included: applications take them as they are, and share them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.routing import APIRoute
+from starlette.routing import compile_path, get_name
+
+from pullback_service import problems
+from pullback_service.runtime import authenticate
+
+
+class LateRoute(APIRoute):
+    """A route of which its address is known; the rest is made when somebody asks for it."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self.path, self.endpoint = path, endpoint
+        self.name = options.get("name") or get_name(endpoint)
+        self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the rest: whatever is not there belongs to it."""
+        options = self.__dict__.pop("_options", None)
+        if options is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        super().__init__(self.path, self.endpoint, **options)
+        return getattr(self, name)
+
+
+def _name_of(route: APIRoute) -> str:
+    """Operations are called what their functions are: in the description, in the client and in the audit log."""
+    return route.name
+
+
+EVERY_ROUTE: dict[str, Any] = {
+    "generate_unique_id_function": _name_of,
+    # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
+    "responses": {"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
+}
+AUTHENTICATED = Depends(authenticate)
+
+
+def api_router(*, tags: Sequence[str], prefix: str = "") -> APIRouter:
+    """A router of the API."""
+    return APIRouter(route_class=LateRoute, prefix=prefix, tags=[*tags], dependencies=[AUTHENTICATED], **EVERY_ROUTE)
