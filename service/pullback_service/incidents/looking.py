@@ -75,7 +75,7 @@ async def look(
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
     `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
-    `least` in size or less are not raised. A series that raises is set aside and holds up no other.
+    `least` in size or less are not raised, unless they are among these. A series that raises is set aside and holds up no other.
     """
     found_before: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
@@ -163,8 +163,7 @@ class _Looking:
             raised = [
                 one
                 for one in suspicions
-                if abs(one.change.log_ratio or 0.0) > self.least.get(key, 0.0)
-                and self.trunk.places[one.change.commit_id] >= before
+                if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
             ]
             seen[key] = raised, self._settled(key, before)
             suspects = [(one.change.commit_id, one.chance) for one in raised]
@@ -222,6 +221,14 @@ class _Looking:
 
     def _touched(self, series: Watched) -> Collection[int]:
         return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
+
+    def _is_raised(self, series_id: int, change: Change) -> bool:
+        """True if a suspicion is large enough behind what people called noise, or is that itself: it stays with its verdict."""
+        places = self.trunk.places
+        return abs(change.log_ratio or 0.0) > self.least.get(series_id, 0.0) or any(
+            other.reference_id in places and other.commit_id in places and change.meets(other, places)
+            for other in self.found_before.get(series_id, ())
+        )
 
     def _settled(self, series_id: int, before: int) -> Sequence[Change]:
         places = self.trunk.places

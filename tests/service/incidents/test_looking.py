@@ -98,3 +98,17 @@ async def test_the_floor_of_the_machine_is_part_of_what_a_change_was_found_by(hi
     monkeypatch.setattr("pullback_service.incidents.watching._floors", known)
     await history.upload(documents[-1])
     assert {row.evidence for row in (await stored(database))[0]} == {"exact"}  # a quarter of scatter hides it
+
+
+async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larger_step_is_suspected(history):
+    await history.upload(*stepping(history)[:18])
+    (suspected,) = [each for each in await history.incidents() if each.changes[0].change.evidence == "levels"]
+    answer = await history.client.post(f"/api/v1/incidents/{suspected.incident.id}/verdict", json={"verdict": "noise"})
+    assert answer.status_code == 200, answer.text
+    for number in range(19, 22):
+        await history.upload(history.commit(number, ratio=-0.44, array_bytes=2048.0))
+    noise = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
+    assert [(each.incident.id, each.incident.state) for each in noise] == [(suspected.incident.id, "refuted")]
+    await history.upload(*(history.commit(number, ratio=-0.1, array_bytes=2048.0) for number in range(22, 29)))
+    again = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
+    assert [each.incident.state for each in again] == ["refuted", "likely"]
