@@ -188,7 +188,7 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
 
 
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
-    """What `details_asked` asks about."""
+    """Rows that `details_asked` asks about."""
     ids = statements.array_of(incident.id for incident in incidents)
     return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
 
