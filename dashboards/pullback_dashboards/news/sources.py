@@ -52,7 +52,7 @@ async def _changes(
 def changes_given(
     project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
 ) -> Mapping[str, Query[Any]]:
-    """What `changes_at` asks about: recent commits, ways from them to those that they were made from, and what steps refer to."""
+    """Rows that `changes_at` asks about: recent commits, ways from them to those that they were made from, and what steps refer to."""
     return {
         "recent": recent,
         "walked": followed_on(project_id, machine_id, ()).where(commits=_RECENT),

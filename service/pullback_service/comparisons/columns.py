@@ -102,7 +102,7 @@ def _readings(which: LiteralString, values: Mapping[str, object]) -> Query[Mappi
 
 
 def measured_given() -> Query[Mapping[int, Measured]]:
-    """What the given readings were measured of. Index: pk_measured."""
+    """The measured code of the given readings. Index: pk_measured."""
     return measured_by_id(()).where(ids=_MEASURED)
 
 

@@ -233,7 +233,7 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
 
 
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
-    """What `details_asked` asks about."""
+    """Rows that `details_asked` asks about."""
     ids = statements.array_of(incident.id for incident in incidents)
     return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
 
