@@ -24,7 +24,7 @@ from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.measured import EQUAL_CODE
 from pullback_service.readings.reading import Reading
-from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios
+from pullback_service.reports.ratios import NO_RATIO, Ratio, baseline_of, kept_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -163,6 +163,7 @@ class CaseView:
     environment: tuple[Difference, ...]
     busy: str | None
     reproduce: str
+    baseline: str
 
     @property
     def compares(self) -> bool:
@@ -246,6 +247,7 @@ def case_view(
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         busy=busy_words(now.document["harness"]),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
+        baseline=baseline_of(now.entry),
     )
 
 
@@ -281,7 +283,8 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
     ratios, ratios_before = kept_ratios(now), kept_ratios(before or {})
-    base, base_before = _processes(entries.get(BASELINE)), _processes(earlier.get(BASELINE))
+    baseline, baseline_before = baseline_of(now), baseline_of(before or {})
+    base, base_before = _processes(entries.get(baseline)), _processes(earlier.get(baseline_before))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
         ratio, ratio_before = (of.get((name, "time"), NO_RATIO).ratio for of in (ratios, ratios_before))
@@ -298,15 +301,15 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
             time_before=_time(old) if old else "",
             factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
             doubt=factors.interval(spread.low, spread.high) if spread else "",
-            words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
+            words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=baseline) if spread else "",
             sign=factors.mark(outcome, bigger_is_better=is_bigger),
             tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=since,
             since_tone=since_tone,
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
-            groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
-            groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
+            groups=_groups(_processes(entry), base, spread) if name != baseline else Groups(()),
+            groups_before=_groups(_processes(old), base_before, spread_before) if name != baseline_before and old else None,
             layers=tuple(_layers(entry, judged)),
             others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),
@@ -321,7 +324,7 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     spread_before, spread = _ratio(judged.reference), _ratio(judged.candidate)
     if said.evidence == "values" and said.log_ratio is not None and said.outcome in factors.LIKELY:
         since = factors.shift(said.log_ratio)
-    elif spread is None or spread_before is None:
+    elif spread is None or spread_before is None or judged.reference.baseline != judged.candidate.baseline:
         return "", ""
     else:
         since = factors.shift(spread.middle - spread_before.middle)
@@ -337,11 +340,12 @@ def _in_words(judged: Compared | None, since: str, now: str) -> str:
     """The change of a value, by how much, and where it is now."""
     if judged is not None and judged.judgement.evidence == "values" and judged.candidate is not None:
         return f"time {since}, now {units.quantity(judged.candidate.value, judged.unit or 's')}"
-    return f"time against {BASELINE} {since}{f', now {now}' if now else ''}"
+    against = judged.candidate.baseline if judged is not None and judged.candidate is not None else None
+    return f"time against {against or BASELINE} {since}{f', now {now}' if now else ''}"
 
 
 def _ratio(side: Reading | None) -> factors.Spread | None:
-    if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
+    if side is None or side.log_ratio is None or side.low is None or side.high is None:
         return None
     return factors.Spread(side.log_ratio, side.low, side.high)
 

@@ -11,6 +11,7 @@ from pullback_dashboards.history import (
     Line,
     Metric,
     Reading,
+    baseline_in_words,
     case_order,
     doubt_of_count,
     in_metric_order,
@@ -119,7 +120,15 @@ async def find(
         side_by_side=None
         if curves_alone
         else await _side_by_side(
-            session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
+            session,
+            case,
+            [one for one in here if one.id in where[case.id]],
+            machine,
+            series,
+            project,
+            workload,
+            full,
+            baseline_in_words(line.baseline for line in history.lines),
         ),
     )
 
@@ -214,6 +223,7 @@ async def _side_by_side(
     project: str,
     workload: str,
     state: State,
+    baseline: str,
 ) -> Machines | None:
     """The case on every machine that has it, the present one among them; None where it is the only one."""
     if len(machines) < 2:
@@ -238,6 +248,7 @@ async def _side_by_side(
         workload=workload,
         state=state,
         current=machine.name,
+        baseline=baseline,
     )
 
 
