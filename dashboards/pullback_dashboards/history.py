@@ -367,6 +367,4 @@ def compared(reading: Reading | None, base: Reading | None, baseline: str) -> Re
     outcome, ratio = outcome_of_counts(reading.value, base.value)
     if reading.outcome == "ambiguous":
         outcome = reading.outcome
-    return reading._replace(
-        log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value, baseline=baseline
-    )
+    return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value, baseline=baseline)

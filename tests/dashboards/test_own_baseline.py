@@ -25,7 +25,10 @@ def reports(count):
 async def client(database_url):
     app = create_app(Settings(DATABASE_URL=database_url))
     transport = httpx.ASGITransport(app)
-    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as one:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as one,
+    ):
         for document in reports(2):
             receipt = await one.post(f"{API}/reports", json=document)
             assert receipt.status_code == 201, receipt.text
@@ -65,6 +68,7 @@ async def test_the_variant_that_ratios_are_against_is_called_the_baseline(client
 
 async def test_commits_are_judged_by_ratios_to_the_projects_own_baseline(client):
     client, _ = client
-    asked = {"project": "demo", "reference": sha_of(1), "candidate": sha_of(2), "variant": "jax"}
+    asked = {"project": "demo", "base": sha_of(1), "head": sha_of(2)}
     items = (await client.get(f"{API}/comparisons", params=asked)).json()["items"]
-    assert {item["metric"]: item["evidence"] for item in items}["time"] == "ratios"
+    evidence = {(item["variant"], item["metric"]): item["evidence"] for item in items}
+    assert evidence["jax", "time"] == "ratios"

@@ -309,7 +309,9 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != baseline else Groups(()),
-            groups_before=_groups(_processes(old), base_before, spread_before) if name != baseline_before and old else None,
+            groups_before=_groups(_processes(old), base_before, spread_before)
+            if name != baseline_before and old
+            else None,
             layers=tuple(_layers(entry, judged)),
             others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),

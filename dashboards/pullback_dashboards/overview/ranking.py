@@ -217,7 +217,14 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
     disturbed = _disturbed(sound, metric)
     return Mean(
-        variant, factors.factor(mean), _words(mean, metric, baseline), tone, factors.depth(mean), len(logs), mean, disturbed
+        variant,
+        factors.factor(mean),
+        _words(mean, metric, baseline),
+        tone,
+        factors.depth(mean),
+        len(logs),
+        mean,
+        disturbed,
     )
 
 

@@ -262,9 +262,7 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(
-    standing: Standing, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
-) -> Cell:
+def _cell(standing: Standing, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
     variant, reading = standing.variant, standing.reading
     ticks = _ticks(line) if line else ()
     if reading.failure:

@@ -193,7 +193,9 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                 )
             ),
             variants=tuple(
-                _variant(variants[name], {metric: kept[of, metric].ratio for of, metric in kept if of == name}, baseline)
+                _variant(
+                    variants[name], {metric: kept[of, metric].ratio for of, metric in kept if of == name}, baseline
+                )
                 for name in in_reading_order(variants)
             ),
             baseline=baseline,

@@ -170,7 +170,9 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,
         baseline=asked.view.baseline,
-        above_is_better=better_above((plot.metric for plot in asked.view.plots), asked.view.baseline) if asked.view.compares else "",
+        above_is_better=better_above((plot.metric for plot in asked.view.plots), asked.view.baseline)
+        if asked.view.compares
+        else "",
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),

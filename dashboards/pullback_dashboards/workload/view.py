@@ -265,7 +265,9 @@ class WorkloadView:
     @property
     def baseline(self) -> str:
         """The variant that ratios are against."""
-        return baseline_in_words(mark.line.baseline for plot in self.plots for track in plot.tracks for mark in track.marks[-1:])
+        return baseline_in_words(
+            mark.line.baseline for plot in self.plots for track in plot.tracks for mark in track.marks[-1:]
+        )
 
     @property
     def leaves_out_values(self) -> bool:
@@ -370,7 +372,9 @@ def relative_height(mark: Mark, *, log: bool) -> float | None:
 
 
 def _compares(plots: Sequence[Plot]) -> bool:
-    return any(mark.compares for plot in plots for track in plot.tracks for mark in track.marks if not mark.line.is_baseline)
+    return any(
+        mark.compares for plot in plots for track in plot.tracks for mark in track.marks if not mark.line.is_baseline
+    )
 
 
 def beside_time(metrics: Iterable[Metric]) -> str:

@@ -91,9 +91,7 @@ class Repositories:
             lacking = [sha for sha in missing if not _holds(repository, sha)]
             if lacking:
                 said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
-                raise _elsewhere(
-                    f"push commit {lacking[0][:10]} to {called}, from which it cannot be fetched{said}"
-                )
+                raise _elsewhere(f"push commit {lacking[0][:10]} to {called}, from which it cannot be fetched{said}")
         return repository
 
 
