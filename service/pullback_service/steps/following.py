@@ -74,9 +74,13 @@ SELECT DISTINCT series.id, failure.commit_id
    AND coalesce(failure.variant, series.variant) = series.variant
 """
 _ELSEWHERE: Final[LiteralString] = """
-SELECT series_id, commit_id
-  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
- WHERE EXISTS (SELECT FROM reading WHERE series_id = wanted.series_id AND commit_id <> wanted.commit_id)
+SELECT wanted.series_id, wanted.commit_id
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id),
+       LATERAL (
+       SELECT FROM reading
+        WHERE series_id = wanted.series_id AND commit_id <> wanted.commit_id
+        LIMIT 1 -- keeps Postgres from reading the whole table once where many series are asked for
+       ) other
 """
 _NEAREST: Final[LiteralString] = f"""
 SELECT wanted.id, (
