@@ -65,7 +65,9 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(
             "likely is no claim: this machine was busy, and only suites with an A/A control say how far that moves a ratio"
         )
-    said = ", ".join([f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted] + [*_by_memory(rows)])
+    said = ", ".join(
+        [f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted] + [*_by_memory(rows)]
+    )
     reference, candidate = report["reference"]["sha"][:10], report["commit"]["sha"][:10]
     changes = " with uncommitted changes" if report["commit"]["dirty"] else ""
     yield Text(f"{candidate}{changes} against {reference}: {said or 'nothing compared'}; {report['duration_s']:.0f} s")
