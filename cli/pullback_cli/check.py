@@ -175,9 +175,11 @@ def _ask(
     client: "Client", asked: _Request, stop: "Interrupts"
 ) -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
     """The answer, why what was to be measured was not, and what else to know."""
-    from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base
+    from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base, tell_head
 
     answer = _answer(client, asked)
+    if answer.head.authored_at is None and tell_head(client, asked.project, asked.head.sha, asked.repository):
+        answer = _answer(client, asked)
     learnt, doubt = tell_base(client, asked.project, answer.against, asked.repository)
     if learnt:
         answer = _answer(client, asked)

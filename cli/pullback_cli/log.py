@@ -73,12 +73,14 @@ def log(
         return
     for receipt in receipts:
         known = receipt.branch
+        assert known is not None  # noqa: S101 - each log was of a branch
         gaps = f", {known.gaps} gaps" if known.gaps else ""
         typer.echo(f"{known.name}: {learnt_in_words(receipt)}{gaps}")
 
 
 def learnt_in_words(receipt: "models.BranchReceipt") -> str:
     """The effect of an upload in words: commits that were new, and those known by their bare hash before."""
+    assert receipt.branch is not None  # noqa: S101 - the log was of a branch
     completed = f", {receipt.completed_commits} completed" if receipt.completed_commits else ""
     return f"{receipt.new_commits} new commits{completed}, {receipt.branch.commits} known"
 

@@ -249,7 +249,7 @@ def _measure_commits(
     """
     from pullback_runners.errors import UsageError
     from pullback_runners.report import write_report
-    from pullback_runners.revisions import find_commits, require_project
+    from pullback_runners.revisions import count_commits, find_commits, require_project
 
     project = require_project(repository)
     found = find_commits(project, wish)
@@ -258,6 +258,7 @@ def _measure_commits(
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
+    _say_what_is_left_out(count_commits(project, wish) - len(found) if ".." in wish else 0, wish)
     reports: list[Report] = []
     status = 0
     for number, commit in enumerate(found, start=1):
@@ -285,6 +286,12 @@ def _measure_commits(
             status = USAGE
             typer.echo(f"pullback run: {error}", err=True)
     return reports, status
+
+
+def _say_what_is_left_out(commits: int, wish: str) -> None:
+    if commits:
+        named = f"{commits} commit{'s' if commits > 1 else ''} of {wish}"
+        typer.echo(f"{named} left out: nothing that is measured was changed ([build] files)", err=True)
 
 
 def _built_or_told(project: "ProjectFile", commit: Mapping[str, Any], log: Path | None) -> "BuiltCommit | None":

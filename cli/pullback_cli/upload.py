@@ -194,6 +194,7 @@ class _Logs:
             self._lines.append(f"  note: the log of {branch} could not be sent ({error}); send it with `pullback log`")
             return
         known = learnt.branch
+        assert known is not None  # noqa: S101 - it was named
         gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
         forced = f", force-pushed from {known.forced_from[:10]}" if known.forced_from else ""
         self._lines.append(f"  {branch}: {learnt_in_words(learnt)}{gaps}{forced}")

@@ -63,15 +63,15 @@ class Metric:
         return metric_label(self.name)
 
 
-def better_above(metrics: Iterable[Metric]) -> str:
+def better_above(metrics: Iterable[Metric], baseline: str) -> str:
     """A note on factors above one that are better: of all metrics of a page or of some; empty where of none."""
     known = tuple(metrics)
     bigger = dict.fromkeys(metric.label for metric in known if metric.bigger_is_better)
     if not bigger:
         return ""
     if all(metric.bigger_is_better for metric in known):
-        return f"Above 1× is better: more than {BASELINE} at the same commit."
-    return f"Above 1× is better for {' and '.join(bigger)}, below 1× for other metrics. 1× is {BASELINE} at the same commit."
+        return f"Above 1× is better: more than {baseline} at the same commit."
+    return f"Above 1× is better for {' and '.join(bigger)}, below 1× for other metrics. 1× is {baseline} at the same commit."
 
 
 _LABELS = {
@@ -90,7 +90,8 @@ class Reading(NamedTuple):
     """The reading of a series at a commit. A failed case has a reason and no numbers.
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
-    then can still be told. `base` is the count of the baseline at the same commit, which a count is held against.
+    then can still be told. `baseline` is the variant that its ratio is against, and `base` the count of that at the same
+    commit, which a count is held against.
     """
 
     value: float | None = None
@@ -104,6 +105,12 @@ class Reading(NamedTuple):
     base: float | None = None
     program_hash: str | None = None
     measured: Measured = NOT_TOLD
+    baseline: str | None = None
+
+    @property
+    def against(self) -> str:
+        """The baseline, by its name."""
+        return self.baseline or BASELINE
 
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
@@ -132,7 +139,7 @@ class Line:
     """One variant of one case in one metric, commit by commit; None where nobody measured.
 
     `follows` says by place which reading one is judged against, where the line holds what is news alone; -1, or no entry, for none.
-    `is_external`: another tool measured it.
+    `is_external`: another tool measured it. `baseline` is the variant that ratios of its case are against.
     """
 
     workload: str
@@ -142,6 +149,12 @@ class Line:
     readings: tuple[Reading | None, ...]
     follows: Mapping[int, int] | None = None
     is_external: bool = False
+    baseline: str = BASELINE
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the ratios of other variants are against it."""
+        return self.variant == self.baseline
 
     @property
     def latest(self) -> tuple[int, Reading] | None:
@@ -297,24 +310,43 @@ def in_metric_order(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     return tuple(sorted(metrics, key=lambda m: (order.index(m.name) if m.name in order else len(order), m.name)))
 
 
+def baseline_in_words(names: Iterable[str]) -> str:
+    """The baseline of what a page shows: its name, or `the baseline` where cases have different ones."""
+    known = set(names)
+    return known.pop() if len(known) == 1 else "the baseline" if known else BASELINE
+
+
 def with_exact_ratios(history: History) -> History:
-    """The same history in which exact metrics carry their ratio to the baseline of the same commit.
+    """The same history whose lines know the baseline of their case, and exact metrics their ratio to it at the same commit.
 
     Counts compare by difference: equal, less or more. With zero or less on one side there is an outcome but no ratio.
     """
-    lines = tuple(_against_baseline(line, history) if line.metric.exact else line for line in history.lines)
-    return replace(history, lines=lines)
+    named = _baselines(history.lines)
+    lines = tuple(replace(line, baseline=named[line.case]) if line.case in named else line for line in history.lines)
+    history = replace(history, lines=lines)
+    exact = tuple(_against_baseline(line, history) if line.metric.exact else line for line in lines)
+    return replace(history, lines=exact)
+
+
+def _baselines(lines: Iterable[Line]) -> Mapping[str, str]:
+    """The baselines that the newest readings of cases tell, but for the usual one."""
+    newest: dict[str, tuple[int, str]] = {}
+    for line in lines:
+        told = ((place, r.baseline) for place, r in reversed(list(enumerate(line.readings))) if r and r.baseline)
+        newest[line.case] = max(newest.get(line.case, (-1, BASELINE)), next(told, (-1, BASELINE)))
+    return {case: name for case, (_, name) in newest.items() if name != BASELINE}
 
 
 def _against_baseline(line: Line, history: History) -> Line:
-    base = history.find(line.case, BASELINE, line.metric.name)
-    if base is None or line.variant == BASELINE:
+    base = history.find(line.case, line.baseline, line.metric.name)
+    if base is None or line.is_baseline:
         return line
     pairs = zip(line.readings, base.readings, strict=True)
-    return replace(line, readings=tuple(compared(reading, reference) for reading, reference in pairs))
+    readings = tuple(compared(reading, reference, line.baseline) for reading, reference in pairs)
+    return replace(line, readings=readings)
 
 
-def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
+def compared(reading: Reading | None, base: Reading | None, baseline: str) -> Reading | None:
     """A count against that of the baseline at the same commit; of one that is not alike in every call nobody knows."""
     if reading is None or base is None or reading.value is None or base.value is None:
         return reading
@@ -322,4 +354,4 @@ def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     if reading.outcome == "ambiguous":
         outcome = reading.outcome
     counts = reading.ratio._replace(log_ratio=ratio, low=ratio, high=ratio)
-    return reading._replace(ratio=counts, outcome=outcome, base=base.value)
+    return reading._replace(ratio=counts, outcome=outcome, base=base.value, baseline=baseline)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pullback_dashboards.history import Commit
-from pullback_service.claims import BASELINE
+from pullback_service.reports.ratios import baseline_of
 from pullback_service.series.cases import label
 
 EXTERNAL = "external"
@@ -26,7 +26,7 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
     # A run has ratios to the baseline; where there are none, two commits were measured and nothing besides.
     ratios = any(entry.get("paired") for entry in entries)
     pairs = {(row["reference"], row["candidate"]) for row in document.get("comparisons", ()) if not ratios}
-    always = () if pairs else (BASELINE,)
+    always = () if pairs else {baseline_of(entry) for entry in entries}
     options = shlex.join(_options(harness.get("suite") or "quick", entries, always=always, by_name=only is not None))
     if len(pairs) == 1:
         ((reference, candidate),) = pairs

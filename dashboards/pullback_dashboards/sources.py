@@ -202,12 +202,13 @@ def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previou
         previous,
         program_hash=reading.program_hash,
         measured=of.get(reading.measured_id or 0, NOT_TOLD),
+        baseline=reading.baseline,
     )
 
 
-def shown_mark(mark: Mark) -> Reading:
-    """The same of a mark, which says less."""
-    return Reading(mark.value, mark.ratio, mark.outcome)
+def shown_mark(mark: Mark, baseline: str) -> Reading:
+    """The same of a mark, which says less: neither its report nor its baseline."""
+    return Reading(mark.value, mark.ratio, mark.outcome, baseline=baseline)
 
 
 def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringMachine:

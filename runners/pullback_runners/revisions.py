@@ -66,8 +66,18 @@ def find_commits(project: ProjectFile, wish: str) -> list[Commit]:
     return [find_commit(project.top, sha) for sha in shas]
 
 
+def count_commits(project: ProjectFile, wish: str) -> int:
+    """The number of commits of `A..B` on the first-parent line, whatever they changed."""
+    counted = git(project.top, "rev-list", "--count", "--first-parent", "--end-of-options", wish)
+    return int(counted.stdout or 0)
+
+
 def uncommitted_changes(project: ProjectFile) -> list[str]:
-    """Files that are measured and differ from the checked-out commit, new ones included; Python's bytecode is none."""
-    files = [*files_of(project.build, project.top), ":(exclude,glob)**/__pycache__/**"]
+    """Files that are measured and differ from the checked-out commit, new ones included.
+
+    Python's bytecode and what an installation notes beside the sources are none, for a repository need not ignore them.
+    """
+    leftovers = (f":(exclude,glob)**/{each}/**" for each in ("__pycache__", "*.egg-info"))
+    files = [*files_of(project.build, project.top), *leftovers]
     status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *files)
     return [line[3:] for line in status.stdout.decode(errors="replace").splitlines()]

@@ -20,7 +20,7 @@ FEWEST_GROUPS = 2
 """An interval comes from at least so many groups."""
 
 BASELINE: Final = "unfused"
-"""The variant that every ratio of a point is against."""
+"""The variant that ratios are against where an upload names no other."""
 
 COUNTED = frozenset({"less", "more", "equal"})
 CLAIMED = frozenset({"slower", "faster"})

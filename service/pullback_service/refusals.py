@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from pullback_service.fields import A_TIME, LINE, NAME, SHA, TEXT
+from pullback_service.fields import A_TIME, LINE, MAIL_ADDRESS, NAME, SHA, TEXT
 
 _LONGEST_SHOWN = 40
 
@@ -18,6 +18,7 @@ _PATTERNS = {
     LINE: "The value must be one line without control characters.",
     NAME: "A name must be one line without control characters, and without spaces at its ends.",
     SHA: "Give the full hash of the commit, 40 or 64 lower-case hexadecimal digits, as printed by `git rev-parse HEAD`.",
+    MAIL_ADDRESS: "Give a mail address like bench@example.org.",
 }
 # By the type of an error: those to which what was given adds nothing.
 _SENTENCES = {

@@ -189,12 +189,25 @@ def test_a_commit_or_a_base_that_the_service_does_not_know_is_not_enough_and_how
     pullback, upload, clone
 ):
     upload("base")
-    done = pullback("--base", "main", "--json")
+    done = pullback("--head", "f" * 40, "--base", "main", "--json")
     assert done.returncode == 1
-    assert f"Unknown commit {clone.head}" in json.loads(done.stdout)["sentence"]
+    assert f"Unknown commit {'f' * 40}" in json.loads(done.stdout)["sentence"]
     assert "pullback log" in json.loads(done.stdout)["sentence"]
     upload("head")
     assert pullback("--base", "mian").returncode == 1
+
+
+def test_a_head_that_the_service_does_not_know_is_told_by_the_clone_and_comes_onto_no_branch(
+    service, pullback, upload, clone
+):
+    upload("base")
+    clone.git("commit", "--quiet", "--allow-empty", "-m", "newest")
+    head = clone.git("rev-parse", "HEAD")
+    answer = json.loads(pullback("--base", "main", "--json").stdout)
+    assert answer["check"]["base"]["sha"] == clone.base
+    assert (answer["status"], "Unknown" in answer["sentence"], head[:10] in answer["sentence"]) == (1, False, True)
+    branches = httpx.get(f"{service}/api/v1/branches", params={"project": "demo"}).json()["items"]
+    assert [branch["name"] for branch in branches] == ["main"]
 
 
 def test_what_cannot_be_asked_is_one_sentence(pullback, upload, clone, tmp_path):

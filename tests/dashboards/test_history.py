@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from pullback_dashboards.history import Reading, in_reading_order, with_exact_ratios
+from pullback_dashboards.history import Reading, baseline_in_words, in_reading_order, with_exact_ratios
+from pullback_service.ratio import Ratio
 
 
 def test_variants_come_baseline_first_then_tiers_then_peers_by_name():
@@ -43,3 +44,14 @@ def test_a_count_that_is_not_alike_in_every_call_claims_nothing_against_the_base
     )
     (reading,) = with_exact_ratios(build.history(*lines)).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
     assert (reading.outcome, reading.ratio.log_ratio) == ("ambiguous", pytest.approx(-0.693, abs=1e-3))
+
+
+def test_counts_are_held_against_the_baseline_that_their_case_names(build):
+    named = Reading(5.0, Ratio(-0.1), outcome="less", baseline="by-hand")
+    lines = (build.line("by-hand", [Reading(8.0)], build.bytes), build.line("jax", [named], build.bytes))
+    by_hand, jax = with_exact_ratios(build.history(*lines)).lines
+    assert (by_hand.is_baseline, jax.is_baseline) == (True, False)
+    assert (by_hand.readings[0].ratio.log_ratio, by_hand.readings[0].against) == (None, "unfused")
+    assert (jax.readings[0].ratio.log_ratio, jax.readings[0].against) == (pytest.approx(-0.470, abs=1e-3), "by-hand")
+    assert baseline_in_words(line.baseline for line in (by_hand, jax)) == "by-hand"
+    assert baseline_in_words(["by-hand", "unfused"]) == "the baseline"

@@ -3,7 +3,13 @@ from tests.runners.conftest import git
 
 from pullback_runners.errors import UsageError
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.revisions import find_commit, find_commits, require_project, uncommitted_changes
+from pullback_runners.revisions import (
+    count_commits,
+    find_commit,
+    find_commits,
+    require_project,
+    uncommitted_changes,
+)
 
 
 def test_a_range_gives_the_commits_that_changed_the_engine_oldest_first(clone):
@@ -41,10 +47,17 @@ def test_a_commit_that_is_gone_may_be_had_from_the_remote(clone):
 def test_uncommitted_changes_are_those_of_what_is_measured(clone):
     project = find_project(clone)
     (clone / "README").write_text("other words")
+    for leftover in ("demo.egg-info", "__pycache__"):
+        (clone / "engine" / leftover).mkdir()
+        (clone / "engine" / leftover / "made").touch()
     assert uncommitted_changes(project) == []
     (clone / "engine" / "pullback" / "__init__.py").write_text("TIERS = ()\n")
     (clone / "engine" / "pullback" / "new.py").touch()
     assert len(uncommitted_changes(project)) == 2
+
+
+def test_commits_of_a_range_are_counted_whatever_they_changed(clone):
+    assert count_commits(find_project(clone), "plain..docs") > 0
 
 
 def test_a_command_that_cannot_know_the_project_says_why(clone, tmp_path):

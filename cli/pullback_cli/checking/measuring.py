@@ -41,6 +41,25 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
 
 
+def tell_head(client: "Client", project: str, head: str, repository: Path) -> bool:
+    """Tell the service of a head that it does not know, with its first parents as this clone knows them; True if it took them.
+
+    They come onto no branch: those of a fork must not come onto one of the project.
+    """
+    from pullback_service.client import ProblemError, models
+
+    commits = first_parents(repository, head, MOST_OF_A_LOG)
+    if not commits:
+        return False
+    try:
+        client.tell_log(models.LogStatement.model_validate({"project": project, "commits": commits}))
+    except ProblemError as problem:
+        if problem.status not in NOT_ALLOWED:
+            raise
+        return False
+    return True
+
+
 def tell_base(client: "Client", project: str, base: str | None, repository: Path) -> tuple[bool, str | None]:
     """Tell the service how the base branch goes, as this clone knows it from its origin.
 

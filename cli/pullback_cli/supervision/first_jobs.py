@@ -51,7 +51,7 @@ class MeasuredCheckout:
         self.jobs: list[FollowedJob] = []
         history = read_history(project)
         self.remark = history.remark
-        self._watch = HeadWatch(project.top, str(history.head["sha"]))
+        self._watch = HeadWatch(project.top)
         self._heads: list[int] = []
         """Jobs of commits that somebody waits for, whose end was not told yet."""
         self._ask(history)
@@ -66,9 +66,10 @@ class MeasuredCheckout:
             self._moved = self._watch.has_moved() or self._moved  # until the service has taken it
         if self._moved:
             history = read_history(self._project)
+            known = {str(job.commit["sha"]) for job in self.jobs}
             self._ask(history)
             self._moved = False
-            new = history.head
+            new = history.head if history.head["sha"] not in known else None
         self.jobs = [job if job.is_final else replace(job, job=self._api.job(job.job.id)) for job in self.jobs]
         return new
 
@@ -79,7 +80,13 @@ class MeasuredCheckout:
         return finished
 
     def _ask(self, history: History) -> None:
-        """Queue the head, then earlier commits, newest first, behind it. Asking again makes nothing twice."""
+        """Queue the head, then earlier commits, newest first, behind it. Asking again makes nothing twice.
+
+        The service is told the branch first: its history has commits that are not measured, and what was measured on another
+        branch comes to this one with a merge.
+        """
+        if history.log and history.head["branch"] is not None:
+            self._api.tell_log(self._project.name, str(history.head["branch"]), history.log)
         wanted = [(history.head, HEAD_PRIORITY)]
         wanted += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(history.earlier)]
         for commit, priority in wanted:

@@ -11,6 +11,7 @@ from pullback_runners.projects.subjects import files_of
 from pullback_runners.revisions import uncommitted_changes
 
 EARLIER_COMMITS = 5
+MOST_OF_A_LOG = 500
 _FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
 
 Commit = Mapping[str, Any]
@@ -19,11 +20,15 @@ Commit = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class History:
-    """The commits to measure, and a sentence for the person where they are fewer than one would expect."""
+    """The commits to measure, and a sentence for the person where they are fewer than one would expect.
+
+    `log` has the newest first parents of the head, itself first; a shallow clone does not know where it is cut off.
+    """
 
     head: Commit
     earlier: tuple[Commit, ...]
     remark: str | None = None
+    log: tuple[Commit, ...] = ()
 
 
 def read_history(project: ProjectFile) -> History:
@@ -40,24 +45,33 @@ def read_history(project: ProjectFile) -> History:
     earlier = tuple(commit for commit in changed if commit["sha"] != head["sha"])[:EARLIER_COMMITS]
     dirty = uncommitted_changes(project)
     remark = f"changes that are not committed are not measured ({', '.join(dirty[:3])})" if dirty else None
-    return History(head, earlier, remark)
+    log = _commits(repository, branch, "--first-parent", f"--max-count={MOST_OF_A_LOG}", "HEAD")
+    return History(head, earlier, remark, tuple(log))
 
 
 class HeadWatch:
-    """Tells when HEAD of a clone has moved: once it stays for two looks, since a rebase moves it many times a second."""
+    """Tells when HEAD of a clone has moved, to another commit or branch.
 
-    def __init__(self, repository: Path, known: str) -> None:
+    It has once it stays for two looks, since a rebase moves it many times a second.
+    """
+
+    def __init__(self, repository: Path) -> None:
         self._repository = repository
-        self._known = self._seen = known
+        self._known = self._seen = self._look()
 
     def has_moved(self) -> bool:
-        """Look, and say whether there is a new commit; each is told once."""
-        found = _ask(self._repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        """Look, and say whether there is a new commit, or one on another branch; each is told once."""
+        found = self._look()
         settled, self._seen = found == self._seen, found
-        if not found or not settled or found == self._known:
+        if not found[0] or not settled or found == self._known:
             return False
         self._known = found
         return True
+
+    def _look(self) -> tuple[str, str]:
+        """The hash of the commit, empty without one, and the branch, empty where none is checked out."""
+        commit = _ask(self._repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return commit, _ask(self._repository, "symbolic-ref", "--quiet", "HEAD")
 
 
 def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Commit]:

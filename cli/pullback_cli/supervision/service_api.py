@@ -1,6 +1,6 @@
 """The calls `up` and `status` make to the service they started: jobs in, progress and ratios out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 from uuid import UUID
 
@@ -41,6 +41,11 @@ class ServiceApi:
             "timeout_s": timeout_s,
         }
         return self.client.create_job(models.JobRequest.model_validate(wanted))
+
+    def tell_log(self, project: str, branch: str, commits: Sequence[Item]) -> None:
+        """Tell what a branch is; telling the same again changes nothing."""
+        told = {"project": project, "branch": branch, "commits": commits}
+        self.client.tell_log(models.LogStatement.model_validate(told))
 
     def job(self, job_id: int) -> models.JobDetail:
         """One job with its state and progress."""

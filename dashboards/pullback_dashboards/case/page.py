@@ -127,6 +127,7 @@ async def case_page(request: Request, view: AskedView) -> Response:
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
         against_baseline=view.compares,
+        baseline=view.baseline,
     )
 
 
@@ -172,7 +173,7 @@ def _named(commit: CommitFacts) -> Commit:
 
 def _table(view: CaseView) -> Iterator[dict[str, Any]]:
     """One row for each group of each variant; the baseline stands beside it."""
-    base = next((block.samples for block in view.variants if block.variant == "unfused"), ())
+    base = next((block.samples for block in view.variants if block.variant == view.baseline), ())
     for block in view.variants:
         for number, seconds in enumerate(block.samples):
             reference = base[number] if len(base) == len(block.samples) else None

@@ -24,8 +24,7 @@ from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.measured import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio
-from pullback_service.readings.reading import Reading
-from pullback_service.reports.ratios import NOTHING_KEPT, Paired, kept_ratios
+from pullback_service.reports.ratios import NOTHING_KEPT, Paired, baseline_of, kept_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -164,6 +163,7 @@ class CaseView:
     environment: tuple[Difference, ...]
     busy: str | None
     reproduce: str
+    baseline: str
 
     @property
     def compares(self) -> bool:
@@ -247,6 +247,7 @@ def case_view(
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         busy=busy_words(now.document["harness"]),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
+        baseline=baseline_of(now.entry),
     )
 
 
@@ -282,7 +283,8 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
     kept, kept_before = kept_ratios(now), kept_ratios(before or {})
-    base, base_before = _processes(entries.get(BASELINE)), _processes(earlier.get(BASELINE))
+    baseline, baseline_before = baseline_of(now), baseline_of(before or {})
+    base, base_before = _processes(entries.get(baseline)), _processes(earlier.get(baseline_before))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
         paired, paired_before = (of.get((name, "time"), NOTHING_KEPT).paired for of in (kept, kept_before))
@@ -299,15 +301,17 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
             time_before=_time(old) if old else "",
             factor=factors.factor(*ratio) if ratio else "",
             doubt=factors.interval(*ratio[1:]) if ratio else "",
-            words=factors.words(ratio[0], metric="time", outcome=outcome, baseline=BASELINE) if ratio else "",
+            words=factors.words(ratio[0], metric="time", outcome=outcome, baseline=baseline) if ratio else "",
             sign=factors.mark(outcome, bigger_is_better=is_bigger),
             tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=since,
             since_tone=since_tone,
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
-            groups=_groups(_processes(entry), base, ratio) if name != BASELINE else Groups(()),
-            groups_before=_groups(_processes(old), base_before, ratio_before) if name != BASELINE and old else None,
+            groups=_groups(_processes(entry), base, ratio) if name != baseline else Groups(()),
+            groups_before=_groups(_processes(old), base_before, ratio_before)
+            if name != baseline_before and old
+            else None,
             layers=tuple(_layers(entry, judged)),
             others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),
@@ -319,11 +323,11 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     if judged is None or judged.reference is None or judged.candidate is None:
         return "", ""
     said = judged.judgement
-    before, now = _to_baseline(judged.reference), _to_baseline(judged.candidate)
+    before, now = judged.reference.ratio.bounded, judged.candidate.ratio.bounded
     change = said.ratio.log_ratio
     if said.evidence == "values" and change is not None and said.outcome in factors.LIKELY:
         since = factors.shift(change)
-    elif now is None or before is None:
+    elif now is None or before is None or judged.reference.baseline != judged.candidate.baseline:
         return "", ""
     else:
         since = factors.shift(now[0] - before[0])
@@ -339,11 +343,8 @@ def _in_words(judged: Compared | None, since: str, now: str) -> str:
     """The change of a value, by how much, and where it is now."""
     if judged is not None and judged.judgement.evidence == "values" and judged.candidate is not None:
         return f"time {since}, now {units.quantity(judged.candidate.value, judged.unit or 's')}"
-    return f"time against {BASELINE} {since}{f', now {now}' if now else ''}"
-
-
-def _to_baseline(side: Reading | None) -> Bounded | None:
-    return None if side is None or side.baseline != BASELINE else side.ratio.bounded
+    against = judged.candidate.baseline if judged is not None and judged.candidate is not None else None
+    return f"time against {against or BASELINE} {since}{f', now {now}' if now else ''}"
 
 
 def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:

@@ -223,6 +223,7 @@ async def commit_page(request: Request, view: AskedView) -> Response:
         project=view.project,
         view=view,
         against_baseline=view.compares if view.fullest else None,
+        baseline=view.fullest.baseline if view.fullest else None,
         first_measurement=first_measurement(
             view.project, view.commit.sha, str(request.base_url).rstrip("/"), is_ours=view.is_measured_here
         ),

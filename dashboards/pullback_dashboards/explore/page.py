@@ -248,7 +248,7 @@ def _questions(address: Address, counted: Facets, split: str, y: Values, last: i
             "values",
             (
                 (text, address.replaced("y", None if value == "relative" else value), value == y)
-                for value, text in (("relative", "÷ unfused"), ("absolute", "absolute"))
+                for value, text in (("relative", "÷ baseline"), ("absolute", "absolute"))
             ),
         ),
         question(

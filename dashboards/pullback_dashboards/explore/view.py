@@ -11,7 +11,6 @@ from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, s
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
-from pullback_service.claims import BASELINE
 from pullback_service.ratio import NO_RATIO
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
@@ -152,8 +151,8 @@ def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
 
 
 def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
-    is_relative = relative and any(point.reading.ratio.log_ratio is not None for each in group for point in each.points)
-    drawable = [each for each in group if not (is_relative and each.stored.series.variant == BASELINE)]
+    is_relative = relative and any(_has_ratio(point) for each in group for point in each.points)
+    drawable = [each for each in group if not is_relative or any(map(_has_ratio, each.points))]
     drawn = drawable[:MOST_CURVES]
     unit = drawn[0].stored.series.unit
     heights = [point.reading.value for each in drawn for point in each.points]
@@ -167,15 +166,19 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
     title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
     shas = list(places)
     axes = Axes(
-        title=f"{title}, variant ÷ {BASELINE}" if is_relative else title,
+        title=f"{title}, variant ÷ baseline" if is_relative else title,
         unit="×" if is_relative else f" {scale.unit}" if scale.unit else "",
         count=len(places),
         first=shas[0][:7] if shas else "",
         last=shas[-1][:7] if shas else "",
         baseline=1.0 if is_relative else None,
-        baseline_name=BASELINE,
+        baseline_name="baseline",
     )
     return Chart(title, curves, axes, len(drawable) - len(drawn))
+
+
+def _has_ratio(point: DrawnPoint) -> bool:
+    return point.reading.ratio.log_ratio is not None
 
 
 def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:

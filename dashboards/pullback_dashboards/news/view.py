@@ -13,7 +13,6 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Claim, Commit, History, Line, Reading, doubt_of_count, short_of
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
-from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
 
 _TOLD_METRICS = 2
@@ -285,7 +284,7 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
     metric, change = line.metric, judged.ratio.log_ratio or 0.0
     said = factors.likely(judged.outcome, change, metric=metric.name, label=metric.label)
     if judged.evidence == "ratios":
-        text = f"{said}: {metric.label} against {BASELINE} {_factors(before, now)}"
+        text = f"{said}: {metric.label} against {now.against} {_factors(before, now)}"
         note = "ratios of two runs, not measured in turns"
     else:
         text = f"{said}: {' → '.join(units.quantities([before.value or 0.0, now.value or 0.0], metric.unit))}"

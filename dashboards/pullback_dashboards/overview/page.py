@@ -196,7 +196,10 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         project=view.project,
         machine=state.machine,
         against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
-        above_is_better=better_above([view.heat.metric]) if view.heat and view.heat.compares else "",
+        above_is_better=better_above([view.heat.metric], view.heat.baseline)
+        if view.heat and view.heat.compares
+        else "",
+        baseline=view.heat.baseline if view.heat else None,
         scripts=("live.js", "swap.js", "cells.js", *(["copy.js"] if view.empty else [])),
     )
 

@@ -6,20 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pullback_dashboards.history import TIERS, Metric, Reading, case_order, compared, in_reading_order
+from pullback_dashboards.history import (
+    TIERS,
+    Metric,
+    Reading,
+    baseline_in_words,
+    case_order,
+    compared,
+    in_reading_order,
+)
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 from pullback_service.claims import BASELINE
 
 _SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
-_IN_A_CELL = {
-    "none": "0",
-    f"some, where {BASELINE} has none": "some",
-    f"less than {BASELINE}": "less",
-    f"more than {BASELINE}": "more",
-}
-"""What a narrow cell says for how counts without a ratio differ, in the order in which that is told."""
+
+
+def _in_a_cell(baseline: str) -> Mapping[str, str]:
+    """What a narrow cell says for how counts without a ratio differ, in the order in which that is told."""
+    return {
+        "none": "0",
+        f"some, where {baseline} has none": "some",
+        f"less than {baseline}": "less",
+        f"more than {baseline}": "more",
+    }
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,12 @@ class Standing:
     commit_id: int
     reading: Reading
     series_id: int | None = None
+    baseline: str = BASELINE
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the ratios of other variants of the case are against it."""
+        return self.variant == self.baseline
 
     def badness(self, metric: Metric) -> float | None:
         """The distance from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
@@ -71,19 +88,20 @@ class Ranked:
 
     @cached_property
     def worst(self) -> float:
-        """The badness of the worst tier; peers are not ours to mend and do not count."""
-        return self._most(TIERS, largest=True)
+        """The badness of the worst tier; peers do not count beside tiers, for they are not ours to mend."""
+        return self._most(largest=True)
 
     @cached_property
     def best(self) -> float:
         """The badness of the best tier."""
-        return self._most(TIERS, largest=False)
+        return self._most(largest=False)
 
-    def _most(self, variants: Sequence[str], *, largest: bool) -> float:
+    def _most(self, *, largest: bool) -> float:
+        variants = [variant for variant in self.extremes if variant in TIERS] or self.extremes
         told = [
             badness
             for variant, extremes in self.extremes.items()
-            if variant in variants and variant != BASELINE
+            if variant in variants and not extremes.worst.is_baseline
             for badness in [(extremes.worst if largest else extremes.best).badness(self.metric)]
             if badness is not None
         ]
@@ -118,11 +136,13 @@ def against_baseline(
     known = tuple(found)
     if not metric.exact:
         return known
-    base = {**earlier, **{(one.case, one.commit_id): one.reading for one in known if one.variant == BASELINE}}
+    base = {**earlier, **{(one.case, one.commit_id): one.reading for one in known if one.is_baseline}}
     return tuple(
         one
-        if one.variant == BASELINE
-        else replace(one, reading=compared(one.reading, base.get((one.case, one.commit_id))) or one.reading)
+        if one.is_baseline
+        else replace(
+            one, reading=compared(one.reading, base.get((one.case, one.commit_id)), one.baseline) or one.reading
+        )
         for one in known
     )
 
@@ -186,17 +206,25 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     """The mean of log ratios. Where a count is zero or less on one side there is none: such cases are told beside the others."""
     sound = [one for one in group if not one.reading.failure]
     logs = [one.reading.ratio.log_ratio for one in sound if one.reading.ratio.log_ratio is not None]
-    apart = Counter(said for one in sound if (said := _apart(one.reading)))
+    baseline = baseline_in_words(one.baseline for one in group)
+    apart = Counter(said for one in sound if (said := _apart(one.reading, baseline)))
     if apart:
-        return _told(variant, sound, apart, logs, metric)
+        return _told(variant, sound, apart, logs, metric, baseline)
     if not logs:
-        return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
+        return Mean(variant, "" if all(one.is_baseline for one in group) else "–", "", "plain", 0, 0, None)
     mean = sum(logs) / len(logs)
     outcome = _outcome(mean, metric)
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
     disturbed = _disturbed(sound, metric)
     return Mean(
-        variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean, disturbed
+        variant,
+        factors.factor(mean),
+        _words(mean, metric, baseline),
+        tone,
+        factors.depth(mean),
+        len(logs),
+        mean,
+        disturbed,
     )
 
 
@@ -206,27 +234,35 @@ def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
     )
 
 
-def _apart(reading: Reading) -> str:
+def _apart(reading: Reading, baseline: str) -> str:
     """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
     if reading.outcome not in {"less", "more"} or reading.ratio.log_ratio is not None:
         return ""
     if reading.value is None or reading.base is None:
         return ""
-    return factors.apart(reading.value, reading.base, baseline=BASELINE)
+    return factors.apart(reading.value, reading.base, baseline=baseline)
 
 
-def _told(variant: str, sound: Sequence[Standing], apart: Counter[str], logs: Sequence[float], metric: Metric) -> Mean:
+def _told(
+    variant: str,
+    sound: Sequence[Standing],
+    apart: Counter[str],
+    logs: Sequence[float],
+    metric: Metric,
+    baseline: str,
+) -> Mean:
     """The cases without a ratio, of all that are held against the baseline, and the mean of those that have one."""
     badness = [far for one in sound if (far := one.badness(metric)) is not None]
-    kinds = [kind for kind in _IN_A_CELL if apart[kind]]
+    in_a_cell = _in_a_cell(baseline)
+    kinds = [kind for kind in in_a_cell if apart[kind]]
     cases = counted(len(badness), "case")
     parts = [f"{kind}{',' if ',' in kind else ''} in {apart[kind]} of {cases}" for kind in kinds]
     if logs:
         those = "one" if len(logs) == 1 else f"{len(logs)}"
-        parts.append(f"{_words(sum(logs) / len(logs), metric)} over the {those} with a ratio")
+        parts.append(f"{_words(sum(logs) / len(logs), metric, baseline)} over the {those} with a ratio")
     tones = {"worse" if far > 0 else "better" for far in badness if far}
     tone = tones.pop() if len(tones) == 1 else "unsure"
-    value = f"{_IN_A_CELL[kinds[0]]} in {apart[kinds[0]]} of {len(badness)}"
+    value = f"{in_a_cell[kinds[0]]} in {apart[kinds[0]]} of {len(badness)}"
     return Mean(variant, value, ", and ".join(parts), tone, 0 if tone == "unsure" else 5, len(badness), None)
 
 
@@ -234,5 +270,5 @@ def _outcome(mean: float, metric: Metric) -> str:
     return "same" if abs(mean) < _SAME else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
 
 
-def _words(mean: float, metric: Metric) -> str:
-    return factors.words(mean, metric=metric.name, outcome=_outcome(mean, metric), baseline=BASELINE)
+def _words(mean: float, metric: Metric, baseline: str) -> str:
+    return factors.words(mean, metric=metric.name, outcome=_outcome(mean, metric), baseline=baseline)

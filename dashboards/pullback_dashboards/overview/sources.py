@@ -185,7 +185,7 @@ async def _drawn_history(
         (standing.case, standing.variant): [None] * len(commits) for standing in drawn
     }
     of_series = {
-        standing.series_id: readings[standing.case, standing.variant]
+        standing.series_id: (readings[standing.case, standing.variant], standing.baseline)
         for standing in drawn
         if standing.series_id is not None
     }
@@ -194,7 +194,8 @@ async def _drawn_history(
     for mark in [] if marks is None else await statements.answer(session, marks):
         place = places.get(mark.commit_id)
         if place is not None:
-            of_series[mark.series_id][place] = sources.shown_mark(mark)
+            row, baseline = of_series[mark.series_id]
+            row[place] = sources.shown_mark(mark, baseline)
     by_case: dict[str, list[str]] = {}
     for case, variant in readings:
         by_case.setdefault(case, []).append(variant)
@@ -235,10 +236,12 @@ async def _standings(
     found: _Standings = {}
     variants: dict[str, list[str]] = {}
     points = await overviewing.standings(session, machine_id, list(labels), metric.name)
-    earlier = await _earlier_baselines(session, points) if metric.exact else {}
+    baselines = {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
+    earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:
         label, reading = labels[case_id], sources.shown_reading(newest, {})
-        standing = Standing(label, variant, newest.commit_id, reading, newest.series_id)
+        baseline = baselines.get(case_id, BASELINE)
+        standing = Standing(label, variant, newest.commit_id, reading, newest.series_id, baseline)
         found[label, variant] = newest.place, standing
         variants.setdefault(label, []).append(variant)
     unnamed = variant_of_failures({variant for _, variant in found})
@@ -254,15 +257,25 @@ async def _standings(
             if known is None or known[0] < place or (is_wrong and known[0] == place):
                 reading = Reading(failure=failure.message, report=str(failure.report_id))
                 series_id = known[1].series_id if known else None
-                found[struck, variant] = place, Standing(struck, variant, failure.commit.id, reading, series_id)
+                baseline = baselines.get(failure.case.id, BASELINE)
+                found[struck, variant] = (
+                    place,
+                    Standing(struck, variant, failure.commit.id, reading, series_id, baseline),
+                )
     base = {(labels[case_id], commit_id): Reading(value) for (case_id, commit_id), value in earlier.items()}
     stood = against_baseline((one for _, one in found.values()), metric, base)
     return tuple((standing.case, standing) for standing in stood)
 
 
-async def _earlier_baselines(session: AsyncSession, stood: Sequence[NewestReading]) -> Mapping[tuple[int, int], float]:
+def _place(stood: NewestReading) -> Place:
+    return stood.reading.place
+
+
+async def _earlier_baselines(
+    session: AsyncSession, stood: Sequence[NewestReading], baselines: Mapping[int, str]
+) -> Mapping[tuple[int, int], float]:
     """The baseline's counts at older commits than its newest, by case and commit: where another variant stands at one."""
-    newest = {case_id: reading for case_id, variant, reading in stood if variant == BASELINE}
+    newest = {case_id: reading for case_id, variant, reading in stood if variant == baselines.get(case_id, BASELINE)}
     asked = {
         (base.series_id, reading.commit_id): (case_id, reading.commit_id)
         for case_id, _, reading in stood
@@ -297,6 +310,6 @@ def _drawn(shown: Sequence[Ranked], opened: frozenset[str], stood: Sequence[Stan
             chosen = [s for case in one.cases[:CASES_OF_A_WORKLOAD] for s in by_case[case].values()]
         else:
             chosen = [extremes.worst for extremes in one.extremes.values()]
-            chosen += [base for s in tuple(chosen) if (base := by_case[s.case].get(BASELINE))]
+            chosen += [base for s in tuple(chosen) if (base := by_case[s.case].get(s.baseline))]
         drawn |= {(s.case, s.variant): s for s in chosen}
     return list(drawn.values())

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
-from pullback_dashboards.history import History, Line, Metric, Reading
+from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
@@ -86,11 +86,13 @@ class HeatMap:
     variants: tuple[str, ...]
     groups: tuple[Group, ...]
     means: tuple[Mean, ...]
+    baseline: str = BASELINE
+    """The variant that ratios are against, in words: of cases with different ones `the baseline`."""
 
     @property
     def compares(self) -> bool:
         """True if there is a baseline to compare the variants with."""
-        return BASELINE in self.variants or self.has_means
+        return self.baseline in self.variants or self.has_means
 
     def named(self, variant: str) -> str:
         """The name of a column: what another tool measured has no variants, so its only column is that of the metric."""
@@ -109,9 +111,9 @@ class HeatMap:
         if not self.compares:
             return self.metric.label.capitalize()
         if self.metric.name == "time":
-            return "Speed against unfused"
+            return f"Speed against {self.baseline}"
         is_memory = "bytes" in self.metric.name or "allocs" in self.metric.name
-        return f"{'Memory' if is_memory else self.metric.label.capitalize()} against unfused"
+        return f"{'Memory' if is_memory else self.metric.label.capitalize()} against {self.baseline}"
 
     @property
     def averaged(self) -> str:
@@ -141,7 +143,8 @@ def heat_map(
     groups = tuple(
         drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
-    return HeatMap(metric, tuple(variants), groups, tuple(means))
+    baseline = baseline_in_words(standing.baseline for standing in standings.values())
+    return HeatMap(metric, tuple(variants), groups, tuple(means), baseline)
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,8 @@ class _Drawing:
             extremes = one.extremes.get(variant)
             if extremes is None:
                 cells.append(_unmeasured(variant, href))
-            elif variant == BASELINE or not (extremes.failed or extremes.compares):
-                cells.append(self._range(one, variant, href))
+            elif extremes.worst.is_baseline or not (extremes.failed or extremes.compares):
+                cells.append(self._range(one, variant, href, is_baseline=extremes.worst.is_baseline))
             else:
                 target = self._href(one.workload, extremes.worst.case)
                 cells.append(
@@ -210,9 +213,9 @@ class _Drawing:
             return _unmeasured(variant, href)
         line = self.history.find(case, variant, self.metric.name)
         sha = self._sha(self._place(standing))
-        return _cell(variant, standing.reading, line, self.metric, href, outdated=outdated, sha=sha)
+        return _cell(standing, line, self.metric, href, outdated=outdated, sha=sha)
 
-    def _range(self, one: Ranked, variant: str, href: str) -> Cell:
+    def _range(self, one: Ranked, variant: str, href: str, *, is_baseline: bool) -> Cell:
         """The baseline of several cases, or what has none: from the smallest to the largest value."""
         values = sorted(
             value
@@ -222,7 +225,7 @@ class _Drawing:
         if not values:
             return _unmeasured(variant, href)
         first, last = (units.quantity(value, self.metric.unit) for value in (values[0], values[-1]))
-        role = "baseline" if variant == BASELINE else ""
+        role = "baseline" if is_baseline else ""
         doubt = f"to {last}" if last != first else role
         span = f"{first} to {last}" if last != first else first
         says = f"{span} over {len(values)} cases{': the baseline' if role else ''}"
@@ -257,16 +260,15 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(
-    variant: str, reading: Reading, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
-) -> Cell:
+def _cell(standing: Standing, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
+    variant, reading = standing.variant, standing.reading
     ticks = _ticks(line) if line else ()
     if reading.failure:
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", reading.failure, reading.failure, href,
             outcome="failed", sha=sha, ticks=ticks,
         )  # fmt: skip
-    if variant == BASELINE:
+    if standing.is_baseline:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
         return Cell(
@@ -323,11 +325,13 @@ def _value(reading: Reading, metric: Metric, *, beside_interval: bool = False) -
 
 def _words(reading: Reading, metric: Metric) -> str:
     if reading.ratio.log_ratio is not None:
-        return factors.words(reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+        return factors.words(
+            reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=reading.against
+        )
     if reading.outcome == "equal":
-        return f"same as {BASELINE}"
+        return f"same as {reading.against}"
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=reading.against)
     return units.exact(reading.value, metric.unit)
 
 

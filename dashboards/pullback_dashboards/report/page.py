@@ -75,6 +75,7 @@ async def report_page(request: Request, view: AskedView) -> Response:
         machine=view.machine,
         view=view,
         against_baseline=view.compares,
+        baseline=view.baseline,
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
     )

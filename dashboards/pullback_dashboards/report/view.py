@@ -6,15 +6,23 @@ from datetime import datetime
 from typing import Any
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, in_reading_order, metric_label
+from pullback_dashboards.history import Commit, baseline_in_words, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
-from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Stated, judge
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.outlining import COUNTS
-from pullback_service.reports.ratios import Paired, ToldMetric, kept_ratios, ratio_in, told_metrics, told_value
+from pullback_service.reports.ratios import (
+    Paired,
+    ToldMetric,
+    baseline_of,
+    kept_ratios,
+    ratio_in,
+    told_metrics,
+    told_value,
+)
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
@@ -81,6 +89,7 @@ class CaseBlock:
     failure: str | None
     metrics: tuple[str, ...]
     variants: tuple[VariantRow, ...]
+    baseline: str
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:
@@ -150,6 +159,11 @@ class ReportView:
         """True if anything in it has a ratio to the baseline."""
         return any(block.compares for block in self.cases)
 
+    @property
+    def baseline(self) -> str:
+        """The variant that ratios are against, in words."""
+        return baseline_in_words(block.baseline for block in self.cases)
+
 
 def failures_of(blocks: Sequence[CaseBlock]) -> tuple[Failed, ...]:
     """Every failure of a report in a sentence, with the number of its case on the page."""
@@ -168,6 +182,7 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
         error = entry.get("error")
         gradient = entry.get("gradient")
         kept = kept_ratios(entry)
+        baseline = baseline_of(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         yield CaseBlock(
             case=label,
@@ -184,9 +199,12 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                 )
             ),
             variants=tuple(
-                _variant(variants[name], {metric: kept[of, metric].paired for of, metric in kept if of == name})
+                _variant(
+                    variants[name], {metric: kept[of, metric].paired for of, metric in kept if of == name}, baseline
+                )
                 for name in in_reading_order(variants)
             ),
+            baseline=baseline,
         )
 
 
@@ -269,7 +287,7 @@ def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> Stated:
     )
 
 
-def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None]) -> VariantRow:
+def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None], baseline: str) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
@@ -283,7 +301,7 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None]) ->
         time=units.quantity(numbers.value, numbers.unit),
         factor=factors.shown(ratio),
         doubt=factors.bounds(ratio),
-        words=_words(ratio, outcome),
+        words=_words(ratio, outcome, baseline),
         sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
         samples=_samples(processes, time.get(COUNTS), numbers.groups),
@@ -295,10 +313,10 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None]) ->
     )
 
 
-def _words(ratio: Ratio, outcome: str | None) -> str:
+def _words(ratio: Ratio, outcome: str | None, baseline: str) -> str:
     if ratio.log_ratio is None:
         return ""
-    return factors.words(ratio.log_ratio, metric="time", outcome=outcome, baseline=BASELINE)
+    return factors.words(ratio.log_ratio, metric="time", outcome=outcome, baseline=baseline)
 
 
 def _amount(name: str, metric: Mapping[str, Any], paired: Paired | None) -> Amount:

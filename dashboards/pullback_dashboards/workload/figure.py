@@ -20,7 +20,6 @@ from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.events import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
-from pullback_service.claims import BASELINE
 
 _ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
 _NARROW_AROUND = 130
@@ -57,7 +56,7 @@ def workload_figure(view: WorkloadView) -> Figure:
             **drawing.ticks(),
         }
         if view.state.y == "relative":
-            shapes.append(_baseline(f"y{name}"))
+            shapes.append(_baseline(f"y{name}", view.baseline))
     if lanes and rows:
         name = str(rows + 1)
         layout[f"xaxis{name}"] = axis_x | _x_axis(view, places) | {"anchor": f"y{name}", "matches": "x"}
@@ -124,7 +123,7 @@ class _Row:
     def title(self) -> str:
         metric, log = self.plot.metric, ", log" if self.plot.log else ""
         if self.state.y == "relative":
-            return f"{metric.label}, variant ÷ {BASELINE}{log}"
+            return f"{metric.label}, variant ÷ {self.view.baseline}{log}"
         return f"{metric.label}, {self.scale.unit}{log}" if self.scale.unit else f"{metric.label}{log}"
 
     def ticks(self) -> Figure:
@@ -139,11 +138,9 @@ class _Row:
 
     def traces(self) -> Iterator[Figure]:
         for track in self.plot.tracks:
-            if track.variant == BASELINE and self.state.y == "relative":
-                continue  # it is the line at one
             marks = [mark for mark in track.marks if self._height(mark) is not None]
             if not marks:
-                continue
+                continue  # as of the baseline, which is the line at one
             look = look_of(track.variant, self.strangers)
             if self.state.y == "relative" and any(mark.low != mark.high for mark in marks):
                 yield self._band(track, look)
@@ -321,11 +318,11 @@ def _commit(view: WorkloadView, place: int) -> list[str]:
     return [f"{name}<br>{_text(_who_and_when(commit))}", address]
 
 
-def _baseline(axis: str) -> Figure:
+def _baseline(axis: str, name: str) -> Figure:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 1, "y1": 1, "layer": "below",
         "line": {"color": "var(--series-0)", "width": 1.5, "dash": "dot"},
-        "label": {"text": BASELINE, "textposition": "start", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
+        "label": {"text": name, "textposition": "start", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
     }  # fmt: skip
 
 

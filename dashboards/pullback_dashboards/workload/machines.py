@@ -12,7 +12,6 @@ from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.view import State
-from pullback_service.claims import BASELINE
 from pullback_service.series.sketching import Sketch
 
 
@@ -56,6 +55,7 @@ def side_by_side(
     workload: str,
     state: State,
     current: str,
+    baseline: str,
 ) -> Machines:
     """The machines in the order of `names`, relative to the baseline where there are ratios."""
     relative = state.y == "relative" and any(ratio is not None for sketch in sketches for ratio in sketch.log_ratios)
@@ -64,7 +64,7 @@ def side_by_side(
     strangers = tuple(variant for variant in variants if variant not in TIERS)
     of_machine: dict[int, list[Curve]] = {machine_id: [] for machine_id in names}
     for sketch in sorted(sketches, key=lambda sketch: variants.index(sketch.variant)):
-        if spots := () if relative and sketch.variant == BASELINE else tuple(_spots(sketch, scale, relative=relative)):
+        if spots := tuple(_spots(sketch, scale, relative=relative)):
             of_machine[sketch.machine_id].append(Curve(sketch.variant, look_of(sketch.variant, strangers), spots))
     heights = [[spot.height for spot in curve.spots if spot] for curves in of_machine.values() for curve in curves]
     log = is_log(state.scale, [*heights, [1.0]] if relative else heights)
@@ -76,7 +76,7 @@ def side_by_side(
 
     unit = "×" if relative else f" {scale.unit}" if scale.unit else ""
     return Machines(
-        title=f"{metric.label}, variant ÷ {BASELINE}" if relative else metric.label,
+        title=f"{metric.label}, variant ÷ {baseline}" if relative else metric.label,
         span=f"all from {shared.bottom:.3g}{unit} to {shared.top:.3g}{unit}{', logarithmic' if log else ''}",
         drawn=tuple(
             OnMachine(

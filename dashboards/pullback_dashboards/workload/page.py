@@ -36,7 +36,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "auto": "auto", "relative": "÷ unfused", "absolute": "absolute",
+    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 
@@ -93,7 +93,7 @@ def _asked(view: WorkloadView, found: Found, state: State) -> WorkloadPage:
     return WorkloadPage(
         view,
         found.machine,
-        _questions(state, found, compares=view.compares),
+        _questions(state, found, view),
         found.side_by_side,
         lacking=found.lacking,
         earlier=page_at(state.page + 1) if state.page < view.pages else None,
@@ -147,7 +147,7 @@ async def workload_png(asked: AskedCurves, plot: str | None = None, width: Width
 
 @router.get(_PATH + ".svg")
 async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
-    """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
+    """A metric against the baseline across commits, as a chart for a README or a board: time, unless `plot` names another."""
     return svg_twin(chart(asked, plot, width))
 
 
@@ -171,7 +171,10 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,
-        above_is_better=better_above(plot.metric for plot in asked.view.plots) if asked.view.compares else "",
+        baseline=asked.view.baseline,
+        above_is_better=better_above((plot.metric for plot in asked.view.plots), asked.view.baseline)
+        if asked.view.compares
+        else "",
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
@@ -199,7 +202,7 @@ def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question, ...]:
+def _questions(asked: State, found: Found, view: WorkloadView) -> tuple[Question, ...]:
     def ask(label: str, key: str, answers: Sequence[tuple[str, str]], chosen: str | None) -> Question:
         def address(value: str) -> str:
             keeps = key != "machine" or value in found.with_case
@@ -209,7 +212,8 @@ def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question,
         return question(label, ((text, address(value), value == chosen) for value, text in answers))
 
     def among(label: str, key: str) -> Question:
-        return ask(label, key, [(value, _WORDS.get(value, value)) for value in CHOICES[key]], getattr(found.state, key))
+        words = {**_WORDS, "relative": f"÷ {view.baseline}"}
+        return ask(label, key, [(value, words.get(value, value)) for value in CHOICES[key]], getattr(found.state, key))
 
     return questions(
         ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
@@ -220,7 +224,7 @@ def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question,
             [(metric.name, metric.label) for metric in found.memory],
             found.state.memory,
         ),
-        among("values", "y") if compares else question("values", ()),
+        among("values", "y") if view.compares else question("values", ()),
         among("along", "x"),
         among("scale", "scale"),
         among("commits", "last"),

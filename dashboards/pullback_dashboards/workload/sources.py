@@ -12,6 +12,7 @@ from pullback_dashboards.history import (
     Line,
     Metric,
     Reading,
+    baseline_in_words,
     case_order,
     doubt_of_count,
     in_metric_order,
@@ -131,6 +132,7 @@ async def find(
             workload=workload,
             state=full,
             current=machine.name,
+            baseline=baseline_in_words(line.baseline for line in history.lines),
         )
         if beside is not None and sketches is not None and sketches.value
         else None,

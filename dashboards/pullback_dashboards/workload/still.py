@@ -17,7 +17,6 @@ from pullback_dashboards.workload.view import (
     qualifiers,
     relative_height,
 )
-from pullback_service.claims import BASELINE
 
 _MOST_DRAWN = 90  # marks of a curve
 
@@ -46,7 +45,7 @@ def spoken_of(view: WorkloadView) -> str:
     tracks = [track for plot in view.plots[:1] for track in plot.tracks]
     there = [track.variant for track in tracks if track.marks and track.marks[-1].place == newest]
     measured = tuple(there) or view.variants
-    tiers = [variant for variant in measured if variant in TIERS and variant != BASELINE]
+    tiers = [variant for variant in measured if variant in TIERS and variant != view.baseline]
     return (tiers or measured or ("native",))[-1]
 
 
@@ -72,8 +71,8 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
         unit = f" {scale.unit}" if scale.unit else ""
         return Axes(f"{title}{log}", unit, len(view.commits), first, last, log=plot.log, notes=notes)
     return Axes(
-        f"{title}, variant ÷ {BASELINE}{log}", "×", len(view.commits), first, last,
-        baseline=1.0, baseline_name=BASELINE, log=plot.log, notes=notes,
+        f"{title}, variant ÷ {view.baseline}{log}", "×", len(view.commits), first, last,
+        baseline=1.0, baseline_name=view.baseline, log=plot.log, notes=notes,
     )  # fmt: skip
 
 
@@ -89,7 +88,7 @@ def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     return tuple(
         Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
         for track in plot.tracks
-        if not (relative and track.variant == BASELINE)
+        if not (relative and track.variant == view.baseline)
     )
 
 

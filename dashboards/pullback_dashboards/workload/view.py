@@ -11,12 +11,11 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from fastapi import Query
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.events import Counted, Event, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
-from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.measured.measured import may_differ_by_the_commit
 
@@ -150,7 +149,7 @@ class Mark(NamedTuple):
     @property
     def words(self) -> str:
         """The result against the baseline in words."""
-        return _words(self.reading, self.line.metric, self.line.variant)
+        return _words(self.reading, self.line)
 
     @property
     def since(self) -> str:
@@ -263,6 +262,13 @@ class WorkloadView:
         return _compares(self.plots)
 
     @property
+    def baseline(self) -> str:
+        """The variant that ratios are against."""
+        return baseline_in_words(
+            mark.line.baseline for plot in self.plots for track in plot.tracks for mark in track.marks[-1:]
+        )
+
+    @property
     def leaves_out_values(self) -> bool:
         """True if a plot has values that its logarithmic axis has no place for: zero and less."""
         return any(
@@ -280,7 +286,7 @@ class WorkloadView:
             mark.value is not None and relative_height(mark, log=False) is None
             for plot in self.plots
             for track in plot.tracks
-            if track.variant != BASELINE
+            if track.variant != self.baseline
             for mark in track.marks
         )
 
@@ -347,11 +353,11 @@ def workload_view(
 
 def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
     """The heights of the curves of a plot, the line of the baseline among them."""
+    if y == "relative":
+        yield [1.0]
     for track in plot.tracks:
         if y == "absolute":
             yield [mark.value for mark in track.marks if mark.value is not None]
-        elif track.variant == BASELINE:
-            yield [1.0]
         else:
             heights = (relative_height(mark, log=False) for mark in track.marks if not mark.failure)
             yield [height for height in heights if height is not None]
@@ -365,8 +371,9 @@ def relative_height(mark: Mark, *, log: bool) -> float | None:
 
 
 def _compares(plots: Sequence[Plot]) -> bool:
-    tracks = (track for plot in plots for track in plot.tracks if track.variant != BASELINE)
-    return any(mark.compares for track in tracks for mark in track.marks)
+    return any(
+        mark.compares for plot in plots for track in plot.tracks for mark in track.marks if not mark.line.is_baseline
+    )
 
 
 def beside_time(metrics: Iterable[Metric]) -> str:
@@ -413,16 +420,19 @@ def _doubt(reading: Reading, metric: Metric) -> str:
     return "" if metric.exact else factors.bounds(reading.ratio)
 
 
-def _words(reading: Reading, metric: Metric, variant: str) -> str:
+def _words(reading: Reading, line: Line) -> str:
+    metric = line.metric
     if reading.failure:
         return f"failed: {reading.failure}"
-    if variant == BASELINE:
+    if line.is_baseline:
         return "the baseline"
     if reading.ratio.log_ratio is not None:
-        return factors.words(reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+        return factors.words(
+            reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=reading.against
+        )
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
-    return f"same as {BASELINE}" if reading.outcome == "equal" else "no ratio to a baseline"
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=reading.against)
+    return f"same as {reading.against}" if reading.outcome == "equal" else "no ratio to a baseline"
 
 
 def _since(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:
@@ -492,7 +502,7 @@ def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...
     said: dict[str, list[tuple[str, str]]] = {}
     for plot in plots:
         for track in plot.tracks:
-            if track.variant == BASELINE or not track.marks:
+            if not track.marks or track.marks[-1].line.is_baseline:
                 continue
             mark = track.marks[-1]
             words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"

@@ -46,9 +46,18 @@ def write_commit(repository: Path, sha: str, target: Path, submodules: Collectio
 
 
 def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
-    """The folder of a submodule's commits in a clone, by the name that a commit's .gitmodules gives it; None if there is none."""
+    """The folder of a submodule's commits in a clone, or in a mirror; None if there is none."""
     if (repository / path / ".git").exists():
         return repository / path
+    name = submodule_name(repository, sha, path)
+    if name is None:
+        return None
+    folder = git(repository, "rev-parse", "--absolute-git-dir").stdout.decode(errors="surrogateescape").strip()
+    return kept if (kept := Path(folder) / "modules" / name).is_dir() else None
+
+
+def submodule_name(repository: Path, sha: str, path: str) -> str | None:
+    """The name that a commit's .gitmodules gives to the submodule at a path, which is that of a folder; None if it gives none."""
     listed = git(
         repository, "config", "--blob", f"{sha}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$"
     )
@@ -56,8 +65,7 @@ def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
         key, _, value = entry.partition("\n")
         name = key.removeprefix("submodule.").removesuffix(".path")
         if value == path and ".." not in Path(name).parts and not Path(name).is_absolute():
-            folder = git(repository, "rev-parse", "--absolute-git-dir").stdout.decode(errors="surrogateescape").strip()
-            return kept if (kept := Path(folder) / "modules" / name).is_dir() else None
+            return name
     return None
 
 

@@ -28,6 +28,15 @@ def project_of_commit(repository: Path, sha: str, scratch: Path) -> tuple[Projec
     return parse_project(text, scratch), scratch
 
 
+def listed_submodules(repository: Path, sha: str) -> tuple[str, ...]:
+    """The submodules that a commit needs, as its file lists them; none if the file cannot be read, which who builds it says."""
+    text = _text(repository, sha) or _text(repository, "HEAD")
+    try:
+        return () if text is None else parse_project(text, repository).build.submodules
+    except UsageError:
+        return ()
+
+
 def _text(repository: Path, revision: str) -> str | None:
     shown = git(repository, "cat-file", "blob", f"{revision}:{FILE}")
     return shown.stdout.decode(errors="replace") if shown.returncode == 0 else None

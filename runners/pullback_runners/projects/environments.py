@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,9 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     version = _version_of(base)
     if not build.requirements:
         return Environment(base, version)
-    digest = hashlib.sha256(f"{version} {sysconfig.get_platform()} {platform.libc_ver()}\0".encode())
+    has_pip = bool(build.commands)  # which may call it: another one on PATH would install into another environment
+    about = f"{version} {sysconfig.get_platform()} {platform.libc_ver()}{' pip' if has_pip else ''}\0"
+    digest = hashlib.sha256(about.encode())
     found = []
     for name in build.requirements:
         places = [place / name for place in (files, current) if (place / name).is_file()]
@@ -64,7 +67,7 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     short = digest.hexdigest()[:16]
 
     def make(folder: Path) -> None:
-        _make(base, found, folder)
+        _make(base, found, folder, has_pip=has_pip)
 
     return Environment(kept_folder(cache_root / short, make, MOST_BYTES) / "bin" / "python", version, short)
 
@@ -94,11 +97,15 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
 
 
 def installer(python: Path) -> list[str]:
-    """The command that installs into the environment of a Python: uv's where that is installed, else pip's."""
+    """The command that installs into the environment of a Python: uv's where that is installed, else pip's.
+
+    The pip beside Pullback serves all environments, if there is one: installing it into each takes longer than all else.
+    """
     uv = shutil.which("uv")
     if uv:
         return [uv, "pip", "install", "--quiet", "--python", str(python)]
-    return [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(python)] if find_spec("pip") else [str(python), "-m", "pip"]
+    return [*pip, "install", "--quiet", "--disable-pip-version-check"]
 
 
 def dependencies_of(pyproject: Mapping[str, Any]) -> list[str]:
@@ -117,14 +124,16 @@ def _measured_of(file: Path) -> bytes:
         raise BuildError(f"{file.name}, which {FILE} names in [build] requirements, cannot be read: {error}") from error
 
 
-def _make(base: Path, requirements: Sequence[Path], folder: Path) -> None:
+def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bool) -> None:
     """Make an environment by uv where that is installed, by venv and pip otherwise, and add NumPy if nothing brings it."""
     uv = shutil.which("uv")
     python = folder / "bin" / "python"
     if uv:
-        run_logged([uv, "venv", "--quiet", "--allow-existing", "--python", str(base), str(folder)], folder, "uv venv")
+        options = ["--allow-existing", *(["--seed"] if has_pip else [])]
+        run_logged([uv, "venv", "--quiet", *options, "--python", str(base), str(folder)], folder, "uv venv")
     else:
-        run_logged([str(base), "-m", "venv", str(folder)], folder, "python -m venv")
+        options = ["--without-pip"] if find_spec("pip") and not has_pip else []
+        run_logged([str(base), "-m", "venv", *options, str(folder)], folder, "python -m venv")
     for file in requirements:
         listed = file
         if file.name == "uv.lock":

@@ -28,7 +28,8 @@ _MEMORY = {"array_bytes": "arrays", "array_allocs": "array requests", "native_by
 def comparison_table(report: Mapping[str, Any]) -> Table:
     """Per case and variant: the candidate's time and memory against the reference's."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row(*(Text(heading, style="bold") for heading in ("case", "variant", "time", "memory")))
+    if report["comparisons"]:
+        table.add_row(*(Text(heading, style="bold") for heading in ("case", "variant", "time", "memory")))
     for name, variant, rows in _by_case(report["comparisons"]):
         table.add_row(Text(name), variant, _time(rows.get("time"), report["harness"]), _memory(rows))
     return table
@@ -50,9 +51,10 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"
         yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
     if any(row.get("margin_is_provisional") for row in rows):
+        more = "" if harness["suite"] == "standard" else "--suite standard takes 20, and "
         yield Text(
             "less than 2 % is not claimed: too few groups to know how far twins are apart; "
-            "--suite standard takes 20, a quieter machine or fewer cases leave time for them"
+            f"{more}a quieter machine or fewer cases leave time for more"
         )
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
@@ -63,10 +65,20 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(
             "likely is no claim: this machine was busy, and only suites with an A/A control say how far that moves a ratio"
         )
-    said = ", ".join(f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted)
+    said = ", ".join(
+        [f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted] + [*_by_memory(rows)]
+    )
     reference, candidate = report["reference"]["sha"][:10], report["commit"]["sha"][:10]
     changes = " with uncommitted changes" if report["commit"]["dirty"] else ""
     yield Text(f"{candidate}{changes} against {reference}: {said or 'nothing compared'}; {report['duration_s']:.0f} s")
+
+
+def _by_memory(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The numbers of variants that need more memory, and less."""
+    outcomes = [{row["outcome"] for metric, row in each.items() if metric in _MEMORY} for _, _, each in _by_case(rows)]
+    for outcome in ("more", "less"):
+        if number := sum(outcome in each for each in outcomes):
+            yield f"{number} {'need' if number > 1 else 'needs'} {outcome} memory"
 
 
 def _by_case(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, dict[str, Mapping[str, Any]]]]:

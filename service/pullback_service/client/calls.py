@@ -53,6 +53,7 @@ class Client(Sender):
 
         Telling it again changes nothing.
 
+        Without a branch only the commits are told, as of one that is checked before anybody knows where it goes.
         Commits that were on the branch and are contradicted by this leave it, as after a force-push.
         """
         return self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))

@@ -251,7 +251,8 @@ class BranchReceipt(Answer):
     new_commits: int
     completed_commits: int = 0
     """Known before, as from an upload, without parents, author, title or time."""
-    branch: BranchSummary
+    branch: BranchSummary | None
+    """The branch as it is now; null where none was named."""
 
 
 class CaseSummary(Answer):
@@ -1182,10 +1183,13 @@ class LogReceipt(Answer):
 
 
 class LogStatement(Statement):
-    """The output of `git log --first-parent` of a branch, newest commit first, as far back as the client sends it."""
+    """The output of `git log --first-parent`, newest commit first, as far back as the client sends it.
+
+    Without a branch the commits become known, and are on none by this.
+    """
 
     project: str
-    branch: str
+    branch: str | None = None
     commits: list[CommitStatement]
 
 

@@ -17,6 +17,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.commits.trunk import TRUNK
+from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 
@@ -77,6 +79,25 @@ async def follow_log(session: AsyncSession, project_id: ProjectId, name: str, he
                 update(Branch).where(Branch.id == branch_id).values(forced_at=func.now(), forced_from=newest.sha)
             )
     await _write(session, branch_id, list({member.sha: member for member in wanted}.values()))
+    joined = [member.id for member in wanted if member.sha not in of_branch]
+    await _look_again(session, project_id, name, joined)
+
+
+# What was measured on another branch first, as of a pull request, comes under watch with the trunk.
+_LOOK_AGAIN: LiteralString = f"""
+UPDATE report SET detected_at = NULL
+  FROM project
+ WHERE report.commit_id = ANY (%(commits)s::bigint[]) AND report.detected_at IS NOT NULL
+   AND project.id = %(project)s AND %(name)s = {TRUNK}
+RETURNING report.id
+"""  # noqa: S608 - our own words
+
+
+async def _look_again(session: AsyncSession, project_id: ProjectId, name: str, joined: Sequence[int]) -> None:
+    """Have changes looked for in the reports of commits that joined the trunk, once more. Index: ix_report_commit_id, pk_project."""
+    parameters = {"commits": statements.array_of(joined), "project": project_id, "name": name}
+    if joined and await statements.rows(session, _LOOK_AGAIN, parameters):
+        await defer_detection(session, project_id)
 
 
 async def place_again(session: AsyncSession, project_id: ProjectId, shas: set[str]) -> None:

@@ -54,12 +54,15 @@ class CommitSummary(BaseModel):
 
 
 class LogStatement(BaseModel):
-    """The output of `git log --first-parent` of a branch, newest commit first, as far back as the client sends it."""
+    """The output of `git log --first-parent`, newest commit first, as far back as the client sends it.
+
+    Without a branch the commits become known, and are on none by this.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     project: ProjectName
-    branch: Name
+    branch: Name | None = None
     commits: list[CommitStatement] = Field(min_length=1, max_length=5_000)
 
     @model_validator(mode="after")
@@ -97,7 +100,7 @@ class BranchReceipt(BaseModel):
     completed_commits: int = Field(
         0, description="Known before, as from an upload, without parents, author, title or time."
     )
-    branch: BranchSummary
+    branch: BranchSummary | None = Field(description="The branch as it is now; null where none was named.")
 
 
 class MergeBaseAnswer(BaseModel):

@@ -67,7 +67,7 @@ async def list_commits(
 async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     """Tell what a branch is: its newest commit and that one's first parents. Telling it again changes nothing.
 
-    Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+    Without a branch only the commits are told, as of one that is checked before anybody knows where it goes. Commits that were on the branch and are contradicted by this leave it, as after a force-push.
     """
     project_id = ProjectId((await ensure_project(session, told.project)).id)
     await lock_graph(session, project_id)
@@ -81,15 +81,15 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
             for commit in told.commits
         ],
     )
-    await branches.follow_log(session, project_id, told.branch, told.commits[0].sha)
+    head = told.commits[0].sha
+    if told.branch is not None:
+        await branches.follow_log(session, project_id, told.branch, head)
     await keep_steps(session, project_id)
-    found = next(
-        branch for branch in await branches.list_branches(session, project_id) if branch.branch.name == told.branch
-    )
-    note(
-        session, subject=f"branch {told.branch}", project=told.project, head=told.commits[0].sha, new_commits=learnt.new
-    )
-    return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=_branch(found))
+    known = await branches.list_branches(session, project_id) if told.branch is not None else ()
+    found = next((_branch(each) for each in known if each.branch.name == told.branch), None)
+    subject = f"commit {head}" if told.branch is None else f"branch {told.branch}"
+    note(session, subject=subject, project=told.project, head=head, new_commits=learnt.new)
+    return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=found)
 
 
 @router.get("/branches", response_model=Page[BranchSummary], responses={**LISTED, **documented(NotFoundError)})

@@ -27,6 +27,7 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.incidents import Incident
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 
@@ -47,12 +48,14 @@ async def _chosen(
 ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]
 
 
-@router.get("", response_model=Page[IncidentSummary], responses=LISTED)
+@router.get("", response_model=Page[IncidentSummary], responses={**LISTED, **documented(NotFoundError)})
 async def list_incidents(asked: KnownListing, chosen: ChosenIncidents) -> Response:
     """List incidents, newest first. Improvements are of the kind `better`."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[IncidentSummary]:
         place = read_cursor(cursor, Place)
+        if chosen.project is not None:
+            await project_by_name(session, chosen.project)
         rows = await queries.list_incidents(session, chosen, before_id=place[0] if place else None, limit=limit + 1)
         return page_of(rows, limit, item=IncidentSummary.of, key=lambda row: (row.incident.id,))
 

@@ -196,7 +196,7 @@ def _bytes(value: float | None) -> str:
 def _since(reference: NamedCommit, commit: NamedCommit, quoted: Callable[[str], str]) -> str:
     if commit.parent == reference.sha:
         return f"since {_named(commit, quoted)}"
-    return f"since a commit behind {reference.sha[:SHORT]}, {_named(commit, quoted)} at the latest"
+    return f"since {_named(commit, quoted)} or a commit between {reference.sha[:SHORT]} and it"
 
 
 def _named(commit: NamedCommit, quoted: Callable[[str], str]) -> str:

@@ -9,8 +9,6 @@ from pullback_service.networks import HOST, Network, address_in, is_allowed, is_
 
 LONGEST_TARGET: Final = 2_000
 _REMEDY: Final = "give one like https://hooks.example/a/b"
-MAIL_ADDRESS: Final = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
-"""As browsers have it (https://html.spec.whatwg.org/#valid-e-mail-address): no blank, no comma, no quotes."""
 
 
 class UnfitTargetError(ValueError):

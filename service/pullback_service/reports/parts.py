@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from pullback_service.claims import BASELINE
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.measured.measured import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -76,14 +75,13 @@ def take_apart(
     if failure is not None:
         return points, [failure]
     paired = _paired_by_metric(measured, path)
-    sound = (variant for variant in measured.variants if variant.error is None)
-    base = next((variant.metrics for variant in sound if variant.variant == BASELINE), {})
+    sound = {variant.variant: variant.metrics for variant in measured.variants if variant.error is None}
     for position, variant in enumerate(measured.variants):
         if variant.error is not None:
             failures.append(FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message))
             continue
         where = f"{path}.variants[{position}].metrics." if inside else f"{path}: "
-        points += _points_of(case, variant, paired, base, where)
+        points += _points_of(case, variant, paired, sound, where)
     return points, failures
 
 
@@ -122,7 +120,7 @@ def _points_of(
     case: CasePart,
     variant: VariantDocument,
     paired: Mapping[tuple[str, str], PairedDocument],
-    base: Mapping[str, MetricDocument],
+    sound: Mapping[str, Mapping[str, MetricDocument]],
     path: str,
 ) -> Iterator[PointPart]:
     digests = variant.digests or DigestsDocument()
@@ -132,6 +130,7 @@ def _points_of(
         stated = paired.get((variant.variant, name))
         if told.value is None or (stated is not None and stated.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
+        base = {} if stated is None else sound.get(stated.baseline, {})
         kept = None if stated is None else kept_ratio(_stated(stated), told, _count_in(base, told))
         yield PointPart(
             series=SeriesPart(

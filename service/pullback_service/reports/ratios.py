@@ -72,8 +72,6 @@ def kept_ratio(stated: Paired, metric: ToldMetric, value_of_baseline: float | No
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
         return Kept(Paired(stated.baseline, NO_RATIO, "failed"))
-    if stated.baseline != BASELINE:
-        return Kept(None, f"Its baseline is {stated.baseline}; ratios are stored against {BASELINE}.")
     if metric.least is not None:
         return _of_counts(stated, metric.value, value_of_baseline, metric.least)
     if stated.outcome == "ambiguous":
@@ -97,11 +95,17 @@ def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], Kept]:
     for one in paired:
         metric = told.get((one["variant"], one["metric"]))
         if metric is not None:
-            base = told.get((BASELINE, metric.name))
+            base = told.get((one["baseline"], metric.name))
             found[one["variant"], metric.name] = kept_ratio(
                 Paired(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
             )
     return found
+
+
+def baseline_of(entry: Mapping[str, Any]) -> str:
+    """The variant that the ratios of an entry of a document are against; `unfused` where it does not say."""
+    stated: Iterator[str] = (one["baseline"] for one in entry.get("paired") or ())
+    return next(stated, entry.get("baseline") or BASELINE)
 
 
 def told_metrics(entry: Mapping[str, Any]) -> Iterator[tuple[str, ToldMetric]]:
@@ -120,7 +124,7 @@ def ratio_in(document: Mapping[str, Any]) -> Ratio:
 
 def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> Kept:
     if value is None or value_of_baseline is None:
-        return Kept(None, f"There is no count of {BASELINE} in this case.")
+        return Kept(None, f"There is no count of {stated.baseline} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
     ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
     counted = Paired(stated.baseline, ratio, outcome)

@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 
 import pytest
@@ -66,8 +67,8 @@ def test_changes_that_are_not_committed_are_said_not_to_be_measured(repository):
 
 
 def test_a_head_that_moves_is_told_once_and_not_before_it_stays(repository):
-    first = _commit(repository, "lib/demo.py", "1")
-    watch = HeadWatch(repository, first)
+    _commit(repository, "lib/demo.py", "1")
+    watch = HeadWatch(repository)
     assert not watch.has_moved()
     second = _commit(repository, "lib/demo.py", "2")
     assert not watch.has_moved()
@@ -79,8 +80,27 @@ def test_a_head_that_moves_is_told_once_and_not_before_it_stays(repository):
     assert [watch.has_moved(), watch.has_moved()] == [False, True]
 
 
+def test_a_branch_that_comes_to_the_same_commit_is_told(repository):
+    _commit(repository, "lib/demo.py", "1")
+    watch = HeadWatch(repository)
+    _git(repository, "checkout", "-q", "-b", "topic")
+    assert [watch.has_moved() for _ in range(3)] == [False, True, False]
+
+
+def test_the_log_of_the_branch_has_commits_that_are_not_measured(repository):
+    _commit(repository, "lib/demo.py", "1")
+    for number in range(8):
+        _commit(repository, "README", str(number))
+    history = _history(repository)
+    assert len(history.log) > len(history.earlier) + 1
+    assert history.log[0] == history.head
+    for child, commit in itertools.pairwise(history.log):
+        assert child["parents"][:1] == [commit["sha"]]
+
+
 def test_a_clone_that_cannot_be_read_for_a_moment_has_not_moved(repository):
-    watch = HeadWatch(repository, _commit(repository, "lib/demo.py", "1"))
+    _commit(repository, "lib/demo.py", "1")
+    watch = HeadWatch(repository)
     (repository / ".git").rename(repository / "away")
     assert [watch.has_moved() for _ in range(3)] == [False] * 3
     (repository / "away").rename(repository / ".git")

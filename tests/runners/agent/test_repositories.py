@@ -6,7 +6,8 @@ import pytest
 from tests.runners.projects.conftest import Repository
 
 from pullback_runners.agent.errors import JobFailedError, PermanentError
-from pullback_runners.agent.repositories import Repositories
+from pullback_runners.agent.repositories import Repositories, resolved
+from pullback_runners.projects.checkouts import write_commit
 from pullback_runners.projects.definitions import project_of_commit
 
 
@@ -137,3 +138,55 @@ def test_a_clone_of_another_user_is_read_all_the_same(repository, mirrors):
     for path in (repository.folder, *repository.folder.rglob("*")):
         shutil.chown(path, 65534, 65534)
     assert Repositories(mirrors, repository.folder).with_commits(None, [repository.first]) == repository.folder
+
+
+def add_submodule(repository, name):
+    """Add the repository of that name beside this one, told by an address relative to it."""
+    address = f"file://{repository.folder.parent}/{name}"
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", address, "deps/inner")
+    repository.git("config", "-f", ".gitmodules", "submodule.deps/inner.url", f"../{name}")
+
+
+@pytest.fixture
+def with_submodules(repository, tmp_path):
+    """A repository with a submodule that has one itself, both listed."""
+    for name in ("grains", "sand"):
+        (tmp_path / name).mkdir()
+        made = Repository(tmp_path / name)
+        if name == "sand":
+            add_submodule(made, "grains")
+        made.commit("one")
+    add_submodule(repository, "sand")
+    repository.write("pullback.toml", '[build]\nsubmodules = ["deps/inner", "deps/inner/deps/inner"]\n')
+    return repository
+
+
+def test_a_mirror_has_listed_submodules_of_repositories_that_may_be_built(with_submodules, mirrors, tmp_path):
+    sha = with_submodules.commit("two")
+    allowed = [f"file://{tmp_path}/{name}" for name in ("waves", "sand", "grains")]
+    mirror = Repositories(mirrors, None, allowed).with_commits(allowed[0], [sha, with_submodules.first])
+    project, _ = project_of_commit(mirror, sha, tmp_path / "scratch")
+    empty = write_commit(mirror, sha, tmp_path / "files", project.build.submodules)
+    assert empty == []
+    assert (tmp_path / "files/deps/inner/deps/inner/src/waves.py").is_file()
+
+
+def test_a_submodule_of_a_repository_that_is_not_allowed_is_not_fetched(with_submodules, mirrors, tmp_path):
+    sha = with_submodules.commit("two")
+    repositories = Repositories(mirrors, None, [_address(with_submodules), f"file://{tmp_path}/sand"])
+    with pytest.raises(JobFailedError, match=f"start the agent with --allow file://{tmp_path}/grains: submodule"):
+        repositories.with_commits(_address(with_submodules), [sha])
+
+
+@pytest.mark.parametrize(
+    ("told", "above", "address"),
+    [
+        ("https://a.test/x.git", "https://b.test/g/r", "https://a.test/x.git"),
+        ("../x.git", "https://b.test/g/r.git", "https://b.test/g/x.git"),
+        ("../../h/x", "ssh://git@b.test/g/r/", "ssh://git@b.test/h/x"),
+        ("../x", "git@b.test:r", "git@b.test:x"),
+        ("./x", "https://b.test/r", "https://b.test/r/x"),
+    ],
+)
+def test_the_address_of_a_submodule_may_be_relative_as_git_reads_it(told, above, address):
+    assert resolved(told, above) == address

@@ -190,3 +190,15 @@ def test_workloads_are_declared_also_beside_an_engine_that_lacks_what_they_need(
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[0]) == len([each for each in known_workloads() if not each.is_foreign])
+
+
+def test_an_environment_without_scipy_loads_the_workloads_that_do_not_need_it():
+    program = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from pullback_runners.workloads.registry import known_workloads\n"
+        "print(*(each.name for each in known_workloads()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "dense_bias_act" in done.stdout.split()
+    assert "black_scholes" not in done.stdout.split()

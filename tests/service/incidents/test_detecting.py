@@ -202,6 +202,22 @@ async def test_only_the_trunk_is_watched(history, reports, database):
     assert await history.told() == []  # a trunk that is chosen later is no news
 
 
+async def test_what_was_measured_on_a_branch_is_watched_once_its_commits_are_on_the_trunk(history, reports):
+    documents = story(history)
+    for document in documents[1:]:
+        document["commit"]["branch"] = "topic"
+    await history.upload(*documents)
+    assert await history.incidents() == []
+    commits = {document["commit"]["sha"]: document["commit"] for document in documents}
+    newest_first = sorted(commits.values(), key=lambda commit: commit["authored_at"], reverse=True)
+    log = [{"sha": commit["sha"], "parents": commit["parents"]} for commit in newest_first]
+    answer = await history.client.post("/api/v1/commits", json={"project": "demo", "branch": "main", "commits": log})
+    assert answer.is_success, answer.text
+    await history.look()
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    assert await history.told() != []
+
+
 async def test_a_branch_of_another_name_is_the_trunk_where_there_is_no_main(history, reports):
     documents = story(history)
     for document in documents:

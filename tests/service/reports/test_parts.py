@@ -109,18 +109,14 @@ def test_a_count_without_one_of_the_baseline_has_no_ratio(report):
     assert (point.value, point.paired, point.doubt) == (1024, None, "There is no count of unfused in this case.")
 
 
-@pytest.mark.parametrize("metric", ["time", "array_bytes"])
-def test_a_ratio_to_another_than_the_baseline_is_none_to_the_baseline(report, reports, metric):
-    """Whoever reads points says of their ratios that they are to `unfused`."""
+def test_a_ratio_is_kept_against_the_baseline_that_the_upload_names(report, reports):
     (case,) = report["cases"]
-    case["variants"].append(reports.variant("native"))
-    case["paired"].append(case["paired"][metric == "array_bytes"] | {"variant": "native", "baseline": "fused"})
-    point = by_series(report)["native", metric]
-    assert point.paired is None
-    assert point.value == by_series(report)["unfused", metric].value
-    assert point.doubt == "Its baseline is fused; ratios are stored against unfused."
-    (note,) = read_report(json.dumps(report).encode()).notes
-    assert point.doubt in note
+    case["variants"].append(reports.variant("native", array_bytes=512.0))
+    case["paired"] += [pair | {"variant": "native", "baseline": "fused"} for pair in case["paired"]]
+    time, counted = (by_series(report)["native", metric].paired for metric in ("time", "array_bytes"))
+    assert (time.baseline, time.ratio.log_ratio, time.outcome) == ("fused", -0.5, "faster")
+    assert (counted.baseline, counted.outcome) == ("fused", "less")
+    assert counted.ratio.log_ratio == pytest.approx(math.log(512 / 1024))
 
 
 def test_a_ratio_that_its_numbers_bear_out_has_no_doubt(report):
