@@ -56,7 +56,7 @@ def test_two_commits_are_measured_again_against_each_other():
     row = {"case": CASE, "variant": "unfused", "reference": "a" * 40, "candidate": COMMIT.sha}
     said = reproduce_command(document(entry("unfused"), comparisons=[row, row]), COMMIT)
     assert said == f"{compare_command('a' * 40, COMMIT.sha)} --suite quick --variant unfused -o compared.json"
-    with_ratios = entry("unfused", "fused") | {"paired": [{"variant": "fused"}]}
+    with_ratios = entry("unfused", "fused") | {"paired": [{"variant": "fused", "baseline": "unfused"}]}
     assert reproduce_command(document(with_ratios, comparisons=[row]), COMMIT).startswith(f"{RUN} --suite quick")
 
 

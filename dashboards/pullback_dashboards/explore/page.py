@@ -182,7 +182,8 @@ async def explore_page(request: Request, view: AskedView) -> Response:
         view=view,
         most=MOST_DRAWN,
         twins=twins,
-        above_is_better=better_above(metrics),
+        above_is_better=better_above(metrics, "the baseline"),
+        baseline="the baseline",
     )
 
 

@@ -51,7 +51,7 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"
         yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
     if any(row.get("margin_is_provisional") for row in rows):
-        more = "" if harness["suite"] == "standard" else "--suite standard takes 20, and "
+        more = "" if harness.get("suite") == "standard" else "--suite standard takes 20, and "
         yield Text(
             "less than 2 % is not claimed: too few groups to know how far twins are apart; "
             f"{more}a quieter machine or fewer cases leave time for more"

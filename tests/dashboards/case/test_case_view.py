@@ -139,7 +139,7 @@ def test_a_ratio_moves_only_with_intervals_apart(view):
         ({"outcome": "slower"}, "?"),
         ({"n": 1}, "?"),
         ({"low": None}, "?"),
-        ({"baseline": "native"}, ""),
+        ({"baseline": "native"}, "▼"),
         ({}, "▼"),
     ],
 )
