@@ -13,11 +13,12 @@ from pullback_service.machines.software import (
     COUNTS_DEPEND_ON,
     COUNTS_OF_PEERS_DEPEND_ON,
     differing_software,
-    software_on,
+    software_at,
     software_under,
 )
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
+from pullback_service.statements import together
 
 pytestmark = pytest.mark.anyio
 
@@ -127,7 +128,9 @@ async def test_two_machines_are_told_apart_by_the_software_of_the_time(client, s
     )
     machines = {row[0]: row[1] for row in await session.execute(select(Machine.name, Machine.id))}
     commits = [await session.scalar(select(Commit.id).where(Commit.sha == reports.sha(at))) for at in (1, 2)]
-    software = await software_on(session, commits, machines.values())
+    async with together(session) as ask:
+        found = software_at(ask, commits, machines.values())
+    software = found()
     assert set(software.machines) == set(machines.values())
     assert software.between(one, there, "fused") == "numpy 2.1.0 and 2.3.0"
     assert software.between(there, one, "fused") == "numpy 2.3.0 and 2.1.0"
