@@ -142,7 +142,7 @@ def test_a_comparison_marks_a_row_by_its_tone(cache):
     [
         ("/?project=cache&metric=hits", "Above 1× is better: more than unfused at the same commit."),
         (f"{WORKLOAD}?memory=hits", "Above 1× is better for hits, below 1× for other metrics"),
-        ("/projects/cache/explore?metric=rate", "Above 1× is better: more than unfused"),
+        ("/projects/cache/explore?metric=rate", "Above 1× is better: more than the baseline"),
     ],
 )
 def test_the_foot_of_a_page_says_on_which_side_of_one_its_metric_is_better(cache, address, words):
