@@ -24,7 +24,7 @@ _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond a
 
 
 def _in_a_cell(baseline: str) -> Mapping[str, str]:
-    """What a narrow cell says for how counts without a ratio differ, in the order in which that is told."""
+    """The words of a narrow cell for how counts without a ratio differ, in the order in which that is told."""
     return {
         "none": "0",
         f"some, where {baseline} has none": "some",
