@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import ARRAY, Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -45,7 +45,8 @@ ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNIO
        UNION SELECT unnest(%(ends)s::bigint[]))
 """
 _PROJECTS: Final[LiteralString] = "SELECT id, name FROM project WHERE id = ANY (%(ids)s::bigint[])"
-_INCIDENT: Final = tuple(Incident.__table__.columns.keys())
+# Without the channels that are told: Postgres makes no array of arrays of different lengths.
+_INCIDENT: Final = tuple(column.name for column in Incident.__table__.columns if not isinstance(column.type, ARRAY))
 _VERDICT: Final = tuple(Verdict.__table__.columns.keys())
 _EVENT: Final = tuple(IncidentEvent.__table__.columns.keys())
 _VERDICTS: Final[LiteralString] = f"""
