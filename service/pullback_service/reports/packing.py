@@ -5,7 +5,7 @@ a fifth smaller (docs/decisions/0068).
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pullback_service.zstandard import zstd
@@ -26,6 +26,14 @@ def packed(file: bytes) -> bytes:
 def unpacked(stored: bytes) -> bytes:
     """The file as it came; ValueError where it is not as it was stored."""
     try:
-        return zstd.decompress(stored) if stored.startswith(_ZSTD) else zlib.decompress(stored)
+        return b"".join(_frames(stored)) if stored.startswith(_ZSTD) else zlib.decompress(stored)
     except (zstd.ZstdError, zlib.error) as error:
         raise ValueError(f"not as it was stored: {error}") from error
+
+
+def _frames(stored: bytes) -> Iterator[bytes]:
+    """Each frame unpacked. `zstd.decompress` copies, behind each frame, all that follow it."""
+    rest = memoryview(stored)
+    while rest:
+        frame, rest = rest[: (size := zstd.get_frame_size(rest))], rest[size:]
+        yield zstd.decompress(frame)
