@@ -114,8 +114,8 @@ class Together:
         )
         named = [*self._given.items(), *((f"q{place}", query) for place, query in enumerate(queries))]
         values = {f"{name}_{key}": value for name, query in named for key, value in query.values.items()}
-        found = await row(session, statement, values)
-        assert found is not None  # noqa: S101 - aggregates are one row
+        cursor = await (await driver_of(session)).execute(statement, values, binary=True)
+        (found,) = await cursor.fetchall()
         at = 0
         for query, answer in self._asked:
             if query.width is None:
