@@ -44,8 +44,11 @@ class ServiceApi:
 
     def tell_log(self, project: str, branch: str, commits: Sequence[Item]) -> None:
         """Tell what a branch is; telling the same again changes nothing."""
-        told = {"project": project, "branch": branch, "commits": commits}
-        self.client.tell_log(models.LogStatement.model_validate(told))
+        fields = models.CommitStatement.model_fields
+        told = [{name: commit[name] for name in fields if name in commit} for commit in commits]
+        self.client.tell_log(
+            models.LogStatement.model_validate({"project": project, "branch": branch, "commits": told})
+        )
 
     def job(self, job_id: int) -> models.JobDetail:
         """One job with its state and progress."""

@@ -82,9 +82,10 @@ def _import_shared(first: dict[str, Any]) -> None:
         getattr(engine_package, name)  # which imports what it stands for
     if not first["native"]:
         return
-    native = importlib.import_module("pullback.backends.native")
-    for module in pkgutil.walk_packages(native.__path__, f"{native.__name__}."):
-        importlib.import_module(module.name)
+    for name in ("pullback.backends.native", "pullback.passes"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
 
 
 def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:

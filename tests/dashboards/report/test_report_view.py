@@ -80,7 +80,7 @@ def test_a_comparison_in_a_report_follows_the_direction_of_its_metric():
         ({"n": 1}, "ambiguous", "?"),
         ({"low": None}, "ambiguous", "?"),
         ({"outcome": "less"}, "ambiguous", "?"),
-        ({"baseline": "native"}, None, ""),
+        ({"baseline": "native"}, "faster", "▼"),
         ({}, "faster", "▼"),
     ],
 )

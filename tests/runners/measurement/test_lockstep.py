@@ -197,7 +197,7 @@ def test_what_all_members_import_is_imported_before_they_are_forked():
         "from pullback_runners.workloads import choose_cases\n"
         "from pullback_runners.variants import TIERS, open_variant\n"
         "from pullback_runners.measurement.subject import INSTALLED\n"
-        "zygote._import_shared({'modules': [], 'subject': INSTALLED.document(), 'engine': True})\n"
+        "zygote._import_shared({'modules': [], 'subject': INSTALLED.document(), 'engine': True, 'native': True})\n"
         "before = set(sys.modules)\n"
         "case = choose_cases('quick', ['dense_bias_act*'], [], 'cpu').cases[0]\n"
         "for tier in TIERS:\n"
