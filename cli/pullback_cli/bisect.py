@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pullback_cli.watching import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
-    from pullback_service.incidents.bisecting import Answer, Culprit, Given
+    from pullback_service.incidents.bisecting import Answer, Culprit, KnownAnswer
 
 NOTHING = 1
 SKIPPED = 125
@@ -147,7 +147,7 @@ class _Search:
     tell: "Callable[[Progress], None]"
     stop: "Interrupts"
     say: Callable[[str], None] | None
-    answers: "dict[tuple[int, int], Given]" = field(default_factory=dict)
+    answers: "dict[tuple[int, int], KnownAnswer]" = field(default_factory=dict)
     measured: dict[tuple[int, int], _Change] = field(default_factory=dict)
     passed_over: dict[int, str] = field(default_factory=dict)
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -155,7 +155,7 @@ class _Search:
     def run(self, cases: Sequence[str], variants: Sequence[str]) -> dict[str, Any]:
         """Compare the ends, then search; the answer as `--json` prints it."""
         from pullback_runners.errors import BuildError
-        from pullback_service.incidents.bisecting import Culprit, Given, next_step
+        from pullback_service.incidents.bisecting import Culprit, KnownAnswer, next_step
 
         last = len(self.commits) - 1
         try:
@@ -179,7 +179,7 @@ class _Search:
                 if self.stop():
                     return self._answer(change, None, self.stop.status, "Interrupted; the search can be begun again.")
                 said = self._judge(step.reference, step.place, change, report)
-            self.answers[step.reference, step.place] = Given(said, step.effort)
+            self.answers[step.reference, step.place] = KnownAnswer(said, step.effort)
             self._note(step.reference, step.place, step.effort, said)
         return self._found(change, step)
 

@@ -74,7 +74,7 @@ class Job:
     variants: tuple[str, ...] = ()
     """Variants to measure; none means those of the project."""
     effort: int = 1
-    """How many times as long as usual two commits are compared."""
+    """A factor on the time for which two commits are compared."""
 
     @property
     def suite_as_asked(self) -> str:

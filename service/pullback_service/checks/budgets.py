@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.checks.findings import Finding
 from pullback_service.ids import ProjectId
-from pullback_service.rules.budgets import Budgeted, in_words, spent_of
+from pullback_service.rules.budgets import BudgetedSeries, in_words, spent_of
 from pullback_service.rules.matching import Subject, rule_for
 from pullback_service.rules.queries import rules_of
 
@@ -39,7 +39,7 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
         rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
         if rule is None or rule.budget is None:
             continue
-        budgeted = Budgeted._make((*series, rule.budget))
+        budgeted = BudgetedSeries._make((*series, rule.budget))
         spent = spent_of(budgeted, head_id, *head)
         before = None if base[0] is None else spent_of(budgeted, base_id, *base)
         if spent is None or not spent.is_over or (before is not None and before.is_over):

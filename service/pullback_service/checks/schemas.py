@@ -89,7 +89,7 @@ class CheckJob(BaseModel):
     id: int
     url: str
     suite: str
-    cases: list[str] = Field(description="What its suite is narrowed to; none: all of it.")
+    cases: list[str] = Field(description="The cases to which its suite is narrowed; none: all of it.")
     variants: list[str]
     state: JobState
     awaits_approval: bool

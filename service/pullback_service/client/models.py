@@ -163,7 +163,7 @@ class BisectionSummary(Answer):
     state: Literal["running", "found", "undecided"]
     culprit: str | None
     share: float | None
-    """What that commit explains of the change, compared with its parent; 1 is all of it."""
+    """The share of the change that the commit explains, compared with its parent; 1 is all of it."""
     job_id: int | None
     """Its newest job."""
     jobs: int
@@ -431,7 +431,7 @@ class CheckJob(Answer):
     url: str
     suite: str
     cases: list[str]
-    """What its suite is narrowed to; none: all of it."""
+    """The cases to which its suite is narrowed; none: all of it."""
     variants: list[str]
     state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
     awaits_approval: bool
@@ -1791,7 +1791,7 @@ class RulesAnswer(Answer):
     """The commit of the file that was sent last."""
     rules: list[RuleSummary]
     changed: bool = False
-    """Whether the request changed anything, or would."""
+    """True if the request changed anything, or would."""
     older: bool = False
     """The rules that hold are of a later commit, so nothing was changed."""
     last_90_days: list[ForeseenIncident] | None = None

@@ -11,20 +11,20 @@ Answer: TypeAlias = Literal["good", "bad", "ambiguous", "unusable"]
 """`unusable`: the commit does not build, or gave no measurement."""
 
 LONGER: Final = 2
-"""How many times as long as usual a commit is measured whose answer was ambiguous, or is contradicted."""
+"""A factor on the time for which a commit is measured whose answer was ambiguous, or is contradicted."""
 EXPLAINED: Final = 0.8
 """Share of a change that one commit has to explain; where it does not, others have a part in it."""
 
 
-class Given(NamedTuple):
+class KnownAnswer(NamedTuple):
     """An answer, and how many times as long as usual was measured for it."""
 
     answer: Answer
     effort: int = 1
 
 
-Answers: TypeAlias = Mapping[tuple[int, int], Given]
-"""What is known of pairs of places: the reference, and the commit that was held against it."""
+Answers: TypeAlias = Mapping[tuple[int, int], KnownAnswer]
+"""The answers known for pairs of places: the reference, and the commit that was held against it."""
 
 
 class Probe(NamedTuple):

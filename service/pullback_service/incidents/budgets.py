@@ -7,13 +7,13 @@ from operator import itemgetter
 from typing import Final
 
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.rules.budgets import Budgeted, Spent, in_words
+from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, in_words
 
 BORNE_OUT_BY: Final = 2
 """Readings in a row that a measured value must be over; of a count one."""
 
 
-def over_budget(series: Iterable[Budgeted], spent: Iterable[Spent], places: Places) -> list[Change]:
+def over_budget(series: Iterable[BudgetedSeries], spent: Iterable[BudgetReading], places: Places) -> list[Change]:
     """The stretches over a budget, each behind a reading that was not; what was over from the beginning no commit has brought."""
     of_series = {each.series_id: each for each in series}
     ordered = sorted(spent, key=lambda each: (each.series_id, places[each.commit_id]))
@@ -24,7 +24,7 @@ def over_budget(series: Iterable[Budgeted], spent: Iterable[Spent], places: Plac
     ]
 
 
-def _stretches(series: Budgeted, readings: Sequence[Spent]) -> Iterable[Change]:
+def _stretches(series: BudgetedSeries, readings: Sequence[BudgetReading]) -> Iterable[Change]:
     runs = [list(run) for _, run in groupby(readings, key=lambda each: each.is_over)]
     needed = 1 if series.exact else BORNE_OUT_BY
     for place, (before, over) in enumerate(pairwise(runs), start=1):

@@ -22,7 +22,7 @@ TIMEOUT_S: Final = 3600.0
 HEARD_OF_WITHIN_S: Final = 24 * 3600
 """An agent that was heard of within a day will come back for a job."""
 MINUTES_A_DAY: Final = 120.0
-"""What a machine spends on jobs of incidents in a day of UTC, unless the setting says otherwise."""
+"""Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise."""
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
 """For a job that has not ended: so much, and so much for each comparison."""
@@ -160,7 +160,7 @@ async def queue_confirmation(
     incident.job_id = await queue_comparison(
         session,
         incident,
-        Wanted(
+        PlannedComparison(
             reference_id,
             commit_id,
             cases={change.case_id for change in chosen},
@@ -175,7 +175,7 @@ async def queue_confirmation(
     incident.asked += 1
 
 
-class Wanted(NamedTuple):
+class PlannedComparison(NamedTuple):
     """A comparison of two commits for an incident."""
 
     reference_id: int
@@ -188,7 +188,7 @@ class Wanted(NamedTuple):
 
 
 async def queue_comparison(
-    session: AsyncSession, incident: Incident, wanted: Wanted, by: Measuring, *, asked_by: str | None = None
+    session: AsyncSession, incident: Incident, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
 ) -> int:
     """Queue a job for an incident and ring the bell; its id."""
     cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}

@@ -23,9 +23,9 @@ from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
 from pullback_service.incidents.tracking import budget_changes, missing_changes
 from pullback_service.incidents.watching import (
-    Brought,
     Pair,
     Trunk,
+    UploadContent,
     brought_by,
     every_pair,
     is_judged,
@@ -121,7 +121,7 @@ async def keep_incidents(
     trunk: Trunk,
     pairs: Sequence[Pair],
     *,
-    brought: Brought | None = None,
+    brought: UploadContent | None = None,
     seen: bool = False,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> None:

@@ -23,10 +23,10 @@ from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import Claim, Suspicion, Watched, changes_of, suspicions_of
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.watching import (
-    Brought,
-    Kept,
     Pair,
+    StoredState,
     Trunk,
+    UploadContent,
     keep,
     read_behind,
     read_claims,
@@ -46,7 +46,7 @@ SERIES_AT_ONCE: Final = 25
 """Series whose readings are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
 
 
-class _Looked(NamedTuple):
+class _SeriesFindings(NamedTuple):
     """Knowledge of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
 
     series: Watched
@@ -69,7 +69,7 @@ async def look(
     trunk: Trunk,
     stored: Iterable[Change],
     *,
-    brought: Brought | None,
+    brought: UploadContent | None,
     least: Mapping[int, float],
 ) -> Sight:
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
@@ -112,12 +112,12 @@ class _Looking:
     trunk: Trunk
     found_before: Mapping[int, Sequence[Change]]
     """The suspicions of each series that are stored."""
-    brought: Brought | None
+    brought: UploadContent | None
     least: Mapping[int, float]
-    looked: list[_Looked] = field(default_factory=list)
+    looked: list[_SeriesFindings] = field(default_factory=list)
     set_aside: dict[int, str] = field(default_factory=dict)
 
-    async def at(self, pairs: Sequence[Pair]) -> Sequence[_Looked]:
+    async def at(self, pairs: Sequence[Pair]) -> Sequence[_SeriesFindings]:
         """Look at all series of some cases on some machines."""
         series = await read_series(self.session, pairs)
         claims = await read_claims(self.session, series, self.trunk.places)
@@ -127,7 +127,7 @@ class _Looking:
         found = []
         for each in series:
             suspicions, settled = seen.get(each.series_id, ((), ()))
-            found.append(_Looked(each, claims.get(each.series_id, ()), suspicions, settled))
+            found.append(_SeriesFindings(each, claims.get(each.series_id, ()), suspicions, settled))
         self.looked += found
         return found
 
@@ -149,12 +149,12 @@ class _Looking:
         return found
 
     async def _seen(
-        self, noisy: Sequence[Watched], kept: Mapping[int, Kept]
+        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
         """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
         states = await self._at_their_ends(noisy, kept)
         seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
-        rows: dict[int, tuple[Kept, float | None]] = {}
+        rows: dict[int, tuple[StoredState, float | None]] = {}
 
         def note(
             series: Watched, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
@@ -167,8 +167,8 @@ class _Looking:
             ]
             seen[key] = raised, self._settled(key, before)
             suspects = [(one.change.commit_id, one.chance) for one in raised]
-            found = Kept(b"" if state is None else state.dumped(), suspects)
-            if found != kept.get(key, Kept()):
+            found = StoredState(b"" if state is None else state.dumped(), suspects)
+            if found != kept.get(key, StoredState()):
                 rows[key] = found, None if state is None else state.resolution
 
         whole = []
@@ -196,12 +196,14 @@ class _Looking:
         await keep(self.session, rows)
         return seen
 
-    async def _at_their_ends(self, noisy: Sequence[Watched], kept: Mapping[int, Kept]) -> Mapping[int, SeriesState]:
+    async def _at_their_ends(
+        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
+    ) -> Mapping[int, SeriesState]:
         """The states of series, with the readings that uploads brought behind their ends; of others there is none."""
         states: dict[int, SeriesState] = {}
         known = []
         for each in noisy if self.brought is not None else ():
-            stored = kept.get(each.series_id, Kept()).state
+            stored = kept.get(each.series_id, StoredState()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
             if state is not None and state.goes_on(self._touched(each), self.trunk.places):
                 states[each.series_id] = state

@@ -15,7 +15,7 @@ PRESENT: Final = 2
 """Commits in a row whose reports had it before."""
 
 Suite: TypeAlias = tuple[int, str]
-"""What makes reports alike: the machine, and the suite, or the format of another tool."""
+"""The machine, and the suite or the format of another tool: reports of one such pair measure alike."""
 
 
 class Tracked(NamedTuple):

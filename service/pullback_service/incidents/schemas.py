@@ -181,7 +181,7 @@ class BisectionSummary(BaseModel):
     state: Literal["running", "found", "undecided"]
     culprit: str | None
     share: float | None = Field(
-        description="What that commit explains of the change, compared with its parent; 1 is all of it."
+        description="The share of the change that the commit explains, compared with its parent; 1 is all of it."
     )
     job_id: int | None = Field(description="Its newest job.")
     jobs: int

@@ -16,7 +16,7 @@ from pullback_service.incidents.bisecting import (
     LONGER,
     Answer,
     Culprit,
-    Given,
+    KnownAnswer,
     Probe,
     next_step,
     share_of,
@@ -24,7 +24,7 @@ from pullback_service.incidents.bisecting import (
     side_of,
 )
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirming import Budget, Measuring, Wanted, queue_comparison, shown_most
+from pullback_service.incidents.confirming import Budget, Measuring, PlannedComparison, queue_comparison, shown_most
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, StoredChange
 from pullback_service.models.jobs import Job
@@ -179,14 +179,14 @@ async def go_on(
     bisection.job_id = await queue_comparison(session, incident, wanted, by, asked_by=bisection.asked_by)
 
 
-def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int], step: Probe) -> Wanted:
+def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int], step: Probe) -> PlannedComparison:
     """The next comparison: of the change that leads, and of others on that machine, so that their ranges narrow as well."""
     others = shown_most([change for change in changes if change.standing == "claimed"], {bisection.machine_id})
     if bisection.series_id is None:
         others = []
     cases = list(dict.fromkeys([bisection.case_id, *(change.case_id for change in others)]))[:8]
     variants = {bisection.variant, *(change.variant for change in others if change.case_id in cases)}
-    return Wanted(
+    return PlannedComparison(
         reference_id=along[step.reference],
         commit_id=along[step.place],
         cases=cases,
@@ -213,7 +213,7 @@ async def _jobs_of(session: AsyncSession, bisection: Bisection) -> Sequence[Job]
 class _Evidence:
     """Answers by places; `shares` are what pairs of places explain of the change."""
 
-    answers: Mapping[tuple[int, int], Given]
+    answers: Mapping[tuple[int, int], KnownAnswer]
     shares: Mapping[tuple[int, int], float]
 
 
@@ -230,7 +230,7 @@ async def _evidence(
         if job.reference_id in place_of and job.commit_id in place_of:
             pair = (place_of[job.reference_id], place_of[job.commit_id])
             efforts[pair] = max(job.effort, efforts.get(pair, 1))
-    answers: dict[tuple[int, int], Given] = {}
+    answers: dict[tuple[int, int], KnownAnswer] = {}
     shares: dict[tuple[int, int], float] = {}
     commits = {"commits": statements.array_of(along), "series": bisection.series_id}
     counts = await _counts(session, bisection, commits)
@@ -244,21 +244,21 @@ async def _evidence(
                 place_of[commit_id],
             )  # what is older than the range is as good as its begin
             said = (side_of if pair[0] == 0 else shown_by)(ratio, low, high, change)
-            answers[pair] = Given(said, efforts.get(pair, 1))
+            answers[pair] = KnownAnswer(said, efforts.get(pair, 1))
             shares[pair] = share_of(ratio, change)
     else:
         at = sorted((place_of[id_], value) for id_, value in counts.items())
         before, after = at[0][1], at[-1][1]
         for place, value in at[1:-1]:
             is_bad = abs(value - after) < abs(value - before)
-            answers[0, place] = Given("bad" if is_bad else "good", LONGER)
+            answers[0, place] = KnownAnswer("bad" if is_bad else "good", LONGER)
         for (place, value), (next_place, next_value) in pairwise(at):
             share = (next_value - value) / (after - before)
             known: Answer = "bad" if share > 0 else "good"
-            answers.setdefault((place, next_place), Given(known, LONGER))
+            answers.setdefault((place, next_place), KnownAnswer(known, LONGER))
             shares[place, next_place] = share
     for pair, effort in efforts.items():
-        answers.setdefault(pair, Given("unusable", effort))
+        answers.setdefault(pair, KnownAnswer("unusable", effort))
     return _Evidence(answers, shares)
 
 

@@ -12,7 +12,7 @@ from pullback_service.incidents.budgets import over_budget
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
 from pullback_service.incidents.watching import Pair, Trunk, columns_of
-from pullback_service.rules.budgets import Budgeted, spent_of
+from pullback_service.rules.budgets import BudgetedSeries, spent_of
 from pullback_service.rules.matching import Subject, rule_for
 from pullback_service.rules.queries import rules_of
 
@@ -134,7 +134,7 @@ async def budget_changes(
         variant, metric = series[3], series[4]
         rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
         if rule is not None and rule.budget is not None:
-            budgeted.append(Budgeted._make((*series, rule.budget)))
+            budgeted.append(BudgetedSeries._make((*series, rule.budget)))
     if not budgeted:
         return []
     values = {

@@ -177,14 +177,14 @@ class Trunk(NamedTuple):
     places: Places
 
 
-class Brought(NamedTuple):
+class UploadContent(NamedTuple):
     """The content of the uploads that are looked at: their reports, and the commits of the trunk at which each machine measured."""
 
     reports: Sequence[UUID]
     commits: Mapping[int, Collection[int]]
 
 
-class Kept(NamedTuple):
+class StoredState(NamedTuple):
     """The detector's stored state of a series, empty where it is to look at the readings, and what it suspected."""
 
     state: bytes = b""
@@ -223,13 +223,13 @@ async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> lis
     return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
 
 
-async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> Brought:
+async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> UploadContent:
     """Reports with the commits at which they measured. Index: pk_report."""
     found: dict[int, set[int]] = defaultdict(set)
     for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
         if commit_id in trunk.places:
             found[machine_id].add(commit_id)
-    return Brought(reports, found)
+    return UploadContent(reports, found)
 
 
 async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> list[Pair]:
@@ -277,7 +277,7 @@ async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[i
 
 
 async def read_newest(
-    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, brought: Brought | None
+    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, brought: UploadContent | None
 ) -> Mapping[int, Sequence[Observed]]:
     """The newest `MOST_READINGS` readings of each of some series along the trunk, oldest first.
 
@@ -288,7 +288,7 @@ async def read_newest(
 
 
 async def read_behind(
-    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, brought: Brought | None
+    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, brought: UploadContent | None
 ) -> Mapping[int, Sequence[Observed]]:
     """The readings of each of some series behind the newest commit that is known of it, oldest first; at most `MOST_READINGS`.
 
@@ -298,7 +298,7 @@ async def read_behind(
     return await _observed(session, series, trunk, _BEHIND, ids | _of(brought))
 
 
-def _of(brought: Brought | None) -> dict[str, Any]:
+def _of(brought: UploadContent | None) -> dict[str, Any]:
     return {"reports": None if brought is None else list(brought.reports)}
 
 
@@ -329,11 +329,11 @@ async def _observed(
     return observed
 
 
-async def read_kept(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, Kept]:
+async def read_kept(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, StoredState]:
     """The stored states of some series. Index: pk_series_state."""
     ids = {"series": statements.array_of(each.series_id for each in series)}
     rows = await statements.rows(session, _STATES, ids, binary=True)
-    return {series_id: Kept(state, _said(suspects)) for series_id, state, suspects in rows}
+    return {series_id: StoredState(state, _said(suspects)) for series_id, state, suspects in rows}
 
 
 async def read_suspects(
@@ -348,7 +348,7 @@ def _said(suspects: Sequence[Sequence[Any]]) -> Sequence[tuple[int, float]]:
     return [(int(commit), float(chance)) for commit, chance in suspects]
 
 
-async def keep(session: AsyncSession, kept: Mapping[int, tuple[Kept, float | None]]) -> None:
+async def keep(session: AsyncSession, kept: Mapping[int, tuple[StoredState, float | None]]) -> None:
     """Store the detector's state, what it suspects, and the resolution of some series. Index: pk_series_state."""
     if kept:
         found = kept.values()

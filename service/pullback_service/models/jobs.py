@@ -79,7 +79,7 @@ class Job(Base):
     requires: Mapped[Json] = mapped_column(server_default="{}")
     timeout_s: Mapped[float]
     effort: Mapped[int] = mapped_column(SmallInteger, server_default="1")
-    """How many times as long as usual two commits are compared."""
+    """A factor on the time for which two commits are compared."""
     attempts: Mapped[int] = mapped_column(server_default="0")
     max_attempts: Mapped[int] = mapped_column(server_default="3")
     cancel_requested_at: Mapped[Instant | None]

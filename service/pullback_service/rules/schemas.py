@@ -118,6 +118,6 @@ class RulesAnswer(BaseModel):
     )
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
-    changed: bool = Field(False, description="Whether the request changed anything, or would.")
+    changed: bool = Field(False, description="True if the request changed anything, or would.")
     older: bool = Field(False, description="The rules that hold are of a later commit, so nothing was changed.")
     last_90_days: list[ForeseenIncident] | None = None

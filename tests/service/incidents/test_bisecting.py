@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.incidents.bisecting import LONGER, Culprit, Given, next_step, shown_by, side_of
+from pullback_service.incidents.bisecting import LONGER, Culprit, KnownAnswer, next_step, shown_by, side_of
 
 COMMITS = 64
 
@@ -19,7 +19,7 @@ def search(last, measure, answers=None, most=200):
         if isinstance(step, Culprit):
             return step, asked
         asked.append(step)
-        answers[step.reference, step.place] = Given(measure(step), step.effort)
+        answers[step.reference, step.place] = KnownAnswer(measure(step), step.effort)
     raise AssertionError(asked)
 
 
@@ -103,7 +103,7 @@ def test_what_is_ambiguous_is_measured_longer_once_and_then_its_neighbour_is_ask
 
 
 def test_what_is_known_is_not_measured():
-    known = {(0, place): Given("bad" if place >= 20 else "good") for place in range(1, COMMITS) if place != 19}
+    known = {(0, place): KnownAnswer("bad" if place >= 20 else "good") for place in range(1, COMMITS) if place != 19}
     found, asked = search(COMMITS, exactly(20), known)
     assert found == Culprit(20, 20, is_borne_out=True)
     assert [(probe.reference, probe.place) for probe in asked] == [(0, 19), (19, 20)]

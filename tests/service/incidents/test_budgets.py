@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.incidents.budgets import over_budget
-from pullback_service.rules.budgets import Budgeted, spent_of
+from pullback_service.rules.budgets import BudgetedSeries, spent_of
 
 PLACES = {commit: commit for commit in range(60)}
-COUNT = Budgeted(1, 1, 1, "fused", "array_allocs", exact=True, budget=0)
-TIME = Budgeted(1, 1, 1, "fused", "time", exact=False, budget=0.5)
+COUNT = BudgetedSeries(1, 1, 1, "fused", "array_allocs", exact=True, budget=0)
+TIME = BudgetedSeries(1, 1, 1, "fused", "time", exact=False, budget=0.5)
 URL = "/api/v1/rules?project=demo"
 
 
