@@ -895,7 +895,7 @@ class Client(Sender):
         return self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
 
     def report_readiness(self) -> models.Health:
-        """The database answers and has the shape this release works with."""
+        """The database answers and has the shape this release works with; asked once a second at most."""
         return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
 
     def report_metrics(self) -> Content:
