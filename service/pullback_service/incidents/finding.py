@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, trend
+from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_baseline, trend
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
@@ -253,22 +253,27 @@ def suspicions_of(
                 and shift.kind in LEVELS
                 and shift.first > 0
                 and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-                and not _is_of_baseline(shift, at_level)
+                and (change := _of_variant(_change_of(series, shift, at_level, values), at_level[shift.last]))
             ):
-                found.append(Suspicion(_change_of(series, shift, at_level, values), min(shift.chance, *seen_again)))
+                found.append(Suspicion(change, min(shift.chance, *seen_again)))
     return found
 
 
-def _is_of_baseline(shift: Shift, readings: Sequence[Observed]) -> bool:
-    """True if a ratio moved because its baseline did and the variant did not, as in `judging.evidence_of`.
+def _of_variant(change: Change, reading: Observed) -> Change | None:
+    """A change as the variant's own, None where a ratio moved because its baseline did: the rule of `judging.evidence_of`.
 
     The baseline is watched by its own values.
     """
-    if readings[shift.last].log_ratio is None:
-        return False
-    before, after = _around(shift, readings)
-    own = log(after / before) if before > 0 < after else 0.0
-    return abs(own - shift.size) > abs(own) and abs(own) <= PROVISIONAL_SCATTER["values"]
+    if reading.log_ratio is None or change.log_ratio is None:
+        return change
+    if change.before is None or change.after is None or not change.before > 0 < change.after:
+        return None
+    own = log(change.after / change.before)
+    if not moved_by_baseline(change.log_ratio, own):
+        return change
+    if own * change.log_ratio > 0 and abs(own) > PROVISIONAL_SCATTER["values"]:
+        return change._replace(log_ratio=own, low=None, high=None)
+    return None
 
 
 def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:

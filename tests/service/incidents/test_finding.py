@@ -137,6 +137,20 @@ def test_a_variant_is_not_suspected_where_its_ratio_moved_because_the_baseline_d
     assert not found_in(RATIO, (), lived((0.0, 20), (log(1.38), 20), baseline=faster))
 
 
+def test_a_variant_that_went_the_other_way_than_its_ratio_is_not_suspected():
+    faster = [1.0] * 20 + [1 / 2.4] * 20
+    assert not found_in(RATIO, (), lived((0.0, 20), (log(2.4 * 0.88), 20), baseline=faster))
+    slower = [1.0] * 20 + [2.0] * 20
+    assert not found_in(RATIO, (), lived((0.0, 20), (log(0.8), 20), baseline=slower))
+
+
+def test_a_variant_that_moved_less_than_its_baseline_is_suspected_of_what_it_moved_itself():
+    faster = [1.0] * 20 + [1 / 2.4] * 20
+    (only,) = found_in(RATIO, (), lived((0.0, 20), (log(2.4 * 1.3), 20), baseline=faster))
+    assert (only.worse, only.low, only.high) == (True, None, None)
+    assert abs(only.log_ratio - log(1.3)) < 0.01
+
+
 def test_a_baseline_is_suspected_by_its_own_values():
     chance = random.Random(3)
     values = [level * exp(chance.gauss(0, 0.01)) for level in [1.0] * 20 + [1.38] * 20]
