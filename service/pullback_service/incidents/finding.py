@@ -1,7 +1,8 @@
 """The changes of one series along the trunk. Pure: steps and readings in, changes out.
 
-What uploads state of two commits (counts, pairs) is taken from the steps that `judging.py` judged, and claimed. What only the detector
-sees in readings that were made at different times is suspected, until pairs, or later commits, speak for it or against it.
+What uploads state of two commits (counts, pairs) is taken from the steps that `judging.py` judged, and claimed; a count of which only
+one report says so is suspected. So is what only the detector sees in readings that were made at different times, until pairs, or later
+commits, speak for it or against it.
 """
 
 from collections import defaultdict
@@ -56,7 +57,10 @@ class Watched(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there."""
+    """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
+
+    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out.
+    """
 
     reference_id: int
     commit_id: int
@@ -69,6 +73,7 @@ class Claim(NamedTuple):
     doubt: str | None
     before: float | None = None
     after: float | None = None
+    is_alone: bool = False
 
 
 class Observed(NamedTuple):
@@ -117,7 +122,7 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
                     kind="step",
                     worse=towards == "worse",
                     evidence="exact" if claim.evidence == "exact" else "paired",
-                    standing="claimed",
+                    standing="suspected" if claim.is_alone else "claimed",
                     reference_id=claim.reference_id,
                     commit_id=claim.commit_id,
                     log_ratio=claim.log_ratio,
@@ -151,18 +156,21 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
         if shift.kind == "unsteady":
             held = [change for begin, change in zip(begins, claimed, strict=True) if shift.first <= begin <= shift.last]
             rest = [change for change in rest if change not in held]
-            found += [change._replace(kind="unsteady", worse=None) for change in held[:1]]
+            found += [change._replace(kind="unsteady", worse=None, standing="claimed") for change in held[:1]]
     return [*_with_ends(rest, places), *found]
 
 
 def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     """The same changes with the commit at which their level was back; the change back is no change of its own.
 
-    Only what got worse ends so: an improvement that is lost again is a change for the worse.
+    Only what got worse ends so: an improvement that is lost again is a change for the worse, unless one report alone had counted it.
     """
     found: list[Change] = []
     open_: list[int] = []
     for change in sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id])):
+        if found and _is_taken_back(found[-1], change):
+            found[-1] = found[-1]._replace(ended_id=change.commit_id)
+            continue
         if change.worse and change.standing != "refuted" and change.ended_id is None:
             open_.append(len(found))
         if change.worse or change.standing == "refuted":
@@ -178,6 +186,17 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
         if last == 0 or left > slack * last:
             found.append(change)
     return found
+
+
+def _is_taken_back(change: Change, later: Change) -> bool:
+    """True if one report alone counted less, and the next commit counts as before."""
+    counts = change.before, change.after
+    return (
+        change.evidence == later.evidence == "exact"
+        and (change.worse, change.standing) == (False, "suspected")
+        and None not in counts
+        and (later.after, later.before) == counts
+    )
 
 
 def _size(change: Change) -> float:

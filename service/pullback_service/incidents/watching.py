@@ -108,12 +108,24 @@ SELECT following.*
         LIMIT %(most)s) following
  ORDER BY 1, 2
 """  # noqa: S608 - our own words
+# A count that no other report bears out: neither one of the same commit nor that of the next one at which it was counted.
 _CLAIMS: Final[LiteralString] = """
 SELECT step.series_id, step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
-       step.doubt, before.value, after.value
+       step.doubt, before.value, after.value,
+       step.evidence = 'exact' AND coalesce(after.reports, 2) = 1
+       AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE
   FROM step
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading after ON after.commit_id = step.commit_id AND after.series_id = step.series_id
+  LEFT JOIN LATERAL (
+       SELECT reading.value
+         FROM reading
+         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+        WHERE reading.series_id = step.series_id
+          AND (reading.ordered_at, reading.commit_id) > (after.ordered_at, after.commit_id)
+          AND NOT reading.dirty AND reading.consistent AND reading.method IS NOT DISTINCT FROM after.method
+        ORDER BY reading.ordered_at, reading.commit_id
+        LIMIT 1) later ON step.evidence = 'exact' AND after.reports = 1
  WHERE step.series_id = ANY (%(series)s::bigint[]) AND step.news AND NOT step.stale AND step.evidence IN ('exact', 'paired')
 """
 _STATES: Final[LiteralString] = """
@@ -393,12 +405,14 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
     }
 
 
-async def read_claims(
-    session: AsyncSession, series: Iterable[Watched], places: Places
-) -> Mapping[int, Sequence[Claim]]:
-    """The changes that uploads state of some series. Index: ix_step_news_of, pk_reading."""
-    ids = {"series": statements.array_of(each.series_id for each in series)}
+async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: Trunk) -> Mapping[int, Sequence[Claim]]:
+    """The changes that uploads state of some series.
+
+    Index: ix_step_news_of, pk_reading, ix_reading_series_history, uq_branch_commit_branch_id_commit_id.
+    """
+    ids = {"series": statements.array_of(each.series_id for each in series), "branch": trunk.branch_id}
     found: dict[int, list[Claim]] = defaultdict(list)
+    places = trunk.places
     for series_id, reference_id, commit_id, *judged in await statements.rows(session, _CLAIMS, ids, binary=True):
         if reference_id in places and commit_id in places and places[reference_id] < places[commit_id]:
             found[series_id].append(Claim(reference_id, commit_id, *judged))

@@ -76,6 +76,35 @@ def test_a_count_that_grows_from_nothing_is_a_change_and_ends_when_it_is_nothing
     assert summary(counted(0, 0, 64, 64, 0)) == [(2, True, "claimed", 4)]
 
 
+def alone(before, after, commit):
+    ratio = _ratio(before, after)
+    outcome = "more" if after > before else "less"
+    rest = [None] * 4
+    return Claim(commit - 1, commit, outcome, "exact", ratio, *rest, before=before, after=after, is_alone=True)
+
+
+def test_a_count_that_one_report_says_alone_is_suspected():
+    assert summary(changes_of(COUNT, [alone(1, 2, 3)], [], PLACES)) == [(3, True, "suspected", None)]
+    there_and_back = [alone(1, 2, 3), alone(2, 1, 4)]
+    assert summary(changes_of(COUNT, there_and_back, [], PLACES)) == [(3, True, "suspected", 4)]
+
+
+def test_a_count_that_one_report_alone_says_was_less_ends_without_a_change_for_the_worse():
+    back = alone(1, 2, 4)._replace(is_alone=False)
+    assert summary(changes_of(COUNT, [alone(2, 1, 3), back], [], PLACES)) == [(3, False, "suspected", 4)]
+    borne_out = [alone(2, 1, 3)._replace(is_alone=False), back]
+    assert summary(changes_of(COUNT, borne_out, [], PLACES)) == [
+        (3, False, "claimed", None),
+        (4, True, "claimed", None),
+    ]
+
+
+def test_reports_that_each_count_otherwise_say_together_that_a_count_goes_back_and_forth():
+    steps = [alone(1 + at % 2, 2 - at % 2, 3 + at) for at in range(5)]
+    (only,) = changes_of(COUNT, steps, [], PLACES)
+    assert (only.kind, only.standing, only.commit_id) == ("unsteady", "claimed", 3)
+
+
 def test_a_level_that_is_not_wholly_back_is_two_changes():
     assert summary(counted(1, 4, 4, 3, 3)) == [(1, True, "claimed", None), (3, False, "claimed", None)]
 
