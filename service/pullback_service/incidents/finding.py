@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_baseline, trend
+from pullback_service.incidents.bisecting import EXPLAINED
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
@@ -59,7 +60,8 @@ class Watched(NamedTuple):
 class Claim(NamedTuple):
     """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
 
-    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out.
+    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out. `of_anchor`: the reference is the
+    anchor of the project, or was.
     """
 
     reference_id: int
@@ -74,6 +76,7 @@ class Claim(NamedTuple):
     before: float | None = None
     after: float | None = None
     is_alone: bool = False
+    of_anchor: bool = False
 
 
 class Observed(NamedTuple):
@@ -96,16 +99,58 @@ class Suspicion(NamedTuple):
 
 
 def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Change], places: Places) -> list[Change]:
-    """The changes of a series: what was claimed of it, and what of the suspicions nobody claimed."""
-    claimed = _claimed(series, claims, places)
+    """The changes of a series: what was claimed of it, what of the suspicions nobody claimed, and what shows only against the anchor."""
+    near, far = ([claim for claim in claims if claim.of_anchor == is_far] for is_far in (False, True))
+    claimed = _claimed(series, near, places)
     if series.exact:
-        return _steadied(claimed, places)
+        return _steadied(claimed, places)  # every difference of a count is at its commit
     weighed = [
-        _weighed(change, claims, places)
+        _weighed(change, near, places)
         for change in suspected
         if not any(change.worse == other.worse and change.meets(other, places) for other in claimed)
     ]
-    return _with_ends([*claimed, *weighed], places)
+    found = _with_ends([*claimed, *weighed], places)
+    return [*found, *_since_anchor(series, far, found, places)] if far else found
+
+
+def _since_anchor(
+    series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
+) -> Iterable[Change]:
+    """What got worse since an anchor, beyond what is known: one change from the first comparison that shows it to one that does not."""
+    by_anchor: dict[int, list[Claim]] = defaultdict(list)
+    for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
+        by_anchor[claim.reference_id].append(claim)
+    for of_one in by_anchor.values():
+        shown: Change | None = None
+        for claim in of_one:
+            if _is_beyond(claim, series, known, places):
+                if shown is None:
+                    (shown,) = _claimed(series, [claim], places)
+                    shown = shown._replace(evidence="anchor")
+            elif shown is not None and claim.outcome != "ambiguous":
+                yield shown._replace(ended_id=claim.commit_id)
+                shown = None
+        if shown is not None:
+            yield shown
+
+
+def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: Places) -> bool:
+    """True if more got worse since the anchor than known changes explain: four fifths of it, or all that its interval asks for."""
+    if trend(claim.outcome, bigger_is_better=series.bigger_is_better) != "worse":
+        return False
+    if claim.log_ratio is None or claim.low is None or claim.high is None:
+        return False
+    explained = sum(
+        change.log_ratio
+        for change in known
+        if change.log_ratio is not None
+        and change.standing != "refuted"
+        and places[claim.reference_id] <= places[change.reference_id]
+        and places[change.commit_id] <= places[claim.commit_id]
+        and (change.ended_id is None or places[change.ended_id] > places[claim.commit_id])
+    )
+    least = explained - claim.high if series.bigger_is_better else claim.low - explained
+    return least > 0 and abs(claim.log_ratio - explained) > (1 - EXPLAINED) * abs(claim.log_ratio)
 
 
 def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[Change]:

@@ -137,6 +137,34 @@ def test_a_pair_takes_the_place_of_a_suspicion_of_the_same_series():
     assert (claimed.evidence, claimed.standing) == ("paired", "claimed")
 
 
+def far(commit, outcome, ratio, *, anchor=1):
+    return paired(anchor, commit, outcome, ratio)._replace(of_anchor=True)
+
+
+def test_what_got_worse_since_the_anchor_is_one_change_until_a_comparison_does_not_show_it():
+    claims = [far(20, "slower", 0.05), far(30, "slower", 0.07), far(40, "ambiguous", 0.01), far(50, "same", 0.0)]
+    (only,) = changes_of(RATIO, claims, [], PLACES)
+    assert (only.evidence, only.reference_id, only.commit_id, only.ended_id) == ("anchor", 1, 20, 50)
+    assert only.log_ratio == 0.05
+    (still,) = changes_of(RATIO, claims[:3], [], PLACES)
+    assert still.ended_id is None
+    assert changes_of(RATIO, [far(20, "faster", -0.05)], [], PLACES) == []
+
+
+def test_what_known_changes_explain_is_no_drift():
+    step = paired(9, 10, "slower", 0.05)
+    assert [each.evidence for each in changes_of(RATIO, [step, far(20, "slower", 0.055)], [], PLACES)] == ["paired"]
+    both = changes_of(RATIO, [step, far(20, "slower", 0.1)], [], PLACES)
+    assert [each.evidence for each in both] == ["paired", "anchor"]
+    mended = [step, paired(14, 15, "faster", -0.05), far(20, "slower", 0.05)]
+    assert [each.evidence for each in changes_of(RATIO, mended, [], PLACES)] == ["paired", "anchor"]
+
+
+def test_a_comparison_with_the_anchor_says_nothing_of_a_suspicion_in_between():
+    (only,) = found_in(RATIO, [far(18, "same", 0.0)], lived((0.0, 12), (0.1, 8)))
+    assert only.standing == "borne_out"
+
+
 def test_pairs_around_a_suspicion_refute_it_or_leave_it_open():
     readings = lived((0.0, 12), (0.1, 8))
     for outcome, doubt, standing in (
