@@ -667,7 +667,7 @@ class Client(Sender):
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
         suite: str | None = None,
         kind: Literal["run", "compare"] | None = None,
-        origin: Literal["asked", "backfill", "idle", "confirm", "bisect"] | None = None,
+        origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None = None,
         machine_id: int | None = None,
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
