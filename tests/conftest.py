@@ -10,6 +10,8 @@ What a run writes lies in memory where there is room, unless TMPDIR names a plac
 import gc
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from fcntl import LOCK_EX, flock
 from functools import cache
@@ -172,6 +174,33 @@ def _certificates_are_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transports, "create_ssl_context", cache(transports.create_ssl_context))
         yield
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    """Run `pullback` in this process, in a folder: one of its own would import for half a second.
+
+    For what a command says and does. That a shell can start it, and how it ends with signals, tests with processes see to.
+    """
+    from pullback_cli import main
+    from pullback_runners.workloads import registry
+
+    def run(*arguments, folder=None, **environment):
+        registry.known_workloads()
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, "_workloads", dict(registry._workloads))  # a file's workloads are those of this run
+            patch.setattr(main, "die_with_named_parent", lambda: None)
+            patch.setattr(sys, "argv", ["pullback", *map(str, arguments)])
+            if folder is not None:
+                patch.chdir(folder)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            capfd.readouterr()
+            with pytest.raises(SystemExit) as ended:
+                main.main()
+            return subprocess.CompletedProcess(arguments, ended.value.code or 0, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")
