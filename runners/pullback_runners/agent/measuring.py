@@ -2,7 +2,7 @@
 
 `python -P -m pullback_runners.agent.measuring FOLDER PROGRESS_FD PARENT_PID`
 
-A process of its own so that the agent can end it, with everything it started, at any moment. It never sees the agent's
+It reads the order from its standard input. A process of its own so that the agent can end it, with everything it started, at any moment. It never sees the agent's
 token or the network address of the service: what is built and measured is other people's code.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.lifeline import die_with_parent
+from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
 from pullback_runners.agent.spool import write_synced
 from pullback_runners.progress import Progress
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 def main(folder: str, progress_fd: str, parent_pid: str) -> int:
-    """Measure as `order.json` in the folder says."""
+    """Measure as the order on standard input says."""
     die_with_parent(int(parent_pid), signal.SIGKILL)
     job = JobFolder(Path(folder))
-    order = json.loads(job.order.read_bytes())
+    order = json.load(sys.stdin)
+    if order["isolation"] != "none":
+        gain_no_privileges()
     if order["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cpus"])  # the agent itself keeps off the measured CPU
     progress = os.fdopen(int(progress_fd), "w", encoding="utf-8")
