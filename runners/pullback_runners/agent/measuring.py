@@ -75,11 +75,19 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     except UsageError as error:
         raise BuildError(str(error)) from error
     built = build_subject(project, repository, commit)
+    _warn(built)
     workloads = project.workload_files(files or built.files)
     if compared is None:
         return _run(order, project, built, workloads, tell)
     reference = built if compared["sha"] == commit["sha"] else build_subject(project, repository, compared)
+    if reference is not built:
+        _warn(reference)
     return _compare(order, project, reference, built, workloads, tell)
+
+
+def _warn(built: "BuiltCommit") -> None:
+    if (said := built.warning()) is not None:
+        print(said, flush=True)  # noqa: T201 - the log of the job
 
 
 def _run(
