@@ -114,7 +114,9 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     assert subject_of_files(project, repository.folder, pytest.fail).digest is None  # these files are no commit's
     repository.commit("slow")
     assert (
-        built(repository).subject.digest == subject_of_files(project, repository.folder, pytest.fail).digest != first.subject.digest
+        built(repository).subject.digest
+        == subject_of_files(project, repository.folder, pytest.fail).digest
+        != first.subject.digest
     )
 
 
