@@ -21,6 +21,7 @@ from pullback_runners.progress import Progress
 
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
+_LONGEST_LINE_BYTES = 64 * 1024  # of progress: the job may write what it likes
 
 # What the measured code may see of the agent's environment: enough to run Python, nothing that is secret.
 _PASSED_ON = (
@@ -136,8 +137,15 @@ def _follow(
                 process.wait(timeout=END_GRACE_S)
                 return
             *lines, unread = (unread + chunk).split(b"\n")
+            if len(unread) > _LONGEST_LINE_BYTES:
+                raise JobFailedError(
+                    "workload", f"the job wrote a line of more than {_LONGEST_LINE_BYTES} bytes as its progress"
+                )
             if lines:
-                tell(Progress(**json.loads(lines[-1])))  # only the newest matters
+                try:
+                    tell(Progress.from_json(lines[-1]))  # only the newest matters
+                except ValueError as error:
+                    raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:
