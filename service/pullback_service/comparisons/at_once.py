@@ -89,7 +89,7 @@ class ReadingColumns(NamedTuple):
     @classmethod
     def of(cls, *columns: Sequence[Any]) -> Self:
         """Columns of any kind of sequence."""
-        arrays: Iterator[Any] = (np.array(column, kind) for column, kind in zip(columns, COLUMN_TYPES, strict=True))
+        arrays: Iterator[Any] = (np.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True))
         return cls(*arrays)
 
     def at(self, places: NDArray[np.intp]) -> Self:
@@ -98,7 +98,7 @@ class ReadingColumns(NamedTuple):
         return type(self)(*padded)
 
 
-COLUMN_TYPES: Final = (*(np.float64,) * 3, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
+_TYPES = (*(np.float64,) * 3, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
 
 
 class Judged(NamedTuple):
