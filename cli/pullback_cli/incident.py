@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
     from pullback_service.client import models
@@ -17,7 +17,6 @@ SHORT_HASH = 10
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
 Kind = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 VerdictWord = Literal["real", "noise", "expected", "fixed", "none"]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 IncidentId = Annotated[int, typer.Argument(metavar="ID", min=1, help="Id of an incident.")]
 
 app = typer.Typer(no_args_is_help=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.jobs.completing import ids_that, suites
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 from pullback_cli.wording import in_options
 
@@ -24,7 +24,6 @@ _OF_ONE_JOB = frozenset({"conflict", "not-found"})
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 Requires = Annotated[
     list[str] | None, typer.Option("--require", help="name=value among the agent's labels; repeatable: device=cpu.")
 ]

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -28,7 +28,7 @@ def rules(
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the rules of pullback.toml, and show those that hold.
 

@@ -133,7 +133,9 @@ async def _chosen(
     kind: JobKind | None = None,
     origin: JobOrigin | None = None,
     machine_id: Annotated[KnownId | None, Query(description="The machine that tried them, or alone may.")] = None,
-    awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
+    awaits_approval: Annotated[
+        bool | None, Query(description="True: only those that wait for an administrator; false: only the others.")
+    ] = None,
 ) -> JobChoice:
     return JobChoice(
         project=project,
@@ -219,9 +221,7 @@ async def read_log(
     job_id: KnownId,
     offset: Offset = 0,
     attempt: Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Default: the newest.")] = None,
-    wait_s: Annotated[
-        float, Query(ge=0, le=30, description="How long to wait for more where nothing follows yet.")
-    ] = 0,
+    wait_s: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for more if nothing follows yet.")] = 0,
 ) -> Response:
     """The log from a byte offset on, as it was sent, at most a mebibyte at once.
 

@@ -90,7 +90,7 @@ class IncidentSummary(BaseModel):
     cases: int
     machines: int
     changes: int
-    seen: bool = Field(description="Whether it was found in results that are older than detection: nobody is told.")
+    seen: bool = Field(description="True if it was found in results older than detection: nobody is told.")
     verdict: VerdictSummary | None
     assignee: str | None = Field(description="Who is in charge.")
     merged_into: int | None

@@ -95,7 +95,7 @@ class SpoolStatement(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     waiting: Count = Field(description="Reports and failures the service has not taken yet.", examples=[0])
-    bytes: Size = Field(description="How large they are together.", examples=[0])
+    bytes: Size = Field(description="Size of all of them together.", examples=[0])
 
 
 class AttemptSummary(BaseModel):
