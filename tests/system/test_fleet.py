@@ -186,7 +186,7 @@ def test_the_commands_of_the_compose_file_measure_a_commit_on_equal_computers_fo
     drawn, equal = machines
     assert len(drawn["host"]) == 16
     assert (equal["host"], equal["name"]) == ("its-equal", f"{drawn['name']} (2)")
-    reports = _accepted(own_fleet, head)
+    reports = _accepted(fleet, head)
     assert sorted(report["machine"] for report in reports) == sorted([drawn["name"], equal["name"]])
     for report in reports:
         document = fleet.api.get(f"/api/v1/reports/{report['id']}")["document"]
