@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-long coverage lint format bench api lock clean
+.PHONY: help setup up test test-long story coverage lint format bench api lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -29,6 +29,9 @@ test: $(STAMP) ## the whole test suite, browser included
 
 test-long: $(STAMP) ## what takes too long for each change: benchmarks, run to their ends
 	@deploy/test.sh -m long
+
+story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
+	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q
 
 coverage: $(STAMP) ## the same, and which lines no test reaches
 	@deploy/test.sh --coverage

@@ -108,13 +108,15 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     repository.write("src/__pycache__/waves.pyc", "")
     assert built(repository).subject.digest == first.subject.digest is not None
     project = find_project(repository.folder)
-    assert subject_of_files(project, repository.folder).digest == first.subject.digest
+    assert subject_of_files(project, repository.folder, pytest.fail).digest == first.subject.digest
     (repository.folder / "src/__pycache__/waves.pyc").unlink()
     repository.slow_down(2)
-    assert subject_of_files(project, repository.folder).digest is None  # these files are no commit's
+    assert subject_of_files(project, repository.folder, pytest.fail).digest is None  # these files are no commit's
     repository.commit("slow")
     assert (
-        built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+        built(repository).subject.digest
+        == subject_of_files(project, repository.folder, pytest.fail).digest
+        != first.subject.digest
     )
 
 
@@ -200,6 +202,20 @@ def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository)
         in first.warning()
     )
     assert first.document()["outside"] == [f"{clone}/outside.txt"]
+
+
+def test_what_the_build_of_the_files_as_they_are_writes_outside_is_told(repository, tmp_path):
+    clone = repository.folder
+    repository.write("pullback.toml", f"[build]\ncommands = ['date >> {clone}/outside.txt']\n")
+    repository.commit("first")
+    said = []
+    for folder in ("unused", "copied"):  # the commit; files that nobody has committed
+        subject_of_files(find_project(clone), tmp_path / folder, said.append)
+    assert [sentence.partition(",")[0] for sentence in said] == [
+        f"while {repository.git('rev-parse', 'HEAD')[:10]} was built",
+        f"while {repository.git('rev-parse', 'HEAD')[:10]} was built",
+    ]
+    assert all(f"{clone}/outside.txt" in sentence for sentence in said)
 
 
 def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
