@@ -20,9 +20,8 @@ async def suspected(history, enroll, reports):  # noqa: F811
     await history.client.post(f"{API}/jobs", json=job)
     first = await (await agent.take(kinds=KINDS)).report(history.commit(1))
     assert first.status_code == 201, first.text
-    for number in range(2, 14):
-        document = history.commit(number, ratio=-0.5 if number < 11 else -0.4)
-        await history.upload(document | {"machine": agent.machine})
+    documents = [history.commit(number, ratio=-0.5 if number < 11 else -0.4) for number in range(2, 14)]
+    await history.upload(*(document | {"machine": agent.machine} for document in documents))
     return agent
 
 
