@@ -200,7 +200,8 @@ def _row(project: str, named: NamedChange, groups: tuple[float, ...]) -> ChangeR
 
 def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Objection]) -> Forest:
     """The scale of all ratios."""
-    groups = [Ratio(group) for each in (*rows, *objections) for group in each.group_log_ratios]
+    groups = [Ratio(one) for row in rows for one in row.group_log_ratios]
+    groups += [Ratio(one) for objection in objections for one in objection.group_log_ratios]
     return Forest.around([*(row.ratio for row in rows), *(one.ratio for one in objections), *groups])
 
 
@@ -311,8 +312,10 @@ def _dot(one: Observation, place: int, *, by_ratio: bool) -> Dot:
     if not by_ratio:
         return Dot(place, one.value, busy=one.busy)
     middle, low, high, _ = one.ratio
-    ends = (None, None) if low is None or high is None else (exp(low), exp(high))
-    return Dot(place, exp(middle or 0.0), *ends, busy=one.busy)
+    bounded = low is not None and high is not None
+    return Dot(
+        place, exp(middle or 0.0), exp(low or 0.0) if bounded else None, exp(high or 0.0) if bounded else None, one.busy
+    )
 
 
 def _levels(

@@ -65,7 +65,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         is_ours = ask(is_measured_here(ProjectId(known.id)))
     (detail,) = details()
     cases = {each.change.case_id for each in detail.changes}
-    drawn = {each.change.series_id for each in drawn_series(detail)} - {None}
+    drawn = [each.change.series_id for each in drawn_series(detail) if each.change.series_id is not None]
     async with statements.together(session) as ask:
         observed = ask(observations(incident, drawn))
         compared = ask(measured_in_turns(incident, cases, ranges_of(detail)))

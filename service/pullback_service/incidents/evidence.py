@@ -7,7 +7,8 @@ from typing import Final, LiteralString, NamedTuple
 import orjson
 
 from pullback_service.commits.trunk import TRUNK
-from pullback_service.incidents.queries import NamedChange
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.incidents.queries import OPEN, NamedChange
 from pullback_service.models.incidents import Incident
 from pullback_service.ratio import Ratio
 from pullback_service.statements import Query, Rows, array_of
@@ -72,6 +73,28 @@ SELECT channel.name, channel.kind, notification.event, delivery.state, delivery.
  ORDER BY delivery.created_at DESC, delivery.id
  LIMIT %(most)s
 """
+
+
+_OF_CASE: Final[LiteralString] = """
+SELECT DISTINCT incident.id, incident.kind, incident.state, change.commit_id, change.ended_id,
+       EXISTS (SELECT FROM incident_event WHERE incident_event.incident_id = incident.id AND told)
+  FROM change
+  JOIN incident ON incident.id = change.incident_id AND incident.state = ANY (%(states)s::text[])
+ WHERE change.project_id = %(project)s AND change.case_id = %(case)s AND change.machine_id = %(machine)s
+ ORDER BY incident.id
+ LIMIT %(most)s
+"""
+
+
+class CaseIncident(NamedTuple):
+    """An incident of a case on a machine: the commit at which it begins there, and the one at which the level was back."""
+
+    id: int
+    kind: str
+    state: str
+    commit_id: int
+    ended_id: int | None
+    told: bool
 
 
 class Observation(NamedTuple):
@@ -169,6 +192,14 @@ def unmoved(incident: Incident, changes: Collection[NamedChange]) -> Query[Seque
     return Query(_UNMOVED, values, _unmoved, width=9)
 
 
+def incidents_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId) -> Query[Sequence[CaseIncident]]:
+    """Incidents of a case on a machine that are open or were resolved. Index: ix_change_project_id, pk_incident, ix_incident_event_incident_id."""
+    values = {
+        "project": project_id, "case": case_id, "machine": machine_id, "states": [*OPEN, "resolved"], "most": MOST_COMPARED,
+    }  # fmt: skip
+    return Query(_OF_CASE, values, lambda rows: [*map(CaseIncident._make, rows)], width=len(CaseIncident._fields))
+
+
 def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]:
     """What was sent of an incident, the newest first. Index: uq_notification_project_id_event_key."""
     values = {"project": incident.project_id, "thread": f"incident {incident.id}", "most": most}
@@ -176,12 +207,15 @@ def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]
 
 
 def _observations(rows: Rows) -> Sequence[Observation]:
-    return [Observation(*row[:5], ratio=Ratio(*row[5:8]), busy=row[8]) for row in rows]
+    return [Observation._make((*row[:5], Ratio(*row[5:8]), row[8])) for row in rows]
 
 
 def _in_turns(rows: Rows) -> Sequence[InTurns]:
-    return [InTurns(*row[:5], Ratio(*row[5:9]), tuple(orjson.loads(row[9] or "null") or ()), *row[10:]) for row in rows]
+    return [
+        InTurns._make((*row[:5], Ratio(*row[5:9]), tuple(orjson.loads(row[9] or "null") or ()), *row[10:]))
+        for row in rows
+    ]
 
 
 def _unmoved(rows: Rows) -> Sequence[Unmoved]:
-    return [Unmoved(*row[:5], Ratio(*row[5:])) for row in rows]
+    return [Unmoved._make((*row[:5], Ratio(*row[5:]))) for row in rows]

@@ -80,3 +80,11 @@ async def test_a_ratio_of_eighty_is_a_factor_and_no_percentage(history):
     await history.upload(history.commit(1), history.paired(history.commit(2), math.log(81), "slower"))
     view = await shown(history)
     assert any("81×" in level["words"] for chart in view["charts"] for level in chart["chart"]["levels"])
+
+
+async def test_charts_of_a_workload_mark_where_something_was_told(history):
+    await history.upload(history.commit(1))
+    await history.upload(history.commit(2, array_bytes=4096.0))
+    view = (await history.client.get("/projects/demo/workloads/lstm.json")).json()["view"]
+    (mark,) = [event for event in view["events"] if event["lane"] == "incidents"]
+    assert (mark["place"], mark["tone"], mark["sentences"]) == (1, "worse", ["incident 1: worse, confirmed, told"])
