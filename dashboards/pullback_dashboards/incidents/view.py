@@ -24,6 +24,7 @@ EVIDENCE = {
     "levels": "later uploads",
     "budget": "budget",
     "absence": "absence",
+    "anchor": "against the anchor",
 }
 TONES = {  # of kinds, with their signs
     "worse": ("worse", "▲"),
