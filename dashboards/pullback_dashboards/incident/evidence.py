@@ -271,7 +271,7 @@ def _chart(detail: Detail, each: NamedChange, observed: Sequence[Observation]) -
     if reference is None or commit is None or reference >= commit:
         return None
     ratios = [one for one in known if one.ratio.log_ratio is not None]
-    by_ratio = each.change.evidence in {"levels", "paired"} and len(ratios) >= _LEAST_RATIOS * len(known)
+    by_ratio = each.change.evidence in {"levels", "paired", "anchor"} and len(ratios) >= _LEAST_RATIOS * len(known)
     dots = tuple(_dot(one, order[one.position], by_ratio=by_ratio) for one in (ratios if by_ratio else known))
     ended = at.get(each.change.ended_id) if each.change.ended_id is not None else None
     unit = each.unit or ""

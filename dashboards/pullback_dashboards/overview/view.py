@@ -22,6 +22,7 @@ from pullback_service.ratio import Ratio
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
 _GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
+_FAR = 10.0  # in log ratio: what moved from zero, or failed, has no ratio and is larger than any
 FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
@@ -290,7 +291,7 @@ class _Drawing:
             return None
         move = min(reversed(known), key=lambda move: _GRAVITY.index(move.tone))
         # A change that is claimed is seen at once, however small.
-        depth = 0 if move.tone == "unsure" else min(5, factors.depth(move.size) + 2)
+        depth = 0 if move.tone == "unsure" else min(5, factors.depth(min(move.size, _FAR)) + 2)
         href = links.commit(self.state.project or "", move.sha, machine=self.state.machine)
         return CellMove(move.tone, depth, move.amount, move.sha, href, move.words)
 

@@ -8,8 +8,6 @@ const form = document.querySelector("form:has([data-key])");
 const linkOf = (row) => row?.querySelector("a.name");
 const boxOf = (row) => row?.querySelector("input[type=checkbox]");
 
-for (const line of document.querySelectorAll(".letters[hidden]")) line.hidden = false;
-
 function go(row) {
   linkOf(row)?.focus();
   row?.scrollIntoView({ block: "nearest" });

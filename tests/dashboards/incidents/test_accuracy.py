@@ -13,7 +13,7 @@ PAGE = "/projects/demo/accuracy"
 @pytest.fixture
 async def judged(history):
     """Two incidents of counts in different workloads, of which one is called noise."""
-    for number, (lstm, dense) in enumerate(((1024.0, 1024.0), (4096.0, 1024.0), (4096.0, 4096.0)), 1):
+    for number, (lstm, dense) in enumerate(((1024.0, 1024.0), (4096.0, 1024.0), (4096.0, 4096.0), (4096.0, 4096.0)), 1):
         document = history.commit(number, array_bytes=lstm)
         (case,) = [case for case in document["cases"] if case["case"]["workload"] == "dense"]
         case["variants"][1]["metrics"]["array_bytes"]["value"] = dense
