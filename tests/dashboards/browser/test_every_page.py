@@ -51,7 +51,7 @@ WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance
 # What can be read, word by word, but for what scripts add (buttons, figures, times in the reader's own zone) and for what
 # the clock changes between two loads: estimates, and how long a chore has waited or run.
 WORDS = """() => { const words = []; const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  const apart = "button, time, .figure, .spoken, [role=status], [data-label=oldest], [data-label=for], [data-label=last]";
+  const apart = "button, time, .letters, .figure, .spoken, [role=status], [data-label=oldest], [data-label=for], [data-label=last]";
   while (walk.nextNode()) { const { parentElement: parent, data } = walk.currentNode;
     if (parent.checkVisibility() && !parent.closest(apart)) words.push(...data.replace(/in about \\S+ \\S+/g, "in about").split(/\\s+/)); }
   return words.filter(Boolean); }"""

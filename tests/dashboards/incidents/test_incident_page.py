@@ -72,7 +72,7 @@ async def test_what_happened_and_who_said_what_is_told(confirmed):
         ("assigned", False),
     ]
     assert "in charge: ada" in (said := await text(confirmed))
-    assert "put in charge ada" in said
+    assert "put in charge: ada" in said
     assert view["line"]["verdict"]["note"] == "Exact sums."
     page = (await confirmed.client.get(PAGE)).text
     assert 'href="https://git.example/7"' in page

@@ -1,0 +1,1 @@
+"""How often Pullback was right in a project, as people judged it."""
