@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.writing.lanes import Lanes, reduce_lanes
+from pullback.backends.llvm.writing.lanes import Lanes, reduce_lanes
 
 
 def starting_value(kind: str, dtype: np.dtype) -> Any:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn, cost_of_steps
-from pullback.backends.native.kernels.nest import Nest
+from pullback.backends.nests.nest import Nest
 
 #: Vectors, and instructions, about, of a turn that goes along several short rows.
 _MOST_VECTORS = 8

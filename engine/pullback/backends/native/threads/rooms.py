@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.threads.sharing import share
-from pullback.backends.native.writing.function import Function, Index
 
 BuildInRoom: TypeAlias = Callable[[Function, Sequence[str], Index, str], None]
 
