@@ -120,7 +120,9 @@ def isolated(
                 f"--build-user {name}: another agent builds as that user, and ends all its processes; name another one"
             ) from error
         except OSError as error:
-            raise PermanentError(f"--build-user {name}: {_LOCKS} cannot be written ({error.strerror}); make it writable") from error
+            raise PermanentError(
+                f"--build-user {name}: {_LOCKS} cannot be written ({error.strerror}); make it writable"
+            ) from error
         for folder, mode in (("", 0o711), ("jobs", 0o711), ("mirrors", 0o750), ("spool", 0o700)):
             (data / folder).mkdir(exist_ok=True)
             (data / folder).chmod(mode)
