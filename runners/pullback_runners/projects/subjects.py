@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.projects.checkouts import copy_files, write_commit
+from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
@@ -97,6 +97,8 @@ def subject_of_files(project: ProjectFile, folder: Path, warn: Callable[[str], N
     """
     build = project.build
     if not build.commands and build.install == "path":
+        for each in build.submodules:
+            refuse_absent_submodule(project.top, each)
         environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
         return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))

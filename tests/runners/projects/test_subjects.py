@@ -120,6 +120,15 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     )
 
 
+def test_bytecode_that_somebody_committed_makes_no_difference(repository):
+    repository.commit("first")
+    first = built(repository)
+    repository.write("src/__pycache__/waves.pyc", "x")
+    repository.git("add", "-f", "src/__pycache__")
+    repository.commit("bytecode")
+    assert built(repository).subject.digest == first.subject.digest is not None
+
+
 def test_what_is_installed_has_a_digest_of_its_own(repository):
     build_a_wheel(repository)
     repository.commit("first")
@@ -233,6 +242,14 @@ def with_submodule(repository, build):
     repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.folder), "vendor/waves")
     repository.write("pullback.toml", f"[build]\n{build}\n")
     repository.commit("second")
+
+
+def test_a_run_of_the_files_as_they_are_asks_for_a_listed_submodule(repository, tmp_path):
+    with_submodule(repository, 'submodules = ["vendor/waves"]')
+    repository.git("submodule", "deinit", "-q", "-f", "vendor/waves")
+    said = "submodule vendor/waves, .* is not checked out; `git submodule update --init vendor/waves` does that"
+    with pytest.raises(BuildError, match=said):
+        subject_of_files(find_project(repository.folder), tmp_path, pytest.fail)
 
 
 def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository):
