@@ -149,6 +149,7 @@ class IncidentChoice:
     states: Collection[str] = ()
     kind: str | None = None
     since: datetime | None = None
+    assignee: str | None = None
 
 
 async def list_incidents(
@@ -192,6 +193,8 @@ def _matching(choice: IncidentChoice) -> Select[Incident]:
         statement = statement.where(Incident.state.in_(choice.states))
     if choice.kind is not None:
         statement = statement.where(Incident.kind == choice.kind)
+    if choice.assignee is not None:
+        statement = statement.where(Incident.assignee == choice.assignee)
     if choice.since is not None:
         statement = statement.where(Incident.found_at >= choice.since)
     return statement
@@ -231,6 +234,28 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
         ordered[place - 1]: Subject(workload, case, ordered[place - 1].variant, metric, machine)
         for place, workload, case, machine, metric in rows
     }
+
+
+async def named_changes(session: AsyncSession, changes: Collection[Change]) -> list[NamedChange]:
+    """Changes that are not stored, by their names. Index: pk_commit, pk_case, pk_machine, pk_series."""
+    subjects = await subjects_of(session, changes)
+    ends = {id_ for each in changes for id_ in (each.reference_id, each.commit_id, each.ended_id) if id_ is not None}
+    commits = _commits(await statements.rows(session, _COMMITS, {"ids": statements.array_of(ends)})) if ends else {}
+    return [
+        NamedChange(
+            change,
+            subject.workload,
+            subject.case,
+            subject.machine,
+            subject.metric,
+            None,
+            None,
+            commits[change.reference_id],
+            commits[change.commit_id],
+            None if change.ended_id is None else commits[change.ended_id],
+        )
+        for change, subject in subjects.items()
+    ]
 
 
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
