@@ -114,7 +114,7 @@ def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
     typer.echo(f"the last 90 days told of {told} incidents, and would have told of {would}")
     for each in answer.last_90_days:
         sign = "=" if each.told == each.would_be_told else "+" if each.would_be_told else "-"
-        typer.echo(f"  {sign} {each.id}  {each.sentence}")
+        typer.echo(f"  {sign} {'new' if each.id is None else each.id}  {each.sentence}")
 
 
 def _anchored(answer: "models.RulesAnswer") -> str:

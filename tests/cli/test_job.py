@@ -158,9 +158,12 @@ def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
 def test_commits_are_compared_and_forks_are_approved(pullback, clone):
     compared = json.loads(
         pullback(
-            "job", "create", "--project", "demo", "--against", "HEAD~2", "--require", "device=cpu", "--json"
+            "job", "create", "--project", "demo", "--against", "HEAD~2", "--require", "device=cpu", "--effort", 2, "--json"
         ).stdout
     )
+    assert compared["effort"] == 2
+    refused = pullback("job", "create", "--project", "demo", "--effort", 2)
+    assert (refused.returncode, "--effort is of comparisons" in refused.stderr) == (2, True)
     assert (compared["kind"], compared["reference"]) == ("compare", sha_of(clone, "HEAD~2"))
     assert compared["requires"] == {"device": "cpu"}
     arguments = ["--project", "demo", "--commit", "b" * 40, "--fork", "someone/gradients"]

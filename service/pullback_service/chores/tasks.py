@@ -167,8 +167,13 @@ async def hold_against_anchors(context: JobContext, timestamp: int) -> None:  # 
 
 
 async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
-    """Roll up old process values and drop old files, where projects say so; each batch is a transaction."""
-    await retention.apply(_database(context))
+    """Roll up old process values and drop old files, where projects say so, and delete old notifications; each batch is a transaction."""
+    database = _database(context)
+    await retention.apply(database)
+    more = True
+    while more:
+        async with database.writing.begin() as session:
+            more = await outbox.delete_old(session)
 
 
 async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

@@ -547,6 +547,7 @@ class Client(Sender):
         | None = None,
         kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"] | None = None,
         since: datetime | None = None,
+        assignee: str | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(
@@ -561,6 +562,7 @@ class Client(Sender):
                     "state": state,
                     "kind": kind,
                     "since": since,
+                    "assignee": assignee,
                 },
                 repeatable=True,
             ),

@@ -261,6 +261,28 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
     }
 
 
+async def named_changes(session: AsyncSession, changes: Collection[Change]) -> list[NamedChange]:
+    """Changes that are not stored, by their names. Index: pk_commit, pk_case, pk_machine, pk_series."""
+    subjects = await subjects_of(session, changes)
+    ends = {id_ for each in changes for id_ in (each.reference_id, each.commit_id, each.ended_id) if id_ is not None}
+    commits = _commits(await statements.rows(session, _COMMITS, {"ids": statements.array_of(ends)})) if ends else {}
+    return [
+        NamedChange(
+            change,
+            subject.workload,
+            subject.case,
+            subject.machine,
+            subject.metric,
+            None,
+            None,
+            commits[change.reference_id],
+            commits[change.commit_id],
+            None if change.ended_id is None else commits[change.ended_id],
+        )
+        for change, subject in subjects.items()
+    ]
+
+
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
     """Rows that `details_asked` asks about."""
     ids = statements.array_of(incident.id for incident in incidents)

@@ -52,6 +52,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
         said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
     elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
         said.append(" (not measured again: the machine had no time left for that)")
+    elif incident.state == "unconfirmed" and incident.ended_id is not None and not incident.asked:
+        said.append(" (the level was back before anybody measured it again)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."

@@ -264,8 +264,12 @@ async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk)
     if trunk.watched == trunk.name:
         return []
     await statements.run(session, _WATCHED, {"project": project_id, "trunk": trunk.name})
-    rows = await statements.rows(session, _EVERY_PAIR, {"project": project_id}) if trunk.watched is not None else []
-    return sorted(rows)
+    return await pairs_of(session, project_id) if trunk.watched is not None else []
+
+
+async def pairs_of(session: AsyncSession, project_id: ProjectId) -> list[Pair]:
+    """All cases and machines of a project. Index: ix_series_project_id."""
+    return sorted(await statements.rows(session, _EVERY_PAIR, {"project": project_id}))
 
 
 async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[Watched]:

@@ -107,10 +107,13 @@ class RuleSummary(BaseModel):
 
 
 class ForeseenIncident(BaseModel):
-    """An incident of the last 90 days: if it was told, and if it would have been by other rules."""
+    """An incident of the last 90 days: if it was told, and if it would have been by other rules.
 
-    id: int
-    url: str
+    One that only a budget of these rules would have made has no id.
+    """
+
+    id: int | None = None
+    url: str | None = None
     sentence: str
     told: bool
     would_be_told: bool

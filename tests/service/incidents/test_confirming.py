@@ -148,6 +148,21 @@ async def slow_again(history, enroll, reports):  # noqa: F811
     return agent
 
 
+async def test_a_measurement_that_nobody_takes_for_two_weeks_is_given_up(history, suspected, database):
+    assert await state(history) == "confirming"
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET created_at = created_at - interval '15 days'"))
+        await session.execute(text("UPDATE agent SET last_seen_at = last_seen_at - interval '15 days'"))
+        assert await sweep(session) == 1
+    await history.look()
+    assert await state(history) == "suspected"  # as where no agent can measure
+    (job,) = (await history.client.get(f"{API}/jobs", params={"origin": "confirm"})).json()["items"]
+    assert (job["state"], job["failure_message"]) == (
+        "cancelled",
+        "No agent of its machine took it within 14 days.",
+    )
+
+
 async def look_with(history, minutes):
     async with history.database.writing.begin() as session:
         (project,) = (await session.execute(text("SELECT id FROM project"))).scalars()
