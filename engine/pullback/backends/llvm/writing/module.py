@@ -46,8 +46,9 @@ class Later:
 class Module:
     """The text of one program; `vector_bits` is how wide a register of the machine it is for is."""
 
-    def __init__(self, vector_bits: int) -> None:
+    def __init__(self, vector_bits: int, index_type: str = "i64") -> None:
         self.vector_bits = vector_bits
+        self.index_type = index_type
         self._functions: list[Function] = []
         self._declarations: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -59,7 +60,13 @@ class Module:
         """Kernels by their keys that are written when all their calls are known."""
 
     def function(
-        self, name: str, parameters: Sequence[tuple[str, str]], *, returns: str = "void", internal: bool = True
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        *,
+        returns: str = "void",
+        internal: bool = True,
+        inlined: bool = False,
     ) -> Function:
         """A new function with parameters of (type, name); its name is made unique where it is taken."""
         unique, number = name, 1
@@ -67,7 +74,7 @@ class Module:
             number += 1
             unique = f"{name}_{number}"
         self._names.add(unique)
-        function = Function(self, unique, parameters, returns=returns, internal=internal)
+        function = Function(self, unique, parameters, returns=returns, internal=internal, inlined=inlined)
         self._functions.append(function)
         return function
 
