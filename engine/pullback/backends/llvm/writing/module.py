@@ -79,9 +79,13 @@ class Module:
         return function
 
     def declare(self, name: str, returns: str, *parameters: str) -> str:
-        """A function from outside; gives its name with the @."""
+        """A function from outside, unless the module defines it after all; gives its name with the @."""
         self._declarations[name] = f"declare {returns} @{name}({', '.join(parameters)})"
         return f"@{name}"
+
+    def is_declared(self, name: str) -> bool:
+        """True if a function of this name is called from outside."""
+        return name in self._declarations and name not in self._names
 
     def constant(self, type_: str, value: str, *, align: int = 64) -> str:
         """A pointer to constant data; the same data is there once."""
@@ -95,4 +99,5 @@ class Module:
         self.later.clear()
         constants = [f"{name} = {text}" for text, name in self._constants.items()]
         functions = [function.text() for function in self._functions]
-        return "\n".join([*constants, *sorted(self._declarations.values()), "", *functions])
+        declarations = sorted(text for name, text in self._declarations.items() if name not in self._names)
+        return "\n".join([*constants, *declarations, "", *functions])
