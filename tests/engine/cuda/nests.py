@@ -12,12 +12,12 @@ from tests.engine.native.fences import subjects
 from tests.engine.native.fences.memory import GARBAGE, fenced
 
 from pullback.backends.cuda.kernels.phases import Place
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native import running
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.llvm.writing.module import Module
 from pullback.backends.nests.fusing import Fused, fuse, kept_values
 from pullback.backends.nests.joining import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
@@ -47,15 +47,23 @@ def of_plans(groups=("rules", "workloads", "golden", "sizes"), every=EVERY):
     for group in groups:
         found = subjects.GROUPS[group](*([1] if group == "sizes" else [0]))
         for subject in itertools.islice(found, 0, None, every):
-            for number, graph in enumerate(_graphs_of(subject)):
-                for place, own in enumerate(_nests_of(graph)):
-                    if _key(own) not in seen:
-                        seen.add(_key(own))
-                        yield replace(own, name=f"{subject.name} {number}.{place}")
+            for own in _of_subject(subject):
+                key = repr((own.nest, own.places))
+                if key not in seen:
+                    seen.add(key)
+                    yield own
 
 
-def _key(subject):
-    return repr((subject.nest, subject.places))
+def of_workload(name):
+    """The nests of a workload at its smallest size."""
+    subject = next(subject for subject in subjects.of_workloads() if subject.name.startswith(f"{name}["))
+    return list(_of_subject(subject))
+
+
+def _of_subject(subject):
+    for number, graph in enumerate(_graphs_of(subject)):
+        for place, own in enumerate(_nests_of(graph)):
+            yield replace(own, name=f"{subject.name} {number}.{place}")
 
 
 def _graphs_of(subject):
@@ -141,10 +149,7 @@ def scratch(nbytes):
 
 def _drawn(rng, dtype, nbytes):
     count = nbytes // dtype.itemsize
-    if dtype.kind == "f":
-        values = rng.normal(size=count)
-    else:
-        values = rng.integers(0, 2 if dtype.kind == "b" else 4, size=count)
+    values = rng.normal(size=count) if dtype.kind == "f" else rng.integers(0, 2 if dtype.kind == "b" else 4, size=count)
     return np.resize(values.astype(dtype).view(np.uint8), nbytes)
 
 
@@ -180,7 +185,6 @@ SUM_UNITS = 160
 def check_against_native(subject, memory, run):
     """Hold what `run(addresses)` leaves in memory against what the native tier does."""
     nest, native = subject.nest, Memory(subject)
-    count = max(int(np.prod(nest.space)), 1)
     terms = [np.empty(nest.space, nest.dtype_of(one.value)) for one in nest.reductions]
     run_natively(subject, native, [array.ctypes.data for array in terms])
     run(memory.addresses)
@@ -188,15 +192,13 @@ def check_against_native(subject, memory, run):
         ours, theirs = (one.array(write.pointer, nest.space, write.strides, write.dtype) for one in (memory, native))
         _agree(ours, theirs, VALUE_UNITS, np.max(np.abs(theirs[np.isfinite(theirs)]), initial=1))
     for reduction, found in zip(nest.reductions, terms, strict=True):
-        kept = tuple(slice(1 if axis in reduction.axes else None) for axis in range(len(nest.space)))
         space = tuple(1 if axis in reduction.axes else size for axis, size in enumerate(nest.space))
         if 0 in space:
             continue
         ours, theirs = (
             one.array(reduction.pointer, space, reduction.strides, reduction.dtype) for one in (memory, native)
         )
-        del kept
-        largest = np.max(np.sum(np.abs(found, dtype="f8"), axis=tuple(reduction.axes)), initial=1) if count else 1
+        largest = np.max(np.sum(np.abs(found, dtype="f8"), axis=tuple(reduction.axes)), initial=1)
         if reduction.kind != "sum":
             largest = np.max(np.abs(theirs.astype("f8")), initial=1)
         _agree(ours, theirs, SUM_UNITS, largest)

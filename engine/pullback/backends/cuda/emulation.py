@@ -54,8 +54,9 @@ class Emulator:
         addresses = [*pieces, *(piece.ctypes.data for piece in scratch)]
         for kernel in self.kernels.kernels:
             table = np.array([addresses[one.piece] for one in kernel.parameters], np.int64)
+            shared = memory(kernel.shared_bytes)
             for block in _order(kernel.grid.blocks, rng):
-                shared = memory(kernel.shared_bytes)
+                shared[...] = GARBAGE
                 for phase in kernel.phases:
                     order = _order(kernel.grid.threads, rng)
                     sweep = self._sweeps[phase]

@@ -30,7 +30,7 @@ ENOUGH_BLOCKS = 264
 #: Terms that one accumulator of a thread takes one after the other, as on the CPU (`llvm/accumulators.py`).
 MOST_TERMS = 128
 
-#: Units that a thread should have before a line is split among blocks, whose sums are another kernel.
+#: Units, two at least, that a thread should have before a line is split among blocks, whose sums are another kernel.
 LEAST_TURNS = 4
 
 #: Bytes that a multiprocessor has to have asked for: what its part of the bandwidth gives in the time of one read.
@@ -41,6 +41,9 @@ HELD_THREADS = 1024
 
 #: Instructions, about, up to which bodies are repeated: for the lanes of a vector, and for several units.
 MOST_REPEATED = 400
+
+#: Registers of a thread that hold what it reads and stores.
+HELD_REGISTERS = 64
 
 MOST_SHARED = 48 * 1024
 
@@ -174,6 +177,7 @@ def _lanes(nest: Nest, along: int) -> int:
         (nest.space[along] % lanes and not is_line)
         or lanes > nest.space[along]
         or lanes * cost_of_a_lane(nest) > MOST_REPEATED
+        or lanes * _registers_of_a_lane(nest) > HELD_REGISTERS
     ):
         lanes //= 2
     return lanes
@@ -184,8 +188,17 @@ def _unroll(nest: Nest, lanes: int) -> int:
     along_all = [read for read in nest.reads if any(read.strides)]
     nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in along_all)
     wanted = math.ceil(IN_FLIGHT / max(nbytes, 1)) if nbytes else 1
-    room = MOST_REPEATED // (2 * lanes * cost_of_a_lane(nest))
+    room = min(
+        MOST_REPEATED // (2 * lanes * cost_of_a_lane(nest)), HELD_REGISTERS // (lanes * _registers_of_a_lane(nest))
+    )
     return max(1, min(wanted, room, 4))
+
+
+def _registers_of_a_lane(nest: Nest) -> int:
+    """Registers of 4 bytes, about, that hold what one point reads and stores."""
+    operands = [read.dtype.itemsize for read in nest.reads if any(read.strides)]
+    operands += [write.dtype.itemsize for write in nest.writes]
+    return max(1, sum(operands) // 4)
 
 
 def _shared_bytes(nest: Nest, kept_lanes: int) -> int:

@@ -5,11 +5,12 @@ pass of its own, which reads all again. What is written comes last: it may be th
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pullback.backends.llvm.accumulators import starting_value
 from pullback.backends.nests.axes import Axis, axes_of, merged, strides_of, with_axes
-from pullback.backends.nests.nest import Constant, Nest, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.rules.activations import identity
 
 
@@ -56,6 +57,38 @@ def own_axes(nest: Nest) -> frozenset[int]:
         (reduction.axes for reduction in nest.reductions if reduction.axes != every),
         every if nest.reductions else frozenset(),
     )
+
+
+def cut_steps(nest: Nest, most: int) -> tuple[int, list[int]]:
+    """A number of first steps, at most so many, of which later ones and results need few values; and these values."""
+    first = len(nest.reads)
+    last_use: dict[int, int] = {}
+    for number, step in enumerate(nest.steps):
+        last_use.update((one, number) for one in step.operands if not isinstance(one, Constant))
+    results = [*(write.value for write in nest.writes), *(reduction.value for reduction in nest.reductions)]
+    last_use.update(dict.fromkeys(results, len(nest.steps)))
+
+    def needed(before: int) -> list[int]:
+        return [value for value in range(first, first + before) if last_use.get(value, -1) >= before]
+
+    before = min(range(most, most // 2, -1), key=lambda count: len(needed(count)))
+    return before, needed(before)
+
+
+def without_steps(nest: Nest, before: int, pointers: Mapping[int, int], strides: tuple[int, ...]) -> Nest:
+    """A nest that reads, at these pointers, values of its first steps instead of computing them."""
+    first = len(nest.reads)
+    reads = [*nest.reads, *(Read(pointer, strides, nest.dtype_of(value)) for value, pointer in pointers.items())]
+    numbers = {value: first + place for place, value in enumerate(pointers)}
+    numbers |= {value: value for value in range(first)}
+    numbers |= {first + before + place: len(reads) + place for place in range(len(nest.steps) - before)}
+    steps = tuple(
+        replace(step, operands=tuple(one if isinstance(one, Constant) else numbers[one] for one in step.operands))
+        for step in nest.steps[before:]
+    )
+    writes = tuple(replace(write, value=numbers[write.value]) for write in nest.writes)
+    reductions = tuple(replace(reduction, value=numbers[reduction.value]) for reduction in nest.reductions)
+    return Nest(nest.space, tuple(reads), steps, writes, reductions)
 
 
 def _kept(nest: Nest, reduction: Reduction) -> tuple[int, ...]:

@@ -203,9 +203,14 @@ class PhaseWriter:
             for lane in range(lanes):
                 for number in range(len(self.axes)):
                     self._value(number, lane, values, lanes)
+                    if lane == lanes - 1:  # nothing is kept for longer than it is needed
+                        self._store_all(number, values, lanes)
                 for k, reduction in enumerate(self.nest.reductions):
                     self._accumulate(k, reduction, lane, values)
-            for write in self.nest.writes:
+
+    def _store_all(self, number: int, values: _Values, lanes: int) -> None:
+        for write in self.nest.writes:
+            if write.value == number:
                 self._store(write, values, lanes)
 
     def _accumulate(self, k: int, reduction: Reduction, lane: int, values: _Values) -> None:

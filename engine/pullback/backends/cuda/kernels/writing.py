@@ -12,14 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pullback.backends.cuda.kernels.grids import Grid, grid_of
-from pullback.backends.cuda.kernels.passes import passes
+from pullback.backends.cuda.kernels.passes import cut_steps, passes, without_steps
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result
 from pullback.backends.llvm.elementary.large_angles import define_called
 from pullback.backends.llvm.writing.module import Module
 from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.ir.strides import contiguous_strides
 
 #: Vectors of the module: values are written lane by lane.
 _VECTOR_BITS = 128
+
+#: Steps of one kernel: of more, values that wait for later ones are more than there are registers.
+MOST_STEPS = 96
 
 #: Indices below are 32 bits wide.
 _MOST_INDEX = 2**31 - 2**20
@@ -76,11 +80,25 @@ class _Writer:
         self.module = Module(_VECTOR_BITS, _index_type(nest))
 
     def write(self) -> Kernels:
-        for one in passes(self.nest):
-            self._write_pass(one)
+        for part in self._cut(self.nest):
+            for one in passes(part):
+                self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
         return Kernels(self.module.text(), tuple(self.kernels), self.given, tuple(self.scratch), moved)
+
+    def _cut(self, nest: Nest) -> list[Nest]:
+        """The nest, or several of fewer steps: what later ones need of earlier ones is stored between them."""
+        found = []
+        while len(nest.steps) > MOST_STEPS:
+            before, needed = cut_steps(nest, MOST_STEPS)
+            strides = contiguous_strides(nest.space)
+            points = math.prod(nest.space)
+            pointers = {value: self._new_piece(points * nest.dtype_of(value).itemsize) for value in needed}
+            writes = [Write(value, pointers[value], strides, nest.dtype_of(value)) for value in needed]
+            found.append(replace(nest, steps=nest.steps[:before], writes=tuple(writes), reductions=()))
+            nest = without_steps(nest, before, pointers, strides)
+        return [*found, nest]
 
     def _write_pass(self, nest: Nest) -> None:
         grid = grid_of(nest)
