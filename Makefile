@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test coverage lint format bench api lock clean
+.PHONY: help setup up test story coverage lint format bench api lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -26,6 +26,9 @@ up: $(STAMP) ## start everything and measure this commit: http://127.0.0.1:8000
 
 test: $(STAMP) ## the whole test suite, browser included
 	@deploy/test.sh
+
+story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
+	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q
 
 coverage: $(STAMP) ## the same, and which lines no test reaches
 	@deploy/test.sh --coverage

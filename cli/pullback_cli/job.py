@@ -64,7 +64,7 @@ def list_(
     suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=suites)] = None,
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
-        Literal["asked", "backfill", "idle", "confirm", "bisect"] | None,
+        Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None,
         typer.Option(help="Only those somebody, or something, wanted."),
     ] = None,
     machine: Annotated[int | None, typer.Option(min=1, help="Only those this machine tried, by its id.")] = None,

@@ -218,7 +218,7 @@ def _own_project(start: Path, folder: Path) -> dict[str, Any]:
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_of_files(project, folder)
+        subject = subject_of_files(project, folder, lambda said: tell_refused("run", [said]))
     except BuildError as error:
         raise RefusalError(f"run: {error}") from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}

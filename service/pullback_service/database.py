@@ -78,6 +78,7 @@ class Database:
                 f"-c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
             },
+            hide_parameters=True,  # what people sent stays out of the log, also where a statement of ours fails
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
         )
@@ -148,6 +149,11 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
     return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """True if a statement failed because the server only reads: a standby, or one that was told to."""
+    return isinstance(getattr(error, "orig", error), psycopg.errors.ReadOnlySqlTransaction)
 
 
 def lacks_role(error: BaseException) -> bool:

@@ -31,9 +31,9 @@ def pullback(service, monkeypatch, capfd):
 
 @pytest.fixture
 def grown(service, database_url):
-    """A project whose second commit allocates twice as much."""
-    for number in (1, 2):
-        variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * number)]
+    """A project whose second commit allocates twice as much, as the third one does."""
+    for number in (1, 2, 3):
+        variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * min(number, 2))]
         report = make_report(number, cases=[make_case("lstm", variants=variants)])
         assert httpx.post(f"{service}/api/v1/reports", json=report).status_code == 201
     asyncio.run(worker.run_once(database_url))

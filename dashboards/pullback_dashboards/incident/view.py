@@ -35,6 +35,7 @@ _EVIDENCE = {
     "failure": "failure",
     "budget": "budget",
     "absence": "absence",
+    "anchor": "against the anchor",
 }
 _STANDINGS = {
     "suspected": "suspected",

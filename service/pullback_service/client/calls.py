@@ -667,7 +667,7 @@ class Client(Sender):
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
         suite: str | None = None,
         kind: Literal["run", "compare"] | None = None,
-        origin: Literal["asked", "backfill", "idle", "confirm", "bisect"] | None = None,
+        origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None = None,
         machine_id: int | None = None,
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
@@ -895,7 +895,7 @@ class Client(Sender):
         return self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
 
     def report_readiness(self) -> models.Health:
-        """The database answers and has the shape this release works with."""
+        """The database answers and has the shape this release works with; asked once a second at most."""
         return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
 
     def report_metrics(self) -> Content:

@@ -891,8 +891,9 @@ class IncidentChange(Answer):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
-    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more,
-    `failure` else. The ratio is natural-log of the values behind over those before.
+    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more, `anchor`
+    of what jobs that compare with the anchor show, `failure` else. The ratio is natural-log of the values behind over
+    those before.
     """
 
     log_ratio: float | None
@@ -909,7 +910,7 @@ class IncidentChange(Answer):
     series_id: int | None
     kind: Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
     worse: bool | None
-    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence"]
+    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence", "anchor"]
     standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
     reference: str
     commit: str
@@ -1079,8 +1080,9 @@ class JobDetail(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1164,8 +1166,9 @@ class JobSummary(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1787,6 +1790,10 @@ class RulesAnswer(Answer):
     """The branch that is watched."""
     file_trunk: str | None
     """`[detection] trunk` of the file; what `pullback project set` says comes first."""
+    anchor: str | None
+    """The tag that the newest commit is compared with once a week."""
+    anchor_sha: str | None
+    """The commit of that tag, once a clone that has it told."""
     commit: str | None
     """The commit of the file that was sent last."""
     rules: list[RuleSummary]
@@ -1802,6 +1809,10 @@ class RulesStatement(Statement):
 
     trunk: str | None = None
     """`[detection] trunk` of the file."""
+    anchor: str | None = None
+    """`[detection] anchor` of the file: the tag that the newest commit is compared with once a week."""
+    anchor_sha: str | None = None
+    """The commit of that tag. Left out where the clone does not have it: what was told before goes on."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
     """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""

@@ -58,7 +58,7 @@ SELECT "case".id
 """
 _CHANGED: Final[LiteralString] = """
 SELECT case_id, reference_id, commit_id FROM change
- WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted'
+ WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted' AND evidence <> 'anchor'
 """
 _SPENT: Final[LiteralString] = """
   WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS began)

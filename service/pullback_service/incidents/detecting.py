@@ -210,6 +210,7 @@ def _subject(change: Change) -> tuple[object, ...]:
         change.series_id,
         change.variant,
         change.kind in {"wrong_gradient", "failed"},
+        change.evidence == "anchor",
     )
 
 

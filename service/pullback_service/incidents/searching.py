@@ -25,6 +25,7 @@ from pullback_service.incidents.bisecting import (
 )
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import Budget, Measuring, PlannedComparison, queue_comparison, shown_most
+from pullback_service.incidents.watching import OF_ANCHOR
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, StoredChange
 from pullback_service.models.jobs import Job
@@ -32,12 +33,12 @@ from pullback_service.models.jobs import Job
 BISECTED: Final = frozenset({"worse", "wrong_gradient", "failed"})
 """Kinds of incidents that are bisected without anybody asking."""
 
-_PAIRS: Final[LiteralString] = """
+_PAIRS: Final[LiteralString] = f"""
 SELECT reference_id, commit_id, log_ratio, low, high
   FROM step
  WHERE series_id = %(series)s AND commit_id = ANY (%(commits)s::bigint[]) AND evidence = 'paired' AND NOT stale
-   AND log_ratio IS NOT NULL
-"""
+   AND log_ratio IS NOT NULL AND NOT (via = 'compared' AND {OF_ANCHOR})
+"""  # noqa: S608 - our own words
 _COUNTS: Final[LiteralString] = """
 SELECT commit_id, value FROM reading
  WHERE series_id = %(series)s AND commit_id = ANY (%(commits)s::bigint[]) AND NOT dirty
@@ -107,6 +108,8 @@ async def search(
         lead = leading(changes, measuring, places)
         if incident.seen or incident.kind not in BISECTED or lead is None or commits_between(incident, places) < 2:
             return
+        if lead.evidence == "anchor":
+            return  # what drifts has no culprit; somebody may ask
         if await session.get(Bisection, incident.id) is not None:
             return  # another incident's search found its cause just now
         bisection = await begin(session, incident, lead)

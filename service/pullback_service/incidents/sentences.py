@@ -42,6 +42,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     if not changes:
         return f"Nothing is left of what was found {since}."
     lead = _lead(detail)
+    if lead.change.evidence == "anchor":
+        since = f"than at the anchor {_named(detail.reference, quoted)}, as {_named(detail.commit, quoted)} shows"
     said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
     said += [f"; {clause}" for clause in _others(changes, lead)]
     if incident.state == "resolved" and detail.ended is not None:

@@ -64,6 +64,14 @@ class RulesStatement(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     trunk: Name | None = Field(None, description="`[detection] trunk` of the file.")
+    anchor: Name | None = Field(
+        None,
+        description="`[detection] anchor` of the file: the tag that the newest commit is compared with once a week.",
+    )
+    anchor_sha: Sha | None = Field(
+        None,
+        description="The commit of that tag. Left out where the clone does not have it: what was told before goes on.",
+    )
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(
         None,
@@ -116,6 +124,8 @@ class RulesAnswer(BaseModel):
     file_trunk: str | None = Field(
         description="`[detection] trunk` of the file; what `pullback project set` says comes first."
     )
+    anchor: str | None = Field(description="The tag that the newest commit is compared with once a week.")
+    anchor_sha: str | None = Field(description="The commit of that tag, once a clone that has it told.")
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
     changed: bool = Field(False, description="True if the request changed anything, or would.")

@@ -15,9 +15,8 @@ async def several(history):
     """An open incident of time; behind it one of memory that is over, and an improvement."""
     slower = history.paired(history.commit(2), 0.26, "slower")
     slower["commit"]["title"] = "Unfuse `it` <b>"
-    await history.upload(
-        history.commit(1), slower, history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0)
-    )
+    later = [history.commit(number, array_bytes=4096.0 if number < 5 else 512.0) for number in range(3, 7)]
+    await history.upload(history.commit(1), slower, *later)
     return history
 
 

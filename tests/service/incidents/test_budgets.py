@@ -81,11 +81,11 @@ async def test_a_budget_that_is_exceeded_is_an_incident_of_its_commit_told_once(
 
 @pytest.mark.anyio
 async def test_a_budget_that_was_exceeded_before_there_was_a_rule_is_seen_and_not_told(history):
-    sizes = [1024.0, 2048.0, 2048.0]
+    sizes = [1024.0, 2048.0, 2048.0, 2048.0]
     documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
-    await history.upload(*documents[:2])
+    await history.upload(*documents[:3])
     told = await history.told()
     await history.client.put(URL, json={"rules": [{"metric": "array_bytes", "budget": 2000}]})
     await history.look()
-    await history.upload(documents[2])
+    await history.upload(documents[3])
     assert await history.told() == told

@@ -117,7 +117,8 @@ async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_paren
     await bench.answer(culprit=11, size=0.0, memory=4096.0)
     found = await incident(history)
     assert (found["bisection"]["state"], found["bisection"]["culprit"]) == ("found", reports.sha(11))
-    assert len(bench.asked) == 4
+    assert bench.asked[0] == (GOOD, BAD, 1)  # a second report that counts so
+    assert len(bench.asked) == 1 + 4
     assert found["reference"]["sha"] == reports.sha(10)
 
 
