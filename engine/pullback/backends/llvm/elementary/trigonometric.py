@@ -105,7 +105,7 @@ def _reduce(lanes: Lanes, a: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Angle:
+class Angle:
     """An angle in quarters of a turn: their number, and sine and cosine of the rest, each as a sum of two floats."""
 
     size: str
@@ -116,16 +116,20 @@ class _Angle:
     cosine_rest: str
 
 
-def _angle(lanes: Lanes, x: str) -> _Angle:
+def _angle(lanes: Lanes, x: str) -> Angle:
     """Sine and cosine share everything but the choice between them; a derivative of one needs the other."""
 
-    def write() -> _Angle:
+    def write() -> Angle:
         size = lanes.absolute(x)
-        r, quarters, lost = _reduce(lanes, size)
-        z = lanes.mul(r, r)
-        return _Angle(size, quarters, *_sin_of_rest(lanes, r, z, lost), *_cos_of_rest(lanes, r, z, lost))
+        return angle_of(lanes, size, *_reduce(lanes, size))
 
     return lanes.function.once(("angle", lanes.dtype, lanes.width, x), write)
+
+
+def angle_of(lanes: Lanes, size: str, r: str, quarters: str, lost: str) -> Angle:
+    """An angle of which r is left without quarters of a turn, and of that the part `lost` that r lacks."""
+    z = lanes.mul(r, r)
+    return Angle(size, quarters, *_sin_of_rest(lanes, r, z, lost), *_cos_of_rest(lanes, r, z, lost))
 
 
 def _sum(lanes: Lanes, larger: str, smaller: str) -> tuple[str, str]:
@@ -207,34 +211,35 @@ def _far(lanes: Lanes, name: str) -> str:
 def sin(lanes: Lanes, x: str) -> str:
     """Sine: that of the rest in even quarters, its cosine in odd ones, negative in every other half turn."""
     angle = _angle(lanes, x)
+    return _with_far(lanes, "sin", x, angle.size, sine_of(lanes, x, angle))
+
+
+def sine_of(lanes: Lanes, x: str, angle: Angle) -> str:
+    """Sine of x, whose size is an angle."""
     y = lanes.select(_is_odd(lanes, angle.quarters), angle.cosine, angle.sine)
     sign = lanes.on_bits("xor", _sign_of_half_turns(lanes, angle.quarters), _sign_of(lanes, x))
-    return _with_far(lanes, "sin", x, angle.size, _flip(lanes, y, sign))
+    return _flip(lanes, y, sign)
 
 
 def cos(lanes: Lanes, x: str) -> str:
     """Cosine: sine, a quarter turn on."""
     angle = _angle(lanes, x)
+    return _with_far(lanes, "cos", x, angle.size, cosine_of(lanes, x, angle))
+
+
+def cosine_of(lanes: Lanes, x: str, angle: Angle) -> str:
+    """Cosine of x, whose size is an angle."""
+    del x
     y = lanes.select(_is_odd(lanes, angle.quarters), angle.sine, angle.cosine)
     next_quarters = lanes.on_bits("add", angle.quarters, lanes.bits_constant(1))
-    return _with_far(lanes, "cos", x, angle.size, _flip(lanes, y, _sign_of_half_turns(lanes, next_quarters)))
+    return _flip(lanes, y, _sign_of_half_turns(lanes, next_quarters))
 
 
 def tan(lanes: Lanes, x: str) -> str:
     """Tangent: that of the rest in even quarters, -1 over it in odd ones; in double precision a quotient."""
     if not is_single(lanes):
         angle = _angle(lanes, x)
-        is_odd = _is_odd(lanes, angle.quarters)
-        above, above_rest = (
-            lanes.select(is_odd, lanes.neg(cosine), sine)
-            for cosine, sine in ((angle.cosine, angle.sine), (angle.cosine_rest, angle.sine_rest))
-        )
-        below = lanes.select(is_odd, angle.sine, angle.cosine)
-        y, missing = quotient(lanes, above, below, lanes.select(is_odd, angle.sine_rest, angle.cosine_rest), above_rest)
-        # Next to a pole the quotient may be infinite, and what it lacks is not a number.
-        is_finite = lanes.compare("<", lanes.absolute(missing), lanes.constant(float("inf")))
-        y = lanes.add(y, lanes.select(is_finite, missing, lanes.constant(0.0)))
-        return _with_far(lanes, "tan", x, angle.size, _flip(lanes, y, _sign_of(lanes, x)))
+        return _with_far(lanes, "tan", x, angle.size, tangent_of(lanes, x, angle))
     size = lanes.absolute(x)
     r, quarters, lost = _reduce(lanes, size)
     z = lanes.mul(r, r)
@@ -242,6 +247,21 @@ def tan(lanes: Lanes, x: str) -> str:
     near = lanes.add(r, lanes.mul_add(lanes.mul(r, z), series, lanes.mul_add(lost, z, lost)))
     y = lanes.select(_is_odd(lanes, quarters), lanes.div(lanes.constant(-1.0), near), near)
     return _with_far(lanes, "tan", x, size, _flip(lanes, y, _sign_of(lanes, x)))
+
+
+def tangent_of(lanes: Lanes, x: str, angle: Angle) -> str:
+    """Tangent of x, whose size is an angle, as a quotient."""
+    is_odd = _is_odd(lanes, angle.quarters)
+    above, above_rest = (
+        lanes.select(is_odd, lanes.neg(cosine), sine)
+        for cosine, sine in ((angle.cosine, angle.sine), (angle.cosine_rest, angle.sine_rest))
+    )
+    below = lanes.select(is_odd, angle.sine, angle.cosine)
+    y, missing = quotient(lanes, above, below, lanes.select(is_odd, angle.sine_rest, angle.cosine_rest), above_rest)
+    # Next to a pole the quotient may be infinite, and what it lacks is not a number.
+    is_finite = lanes.compare("<", lanes.absolute(missing), lanes.constant(float("inf")))
+    y = lanes.add(y, lanes.select(is_finite, missing, lanes.constant(0.0)))
+    return _flip(lanes, y, _sign_of(lanes, x))
 
 
 # --- arctan, arctan2 ------------------------------------------------------------------------------------------------

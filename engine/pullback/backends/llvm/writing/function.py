@@ -1,6 +1,6 @@
 """A function being written: names of values, memory, integer arithmetic on indices, loops.
 
-An index is an i64, either a number known now or the name of a value; arithmetic on known numbers is done here. Variables
+An index is an integer of the module's `index_type`, either a number known now or the name of a value; arithmetic on known numbers is done here. Variables
 that change live in *slots* (allocas), which SROA turns into registers, so no phi is ever written.
 """
 
@@ -20,12 +20,21 @@ class Function:
     """One function; statements are appended to the block that is open."""
 
     def __init__(
-        self, module: "Module", name: str, parameters: Sequence[tuple[str, str]], *, returns: str, internal: bool
+        self,
+        module: "Module",
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        *,
+        returns: str,
+        internal: bool,
+        inlined: bool = False,
     ) -> None:
         self.module = module
+        self.index_type = module.index_type
         self.name = name
         self.returns = returns
         self.internal = internal
+        self.inlined = inlined
         self.parameters = tuple(parameters)
         self._places: dict[str, tuple[str, int]] = {}
         self._slots: list[str] = []
@@ -83,13 +92,13 @@ class Function:
             return a + b
         if a == 0 or b == 0:
             return b if a == 0 else a
-        return self.value(f"add nsw i64 {a}, {b}")
+        return self.value(f"add nsw {self.index_type} {a}, {b}")
 
     def sub(self, a: Index, b: Index) -> Index:
         """Difference of two indices."""
         if isinstance(a, int) and isinstance(b, int):
             return a - b
-        return a if b == 0 else self.value(f"sub nsw i64 {a}, {b}")
+        return a if b == 0 else self.value(f"sub nsw {self.index_type} {a}, {b}")
 
     def mul(self, a: Index, b: Index) -> Index:
         """Product of two indices."""
@@ -99,7 +108,16 @@ class Function:
             return 0
         if a == 1 or b == 1:
             return b if a == 1 else a
-        return self.value(f"mul nsw i64 {a}, {b}")
+        return self.value(f"mul nsw {self.index_type} {a}, {b}")
+
+    def divide(self, a: Index, b: int) -> tuple[Index, Index]:
+        """Quotient and remainder of an index that is not negative."""
+        if isinstance(a, int):
+            return divmod(a, b)
+        if b == 1:
+            return a, 0
+        quotient = self.value(f"udiv {self.index_type} {a}, {b}")
+        return quotient, self.sub(a, self.mul(quotient, b))
 
     def offset(self, *terms: tuple[Index, Index]) -> Index:
         """Sum of products: an offset of indices and their strides."""
@@ -113,7 +131,7 @@ class Function:
         """Pointer to an element of a type, by its index from another one."""
         if index == 0:
             return pointer
-        name = self.value(f"getelementptr {type_}, ptr {pointer}, i64 {index}")
+        name = self.value(f"getelementptr {type_}, ptr {pointer}, {self.index_type} {index}")
         if isinstance(index, int) and type_ in _BYTES:
             base, offset = self.place_of(pointer)
             self._places[name] = base, offset + index * _BYTES[type_]
@@ -187,19 +205,20 @@ class Function:
             if stop - start <= step:
                 yield start
                 return
-        index = self.slot("i64", start)
+        type_ = self.index_type
+        index = self.slot(type_, start)
         body, after = self.new_label("loop"), self.new_label("after")
         if known or at_least_once:
             self.do(f"br label %{body}")
         else:
-            runs = self.value(f"icmp slt i64 {start}, {stop}")
+            runs = self.value(f"icmp slt {type_} {start}, {stop}")
             self.do(f"br i1 {runs}, label %{body}, label %{after}")
         with self._block(body):
-            now = self.load("i64", index)
+            now = self.load(type_, index)
             yield now
-            following = self.value(f"add nsw i64 {now}, {step}")
-            self.store("i64", following, index)
-            again = self.value(f"icmp slt i64 {following}, {stop}")
+            following = self.value(f"add nsw {type_} {now}, {step}")
+            self.store(type_, following, index)
+            again = self.value(f"icmp slt {type_} {following}, {stop}")
             self.do(f"br i1 {again}, label %{body}, label %{after}")
         self.open(after)
 
@@ -230,7 +249,8 @@ class Function:
     def text(self) -> str:
         """The function as IR."""
         parameters = ", ".join(f"{type_} %{name}" for type_, name in self.parameters)
-        head = f"define {'internal ' if self.internal else ''}{self.returns} @{self.name}({parameters}) nounwind {{"
+        attributes = "alwaysinline nounwind" if self.inlined else "nounwind"
+        head = f"define {'internal ' if self.internal else ''}{self.returns} @{self.name}({parameters}) {attributes} {{"
         end = [] if self._ended or self.returns != "void" else ["  ret void"]
         return "\n".join([head, "entry:", *self._slots, *self._lines, *end, "}", ""])
 

@@ -46,8 +46,9 @@ class Later:
 class Module:
     """The text of one program; `vector_bits` is how wide a register of the machine it is for is."""
 
-    def __init__(self, vector_bits: int) -> None:
+    def __init__(self, vector_bits: int, index_type: str = "i64") -> None:
         self.vector_bits = vector_bits
+        self.index_type = index_type
         self._functions: list[Function] = []
         self._declarations: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -59,7 +60,13 @@ class Module:
         """Kernels by their keys that are written when all their calls are known."""
 
     def function(
-        self, name: str, parameters: Sequence[tuple[str, str]], *, returns: str = "void", internal: bool = True
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        *,
+        returns: str = "void",
+        internal: bool = True,
+        inlined: bool = False,
     ) -> Function:
         """A new function with parameters of (type, name); its name is made unique where it is taken."""
         unique, number = name, 1
@@ -67,14 +74,18 @@ class Module:
             number += 1
             unique = f"{name}_{number}"
         self._names.add(unique)
-        function = Function(self, unique, parameters, returns=returns, internal=internal)
+        function = Function(self, unique, parameters, returns=returns, internal=internal, inlined=inlined)
         self._functions.append(function)
         return function
 
     def declare(self, name: str, returns: str, *parameters: str) -> str:
-        """A function from outside; gives its name with the @."""
+        """A function from outside, unless the module defines it after all; gives its name with the @."""
         self._declarations[name] = f"declare {returns} @{name}({', '.join(parameters)})"
         return f"@{name}"
+
+    def is_declared(self, name: str) -> bool:
+        """True if a function of this name is called from outside."""
+        return name in self._declarations and name not in self._names
 
     def constant(self, type_: str, value: str, *, align: int = 64) -> str:
         """A pointer to constant data; the same data is there once."""
@@ -88,4 +99,5 @@ class Module:
         self.later.clear()
         constants = [f"{name} = {text}" for text, name in self._constants.items()]
         functions = [function.text() for function in self._functions]
-        return "\n".join([*constants, *sorted(self._declarations.values()), "", *functions])
+        declarations = sorted(text for name, text in self._declarations.items() if name not in self._names)
+        return "\n".join([*constants, *declarations, "", *functions])

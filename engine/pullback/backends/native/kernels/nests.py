@@ -14,10 +14,10 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from pullback.backends.llvm.accumulators import starting_value
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernels.accumulators import starting_value
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.bodies import write_nest
 from pullback.backends.native.kernels.tiling import BLOCK, is_float_sum, tile

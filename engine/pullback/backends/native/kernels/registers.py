@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.kernels.accumulators import Combiner
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
