@@ -56,7 +56,9 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
         in listed.stdout
     )
     shown = pullback("incident", "show", 1)
-    assert "claimed    lstm[n=100,act=tanh,f4,cpu] fused array_bytes on box: counted, 1024 B, then 2048 B" in shown.stdout
+    assert (
+        "claimed    lstm[n=100,act=tanh,f4,cpu] fused array_bytes on box: counted, 1024 B, then 2048 B" in shown.stdout
+    )
     assert "  last without  0000" in shown.stdout
     assert "  first with    0000" in shown.stdout
     assert "confirmed, told" in shown.stdout
@@ -67,7 +69,9 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     assert json.loads(pullback("incident", "list", "--state", "confirmed", "--json").stdout) == []
     assert "1  confirmed  demo" in pullback("incident", "verdict", 1, "none").stdout
     assert pullback("incident", "assign", 1, "ada").stdout.startswith("1  confirmed  ada  demo")
-    assert [each["id"] for each in json.loads(pullback("incident", "list", "--assignee", "ada", "--json").stdout)] == [1]
+    assert [each["id"] for each in json.loads(pullback("incident", "list", "--assignee", "ada", "--json").stdout)] == [
+        1
+    ]
     assert json.loads(pullback("incident", "list", "--assignee", "bob", "--json").stdout) == []
     assert json.loads(pullback("incident", "assign", 1, "--none", "--json").stdout)["assignee"] is None
     for command, said in (("bisect", "begins at one commit"), ("confirm", "can be measured in turns")):

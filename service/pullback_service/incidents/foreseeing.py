@@ -96,9 +96,7 @@ async def _over_budget(
 
 def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
     """True if a budget is broken by what an incident is about already: such are one incident."""
-    held = [
-        each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places
-    ]
+    held = [each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places]
     return any(
         (one.workload == other.workload or one.change.variant == other.change.variant)
         and one.change.incident_kind == other.change.incident_kind
