@@ -158,7 +158,17 @@ def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
 def test_commits_are_compared_and_forks_are_approved(pullback, clone):
     compared = json.loads(
         pullback(
-            "job", "create", "--project", "demo", "--against", "HEAD~2", "--require", "device=cpu", "--effort", 2, "--json"
+            "job",
+            "create",
+            "--project",
+            "demo",
+            "--against",
+            "HEAD~2",
+            "--require",
+            "device=cpu",
+            "--effort",
+            2,
+            "--json",
         ).stdout
     )
     assert compared["effort"] == 2

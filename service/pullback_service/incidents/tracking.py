@@ -170,7 +170,12 @@ async def budget_changes(
     before: dict[int, list[Change]] = defaultdict(list)
     for change in stored or ():
         is_there = change.commit_id in trunk.places and change.reference_id in trunk.places
-        if change.evidence == "budget" and change.series_id is not None and is_there and not is_all.get(change.series_id, True):
+        if (
+            change.evidence == "budget"
+            and change.series_id is not None
+            and is_there
+            and not is_all.get(change.series_id, True)
+        ):
             before[change.series_id].append(change)
     return [
         change

@@ -102,7 +102,9 @@ async def test_a_dry_run_looks_for_values_over_a_new_budget_in_the_past(history,
     assert await foreseen(1500) == [(None, False, True)]  # both ends were known before anybody could be told
     assert await foreseen(3000) == []
     answer = await history.client.put(
-        "/api/v1/rules", params={"project": "demo", "dry_run": True}, json={"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 1500}]}
+        "/api/v1/rules",
+        params={"project": "demo", "dry_run": True},
+        json={"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 1500}]},
     )
     (new,) = answer.json()["last_90_days"]
     assert new["sentence"] == (
@@ -119,7 +121,9 @@ async def test_a_budget_that_is_broken_by_what_is_an_incident_already_is_that_on
     (known,) = await history.incidents()
     rules = [{"at_least": 0.95}, {"metric": "array_bytes", "budget": 1500}]
     for wanted, would in ((rules[:1], False), (rules, True)):
-        answer = await history.client.put("/api/v1/rules", params={"project": "demo", "dry_run": True}, json={"rules": wanted})
+        answer = await history.client.put(
+            "/api/v1/rules", params={"project": "demo", "dry_run": True}, json={"rules": wanted}
+        )
         found = [(each["id"], each["told"], each["would_be_told"]) for each in answer.json()["last_90_days"]]
         assert found == [(known.incident.id, True, would)]
 
