@@ -32,7 +32,11 @@ def over_budget(
 
 def _gone_on(change: Change, runs: Sequence[Sequence[BudgetReading]], places: Places) -> Change:
     """A change that began before all that was read, with its end as the readings say."""
-    if change.ended_id in places and places[change.ended_id] <= places[runs[0][0].commit_id]:
+    if (
+        change.ended_id is not None
+        and change.ended_id in places
+        and places[change.ended_id] <= places[runs[0][0].commit_id]
+    ):
         return change
     back = runs[0] if not runs[0][0].is_over else runs[1] if len(runs) > 1 else None
     return change._replace(ended_id=None if back is None else back[0].commit_id)

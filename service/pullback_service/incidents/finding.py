@@ -116,7 +116,7 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 def _since_anchor(
     series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
-    """What got worse since an anchor, beyond what is known: one change from the first comparison that shows it to one that does not."""
+    """Changes for the worse since an anchor, beyond those that are known: one from the first comparison that shows it to one that does not."""
     by_anchor: dict[int, list[Claim]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
         by_anchor[claim.reference_id].append(claim)

@@ -78,7 +78,7 @@ async def foresee(session: AsyncSession, project: Project, rules: Sequence[Rule]
 async def _over_budget(
     session: AsyncSession, project: Project, rules: Sequence[Rule]
 ) -> tuple[list[list[NamedChange]], Places]:
-    """What budgets would have made of the last 90 days, and told, by incident."""
+    """The changes that budgets would have shown and told in the last 90 days, by incident."""
     project_id = ProjectId(project.id)
     trunk = await read_trunk(session, project_id) if any(rule.budget is not None for rule in rules) else None
     if trunk is None or trunk.branch_id is None:

@@ -177,14 +177,10 @@ async def test_a_search_is_given_up_where_its_machine_does_not_come_back(history
         async with database.writing.begin() as session:
             for change in (
                 "UPDATE agent SET last_seen_at = last_seen_at - make_interval(days => :days)",
-                (
-                    "UPDATE job SET created_at = created_at - make_interval(days => :days), "
-                    "finished_at = finished_at - make_interval(days => :days)"
-                ),
-                (
-                    "UPDATE bisection SET started_at = started_at - make_interval(days => :days), "
-                    "next_at = next_at - make_interval(days => :days)"
-                ),
+                "UPDATE job SET created_at = created_at - make_interval(days => :days)",
+                "UPDATE job SET finished_at = finished_at - make_interval(days => :days)",
+                "UPDATE bisection SET started_at = started_at - make_interval(days => :days)",
+                "UPDATE bisection SET next_at = next_at - make_interval(days => :days)",
             ):
                 await session.execute(text(change), {"days": days})
         for _ in range(2):
