@@ -79,7 +79,7 @@ def incident(project: str, incident_id: int) -> str:
 
 
 def accuracy(project: str) -> str:
-    """How often incidents of a project were right."""
+    """The page of how often incidents of a project were right."""
     return f"/projects/{_segment(project)}/accuracy"
 
 

@@ -1,1 +1,1 @@
-"""How often Pullback was right in a project, as people judged it."""
+"""A page of how often Pullback was right in a project, as people judged it."""

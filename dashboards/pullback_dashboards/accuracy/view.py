@@ -27,7 +27,7 @@ class Precision:
 
     @property
     def judged(self) -> int:
-        """How many people judged."""
+        """The number of those that people judged."""
         return self.right + self.noise
 
     @property
@@ -79,7 +79,7 @@ class NoticedLine:
 
 @dataclass(frozen=True)
 class AccuracyView:
-    """How often Pullback was right in a project, and how small a step would be noticed."""
+    """The accuracy of Pullback in a project, and how small a step would be noticed."""
 
     project: str
     incidents_href: str

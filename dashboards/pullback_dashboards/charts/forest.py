@@ -19,8 +19,8 @@ _JITTER = (0, -5, 5, -3, 3)  # dots of one place side by side
 class Forest:
     """The scale that all rows share, in natural logs."""
 
-    low: float
-    high: float
+    left: float
+    right: float
 
     @classmethod
     def around(cls, ratios: Sequence[Ratio]) -> "Forest":
@@ -43,9 +43,9 @@ class Forest:
     @property
     def factors(self) -> tuple[float, ...]:
         """Round factors on the axis, 1 among them: those that keep some distance."""
-        low, high = math.exp(self.low), math.exp(self.high)
+        low, high = math.exp(self.left), math.exp(self.right)
         steps = (1.001, 1.002, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10_000, 100_000)
-        least = (self.high - self.low) / 5
+        least = (self.right - self.left) / 5
         chosen = [1.0]
         for factor in steps:
             for side in (factor, 1 / factor):
@@ -55,7 +55,7 @@ class Forest:
         return tuple(sorted(chosen))
 
     def _x(self, log_ratio: float) -> float:
-        share = (log_ratio - self.low) / (self.high - self.low)
+        share = (log_ratio - self.left) / (self.right - self.left)
         return _MARGIN + min(1.0, max(0.0, share)) * (WIDTH - 2 * _MARGIN)
 
     def _marks(self, ratio: Ratio, groups: Sequence[float]) -> Iterator[str]:

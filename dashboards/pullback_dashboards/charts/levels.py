@@ -23,8 +23,7 @@ class Dot(NamedTuple):
 
     place: int
     height: float
-    low: float | None = None
-    high: float | None = None
+    ends: tuple[float, float] | None = None
     busy: bool = False
 
     def plain(self) -> dict[str, Any]:
@@ -123,8 +122,8 @@ def _marks(chart: LevelChart, frame: _Frame) -> Iterator[str]:
     yield f'<rect class="levels-since" x="{left - 1:.1f}" y="{_TOP}" width="{max(2.0, right - left):.1f}" height="{foot - _TOP}"/>'
     for dot in chart.dots:
         x, y = frame.x(dot.place), frame.y(dot.height)
-        if dot.low is not None and dot.high is not None:
-            yield f'<path class="levels-doubt" d="M{x:.1f} {frame.y(dot.low):.1f}V{frame.y(dot.high):.1f}"/>'
+        if dot.ends is not None:
+            yield f'<path class="levels-doubt" d="M{x:.1f} {frame.y(dot.ends[0]):.1f}V{frame.y(dot.ends[1]):.1f}"/>'
         kind = "levels-busy" if dot.busy else "levels-dot"
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
     for level in chart.levels:

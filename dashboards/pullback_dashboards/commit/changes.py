@@ -65,10 +65,10 @@ def changes_of(
 
 
 def _series(history: History, project: str, *, machine: str | None) -> Iterator[ChangedSeries]:
-    """The series that changed at the newest commit, the largest change first."""
+    """The series that changed at the newest commit: time first, the largest change first."""
     place = len(history.commits) - 1
     sha = history.commits[place].sha
-    for move in sorted(moves(history, 1), key=lambda move: -move.size):
+    for move in sorted(moves(history, 1), key=lambda move: (move.metric != "time", -move.size)):
         line = history.find(move.case, move.variant, move.metric)
         now = None if line is None else line.readings[place]
         before = None if line is None else history.reading_before(line, place, failed=False)[1]

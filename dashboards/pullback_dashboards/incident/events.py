@@ -1,4 +1,4 @@
-"""What happened to an incident, in plain words."""
+"""Events of an incident, in plain words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

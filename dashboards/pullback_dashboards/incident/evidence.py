@@ -1,4 +1,4 @@
-"""What speaks for an incident and against it, as plain values: observations with their levels, ratios, what did not move."""
+"""Evidence for an incident and against it, as plain values: observations with their levels, ratios, what did not move."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -206,7 +206,7 @@ def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Objection]) -> For
 
 
 def objections_of(detail: Detail, compared: Sequence[InTurns], unmoved: Sequence[Unmoved]) -> tuple[Objection, ...]:
-    """What speaks against an incident: measured in turns it is not there, an unaffected case moved, other series did not."""
+    """Objections to an incident: measured in turns it is not there, an unaffected case moved, other series did not."""
     claimed = {_key_of_change(each) for each in detail.changes if each.change.evidence == "paired"}
     changed = {(each.case, each.change.variant, each.metric, each.machine) for each in detail.changes}
 
@@ -312,10 +312,8 @@ def _dot(one: Observation, place: int, *, by_ratio: bool) -> Dot:
     if not by_ratio:
         return Dot(place, one.value, busy=one.busy)
     middle, low, high, _ = one.ratio
-    bounded = low is not None and high is not None
-    return Dot(
-        place, exp(middle or 0.0), exp(low or 0.0) if bounded else None, exp(high or 0.0) if bounded else None, one.busy
-    )
+    ends = None if low is None or high is None else (exp(low), exp(high))
+    return Dot(place, exp(middle or 0.0), ends, one.busy)
 
 
 def _levels(

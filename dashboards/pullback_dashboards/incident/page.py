@@ -107,7 +107,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
 
 
 async def _differing(session: AsyncSession, project: str, project_id: ProjectId, detail: Detail) -> Differing | None:
-    """What differs in the case that speaks for all, as far as files still tell."""
+    """Differences in the case that speaks for all, as far as files still tell."""
     if not detail.changes:
         return None
     lead = lead_of(detail)

@@ -58,7 +58,7 @@ class Bisected:
 
     @property
     def words(self) -> str:
-        """How it stands, without the commit."""
+        """Its standing, without the commit."""
         if self.state == "running":
             return f"The commit is being searched for, in {counted(self.jobs, 'job')} so far."
         if self.state == "undecided":
@@ -69,7 +69,7 @@ class Bisected:
 
 @dataclass(frozen=True)
 class Differing:
-    """What differs between the two commits in the case that speaks for all: facts of software and machine, and the program."""
+    """Differences between the two commits in the case that speaks for all: facts of software and machine, and the program."""
 
     case: str
     variant: str
@@ -139,7 +139,7 @@ class IncidentView:
 
 
 def differing_of(case: CaseView | None, variant: str) -> Differing | None:
-    """What differs, by the page of the case at the commit; None where that cannot be told."""
+    """The differences, by the page of the case at the commit; None where that cannot be told."""
     if case is None or case.before is None or not case.before_is_told:
         return None
     plans = [block.plan for block in case.variants if block.variant == variant]

@@ -1,4 +1,4 @@
-"""How often incidents were right, as people judged them, and how small a step would be noticed in a series."""
+"""Reading how often incidents were right, as people judged them, and how small a step would be noticed in a series."""
 
 from typing import Any, Final, LiteralString, NamedTuple
 

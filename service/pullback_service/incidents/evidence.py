@@ -201,7 +201,7 @@ def incidents_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId
 
 
 def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]:
-    """What was sent of an incident, the newest first. Index: uq_notification_project_id_event_key."""
+    """Messages about an incident, the newest first. Index: uq_notification_project_id_event_key."""
     values = {"project": incident.project_id, "thread": f"incident {incident.id}", "most": most}
     return Query(_DELIVERED, values, lambda rows: [Message._make(row) for row in rows], width=len(Message._fields))
 

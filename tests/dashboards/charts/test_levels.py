@@ -90,7 +90,7 @@ def test_ratios_of_a_forest_share_one_axis_on_which_one_has_its_place(found):
     ratios = [Ratio(middle, middle - doubt, middle + doubt, 20) for middle, doubt in found]
     forest = Forest.around(ratios)
     assert 1.0 in forest.factors
-    assert all(forest.low - 1e-9 <= math.log(factor) <= forest.high + 1e-9 for factor in forest.factors)
+    assert all(forest.left - 1e-9 <= math.log(factor) <= forest.right + 1e-9 for factor in forest.factors)
     ones = {re.search(r'forest-one" d="M([\d.]+)', forest.row(ratio))[1] for ratio in ratios}
     assert len(ones) == 1
     assert forest.row(Ratio()) == ""
