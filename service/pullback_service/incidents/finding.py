@@ -183,23 +183,23 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
 
 def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
     """Changes of a count; of one that goes back and forth a single one, from its first change on."""
-    values: list[float] = []
-    begins: list[int] = []
-    for place, change in enumerate(claimed):
+    known: dict[int, float] = {}
+    for change in claimed:
         if change.before is None or change.after is None:
             return _with_ends(claimed, places)
-        if not values or values[-1] != change.before:
-            values.append(change.before)
-        begins.append(len(values))
-        until = places[claimed[place + 1].commit_id] if place + 1 < len(claimed) else 0
-        values += [change.after] * min(max(until - places[change.commit_id], 1), STEADY)
+        known |= {places[change.reference_id]: change.before, places[change.commit_id]: change.after}
+    values: list[float] = []
+    begins: dict[int, int] = {}
+    for place, following in pairwise([*sorted(known), inf]):  # in the order of the trunk: claims may hold one another
+        begins[place] = len(values)
+        values += [known[place]] * int(min(following - place, STEADY))
     taken = [value for value, following in pairwise([*values, inf]) if value != following]
     if len(set(taken)) == len(taken):
         return _with_ends(claimed, places)  # it never took a value again
     found, rest = [], list(claimed)
     for shift in find_changes(values, exact=True):
         if shift.kind == "unsteady":
-            held = [change for begin, change in zip(begins, claimed, strict=True) if shift.first <= begin <= shift.last]
+            held = [change for change in claimed if shift.first <= begins[places[change.commit_id]] <= shift.last]
             rest = [change for change in rest if change not in held]
             found += [change._replace(kind="unsteady", worse=None, standing="claimed") for change in held[:1]]
     return [*_with_ends(rest, places), *found]
@@ -208,11 +208,50 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
 def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     """The same changes with the commit at which their level was back; the change back is no change of its own.
 
-    Only what got worse ends so: an improvement that is lost again is a change for the worse, unless one report alone had counted it.
+    Only what got worse ends so: an improvement that is lost again is a change for the worse, unless one report alone had counted it. A
+    change that narrower ones explain, as a bisection leaves them, is over when these are.
     """
+    ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
+    narrowest = [change for change in ordered if not _parts(change, ordered, places)]
+    explained = [change for change in ordered if _is_explained(change, _parts(change, narrowest, places))]
+    found = _ended([change for change in ordered if change not in explained])
+    whole = []
+    for change in explained:
+        parts = _parts(change, found, places)
+        ends = [part.ended_id for part in parts if part.ended_id is not None]
+        if parts and len(ends) == len(parts):
+            whole.append(change._replace(ended_id=max(ends, key=places.__getitem__)))
+        elif parts or change.worse:  # else it was the end of others
+            whole.append(change)
+    return sorted([*found, *whole], key=lambda change: (places[change.commit_id], places[change.reference_id]))
+
+
+def _parts(change: Change, others: Iterable[Change], places: Places) -> Sequence[Change]:
+    """Others in the same direction in narrower ranges within that of a change."""
+    first, last = places[change.reference_id], places[change.commit_id]
+    if change.standing == "refuted":
+        return ()
+    return [
+        other
+        for other in others
+        if (other.worse, other.evidence == "exact") == (change.worse, change.evidence == "exact")
+        and other.standing != "refuted"
+        and first <= places[other.reference_id]
+        and places[other.commit_id] <= last
+        and places[other.commit_id] - places[other.reference_id] < last - first
+    ]
+
+
+def _is_explained(change: Change, parts: Sequence[Change]) -> bool:
+    slack = 0.0 if change.evidence == "exact" else BACK
+    return bool(parts) and sum(map(_size, parts)) >= (1 - slack) * _size(change)
+
+
+def _ended(ordered: Iterable[Change]) -> list[Change]:
+    """Changes in the order of the trunk, none of which holds another, with the commits at which their levels were back."""
     found: list[Change] = []
     open_: list[int] = []
-    for change in sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id])):
+    for change in ordered:
         if found and _is_taken_back(found[-1], change):
             found[-1] = found[-1]._replace(ended_id=change.commit_id)
             continue

@@ -122,6 +122,44 @@ def test_a_count_that_goes_back_and_forth_is_one_change_since_the_first_time():
     assert (only.kind, only.worse, only.reference_id, only.commit_id) == ("unsteady", None, 1, 2)
 
 
+def count_claim(reference, commit, before, after):
+    outcome = "more" if after > before else "less"
+    return Claim(
+        reference, commit, outcome, "exact", _ratio(before, after), None, None, None, None, before=before, after=after
+    )
+
+
+def test_comparisons_of_a_bisection_are_no_flips_of_a_count_and_end_together():
+    """One array more from 17 to 22, of which only every fifth commit was measured, and others while it was searched."""
+    searched = [count_claim(15, 20, 2, 3), count_claim(15, 17, 2, 3), count_claim(16, 17, 2, 3)]
+    found = changes_of(COUNT, searched, [], PLACES)
+    assert [(each.kind, each.reference_id, each.commit_id, each.ended_id) for each in found] == [
+        ("step", 15, 17, None),
+        ("step", 16, 17, None),
+        ("step", 15, 20, None),
+    ]
+    mended = changes_of(COUNT, [*searched, count_claim(22, 23, 3, 2)], [], PLACES)
+    assert {(each.kind, each.ended_id) for each in mended} == {("step", 23)}
+    assert len(mended) == 3
+
+
+def test_pairs_of_a_bisection_end_together_and_what_they_do_not_explain_stays():
+    def paired(reference, commit, ratio):
+        outcome = "slower" if ratio > 0 else "faster"
+        return Claim(reference, commit, outcome, "paired", ratio, ratio - 0.01, ratio + 0.01, 20, None)
+
+    searched = [paired(15, 20, 0.26), paired(15, 17, 0.25), paired(16, 17, 0.26), paired(22, 23, -0.26)]
+    found = changes_of(RATIO, searched, [], PLACES)
+    assert {each.ended_id for each in found} == {23}
+    assert len(found) == 3
+    two = [paired(10, 20, 0.3), paired(12, 13, 0.15), paired(16, 17, 0.15), paired(22, 23, -0.15)]
+    assert [(each.commit_id, each.ended_id) for each in changes_of(RATIO, two, [], PLACES)] == [
+        (13, None),
+        (17, 23),
+        (20, None),
+    ]
+
+
 def test_more_is_better_where_it_is():
     series = RATIO._replace(bigger_is_better=True)
     (only,) = found_in(series, [paired(3, 4, "faster", 0.2)], [])
