@@ -11,7 +11,7 @@ HOLDS_S = 1.0
 
 
 class Readiness:
-    """What the database answered last. Who asks within a second gets the same answer, and who asks meanwhile waits for it."""
+    """The last answer of the database. Who asks within a second gets the same answer, and who asks meanwhile waits for it."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

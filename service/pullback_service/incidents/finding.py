@@ -8,7 +8,7 @@ commits, speak for it or against it.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha1
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from math import exp, inf, log
 from statistics import median
 from typing import Final, NamedTuple
@@ -190,9 +190,10 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
         known |= {places[change.reference_id]: change.before, places[change.commit_id]: change.after}
     values: list[float] = []
     begins: dict[int, int] = {}
-    for place, following in pairwise([*sorted(known), inf]):  # in the order of the trunk: claims may hold one another
+    in_order = sorted(known)  # that of the trunk: claims may hold one another
+    for place, following in zip_longest(in_order, in_order[1:]):
         begins[place] = len(values)
-        values += [known[place]] * int(min(following - place, STEADY))
+        values += [known[place]] * (STEADY if following is None else min(following - place, STEADY))
     taken = [value for value, following in pairwise([*values, inf]) if value != following]
     if len(set(taken)) == len(taken):
         return _with_ends(claimed, places)  # it never took a value again
