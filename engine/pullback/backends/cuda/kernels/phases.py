@@ -47,7 +47,7 @@ class _Values:
     coordinates: dict[int, Index] = field(default_factory=dict)
 
     def inside(self, coordinates: dict[int, Index]) -> "_Values":
-        """What is known at a place further in."""
+        """Knowledge at a place further in."""
         return _Values(dict(self.known), self.coordinates | coordinates)
 
 
@@ -363,7 +363,7 @@ class PhaseWriter:
         return regions, end
 
     def _put_away(self) -> None:
-        """What a thread accumulated, into shared memory or, of a thread that is alone, to where it belongs."""
+        """Write what a thread accumulated into shared memory or, of a thread that is alone, to where it belongs."""
         for k, reduction in enumerate(self.nest.reductions):
             combiner = self._combiner(reduction)
             found = [combiner.lanes.load(cell) for cell in self.cells[k]]
