@@ -36,7 +36,7 @@ FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 QUICK = {"series": 64, "commits": 110, "small_commits": 0, "ranges": 4}
 
 EXAMPLES = """examples:
-  python -m benchmarks.incidents --quick                        what CI runs: one small seed
+  python -m benchmarks.incidents --quick                        one small seed, a minute of a processor
   python -m benchmarks.incidents --seeds 0 --explain            one whole seed, and what was not as it should be
   python -m benchmarks.incidents --seeds 5 6 7 8 9 --keep counts.json --write       for docs/detection.md
   python -m benchmarks.incidents --record 10 --case dense_bias_act                  more sessions of noise, of this machine

@@ -9,7 +9,7 @@ def table(counts: Counts, seeds: Sequence[int]) -> list[str]:
     """The figures that were asked for, and what was measured."""
     per = len(seeds)
     said = ", ".join(map(str, seeds))
-    return [
+    lines = [
         f"{counts.observations:,} observations of {per} projects (seeds {said}), {counts.jobs:,} jobs.",
         "",
         "| what | measured | to reach |",
@@ -27,10 +27,13 @@ def table(counts: Counts, seeds: Sequence[int]) -> list[str]:
         _row("steps of +1 % that were told", counts.told_1, counts.steps_1, "≥ .80"),
         _row("bisections of 64 commits at +2 % that name the right one", counts.named_times, counts.bisected_times, "≥ .97"),
         _row("… of counts", counts.named_counts, counts.bisected_counts, "all"),
-        f"| … most jobs of one | {counts.most_jobs} | ≤ 8 |",
+        f"| … most jobs of one | {counts.most_jobs} | ≤ 8 |" if counts.most_jobs else None,
     ]  # fmt: skip
+    return [line for line in lines if line is not None]
 
 
-def _row(what: str, number: int, of: int, asked: str) -> str:
+def _row(what: str, number: int, of: int, asked: str) -> str | None:
+    if not of:
+        return None
     share = f" ({number / of:.2f})" if 1 < of < 100_000 else ""
     return f"| {what} | {number} of {of:,}{share} | {asked} |"

@@ -8,20 +8,6 @@ from benchmarks.incidents.planting import EVENTS, SILENT, plant, plant_small
 from benchmarks.incidents.truth import Event, Truth, cases_for
 
 
-@pytest.mark.system
-def test_of_a_small_project_what_was_planted_is_told_once_and_nothing_else(tmp_path, capsys):
-    assert program.main(["--quick", "--keep", str(tmp_path / "counts.json"), "--explain"]) == 0
-    said = capsys.readouterr().out
-    (counts,) = program.kept(tmp_path / "counts.json").values()
-    assert counts.events >= 8
-    assert counts.told_of == counts.events, said
-    assert (counts.split, counts.joined, counts.told_twice) == (0, 0, 0), said
-    assert (counts.confirmed_and_false, counts.likely_and_false) == (0, 0), said
-    assert counts.right_commit >= counts.events - 1, said
-    assert counts.named_times + counts.named_counts == counts.bisected_times + counts.bisected_counts == 4, said
-    assert counts.most_jobs <= 8, said
-
-
 def test_a_seed_plants_thirty_events_that_ask_for_an_incident_and_fifteen_that_accuse_nobody():
     truth = plant(0, series=200, commits=300)
     assert (len(truth.events), len(truth.silent)) == (sum(EVENTS.values()), sum(SILENT.values())) == (30, 15)
