@@ -62,7 +62,10 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     for name in build.requirements:
         places = [place / name for place in (files, current) if (place / name).is_file()]
         if not places:
-            raise BuildError(f"the commit has no file {name}, which {FILE} names in [build] requirements")
+            raise BuildError(
+                f"there is no file {name}, which {FILE} names in [build] requirements, neither in the commit nor in {current}; "
+                "add it, or name one that is there"
+            )
         found.append(places[0])
         digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")
     short = digest.hexdigest()[:16]
@@ -157,14 +160,25 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bo
         run_logged([*installer(python), "numpy"], folder, "installing numpy, which arguments are drawn by,")
 
 
-def _find_python(version: str | None) -> Path:
-    if version is None or platform.python_version().split(".")[: version.count(".") + 1] == version.split("."):
+def _find_python(wanted: str | None) -> Path:
+    """The Python that a project asks for, by default the one that runs this."""
+    if wanted is None or _is(platform.python_version(), wanted):
         return Path(sys.executable)
-    minor = ".".join(version.split(".")[:2])
+    minor = ".".join(wanted.split(".")[:2])
     found = shutil.which(f"python{minor}")
     if found is None:
         raise BuildError(f"there is no python{minor} on PATH, which {FILE} asks for in [build] python; install it")
+    version = _version_of(Path(found))
+    if not _is(version, wanted):
+        raise BuildError(
+            f"{found} is Python {version}, and {FILE} asks for {wanted} in [build] python; "
+            f"install that, or write python = \"{minor}\" if any {minor} will do"
+        )
     return Path(found)
+
+
+def _is(version: str, wanted: str) -> bool:
+    return version.split(".")[: wanted.count(".") + 1] == wanted.split(".")
 
 
 @cache
@@ -172,4 +186,11 @@ def _version_of(python: Path) -> str:
     if python == Path(sys.executable):
         return platform.python_version()
     asked = [str(python), "-c", "import platform; print(platform.python_version())"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
+    done = subprocess.run(asked, check=False, capture_output=True, text=True)  # noqa: S603 - a Python
+    if done.returncode != 0:  # as a shim of pyenv for a version that is not switched on
+        said = next(iter(done.stderr.strip().splitlines()), f"exit status {done.returncode}")
+        raise BuildError(
+            f"{python}, which {FILE} asks for in [build] python, does not start ({said}); "
+            f"install {python.name}, or put one that starts first on PATH"
+        )
+    return done.stdout.strip()
