@@ -56,7 +56,7 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     if not build.requirements:
         return Environment(base, version)
     has_pip = bool(build.commands)  # which may call it: another one on PATH would install into another environment
-    about = f"{version} {sysconfig.get_platform()} {platform.libc_ver()}{' pip' if has_pip else ''}\0"
+    about = f"{platform_of(base)}{' pip' if has_pip else ''}\0"
     digest = hashlib.sha256(about.encode())
     found = []
     for name in build.requirements:
@@ -104,6 +104,21 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
 
 
+def begin_environment(base: Path, folder: Path, *, has_pip: bool) -> None:
+    """Make an empty environment by uv where that is installed, by venv otherwise."""
+    if uv := shutil.which("uv"):
+        options = ["--allow-existing", *(["--seed"] if has_pip else [])]
+        run_logged([uv, "venv", "--quiet", *options, "--python", str(base), str(folder)], folder, "uv venv")
+    else:
+        options = ["--without-pip"] if find_spec("pip") and not has_pip else []
+        run_logged([str(base), "-m", "venv", *options, str(folder)], folder, "python -m venv")
+
+
+def platform_of(python: Path) -> str:
+    """The version of a Python and the platform: environments of another one hold other files."""
+    return f"{_version_of(python)} {sysconfig.get_platform()} {platform.libc_ver()}"
+
+
 def installer(python: Path) -> list[str]:
     """The command that installs into the environment of a Python: uv's where that is installed, else pip's.
 
@@ -135,18 +150,13 @@ def _measured_of(file: Path) -> bytes:
 
 
 def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bool) -> None:
-    """Make an environment by uv where that is installed, by venv and pip otherwise, and add NumPy if nothing brings it."""
-    uv = shutil.which("uv")
+    """Make an environment, install requirements, and add NumPy if nothing brings it."""
+    begin_environment(base, folder, has_pip=has_pip)
     python = folder / "bin" / "python"
-    if uv:
-        options = ["--allow-existing", *(["--seed"] if has_pip else [])]
-        run_logged([uv, "venv", "--quiet", *options, "--python", str(base), str(folder)], folder, "uv venv")
-    else:
-        options = ["--without-pip"] if find_spec("pip") and not has_pip else []
-        run_logged([str(base), "-m", "venv", *options, str(folder)], folder, "python -m venv")
     for file in requirements:
         listed = file
         if file.name == "uv.lock":
+            uv = shutil.which("uv")
             if not uv:
                 raise BuildError("uv.lock is read by uv, which is not installed; install uv")
             listed = folder / "requirements.txt"

@@ -6,11 +6,13 @@ import shutil
 import sys
 import sysconfig
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
+from pullback_runners.projects.kept import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 
@@ -235,6 +237,34 @@ def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     (path,) = ready.subject.paths
     assert (path / "waves.py").read_text() == (repository.folder / "src/waves.py").read_text() + "built = True\n"
     assert ready.outside == ()
+
+
+@pytest.mark.parametrize("asks_for_more", [False, True])
+def test_what_builds_wheels_is_installed_once_unless_it_asks_for_more(repository, tmp_path, asks_for_more):
+    build_a_wheel(repository)
+    tool = wheel(tmp_path / "wheels", "1").as_uri()
+    repository.write("pyproject.toml", BUILT.replace("[]", f'["base @ {tool}"]', 1))
+    noted = BACKEND.replace('"built = True\\n"', 'f"prefix = {__import__(\'sys\').prefix!r}\\n"')
+    more = f"\n\ndef get_requires_for_build_wheel(settings=None):\n    return ['base @ {tool}']\n"
+    repository.write("backend.py", noted + (more if asks_for_more else ""))
+    built_in = []
+    for title in ("first", "second"):
+        repository.write("README", title)
+        repository.commit(title)
+        (path,) = built(repository).subject.paths
+        built_in.append((path / "waves.py").read_text().rpartition("prefix = ")[2].strip().strip("'"))
+    kept = cache_folder() / "backends"
+    assert [Path(each).parent == kept for each in built_in] == [not asks_for_more] * 2
+    assert len(set(built_in)) == 1
+    assert len(list(kept.glob("*.bytes"))) == 1
+
+
+def test_what_builds_wheels_and_cannot_be_installed_is_named(repository):
+    build_a_wheel(repository)
+    repository.write("pyproject.toml", BUILT.replace("[]", '["base @ file:///gone/base-1-py3-none-any.whl"]', 1))
+    repository.commit("first")
+    with pytest.raises(BuildError, match=r"installing \[build-system\] requires of pyproject.toml ended with"):
+        built(repository)
 
 
 def with_submodule(repository, build):
