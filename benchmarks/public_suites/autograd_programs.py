@@ -74,25 +74,23 @@ def outcomes(suite: Suite, source: Path | None, packages: Path | None = None) ->
     """Run a suite in a fresh process and say how every test ended; `packages` may hold what it needs installed."""
     with tempfile.TemporaryDirectory(prefix="pullback-suite-") as folder:
         tests = Path(folder) / "run" / "tests"
-        shutil.copytree(_tests_of(suite, source, Path(folder)), tests)
+        shutil.copytree(folder_of(suite, suite.marker, source, Path(folder)), tests)
         if not suite.own_conftest:
             (tests / "conftest.py").unlink(missing_ok=True)
         return classified(_run(suite, tests, Path(folder) / "outcomes.json", packages), suite.not_portable)
 
 
-def _tests_of(suite: Suite, source: Path | None, folder: Path) -> Path:
-    """The folder of tests in a source tree, an archive of one, or the distribution that pip fetches."""
+def folder_of(suite: Suite, marker: str, source: Path | None, folder: Path) -> Path:
+    """The folder that holds a file in a source tree, an archive of one, or the distribution that pip fetches into `folder`."""
     if source is None:
         source = _downloaded(suite, folder)
     if source.is_file():
         with tarfile.open(source) as archive:
             archive.extractall(folder / "source", filter="data")
         source = folder / "source"
-    found = sorted(source.rglob(suite.marker))
+    found = sorted(source.rglob(marker))
     if not found:
-        raise SystemExit(
-            f"there is no test-suite of {suite.distribution} in {source}; give its source folder or archive"
-        )
+        raise SystemExit(f"there is no {marker} of {suite.distribution} in {source}; give its source folder or archive")
     return found[0].parent
 
 

@@ -53,6 +53,67 @@ def test_a_suite_is_run_with_its_imports_answered_by_the_engine(tmp_path):
     assert data["counts"] == {"passed": 1, "failed": 2, "skipped": 1, "not portable": 1}
 
 
+EXAMPLES = {
+    "rosenbrock.py": """
+import autograd.numpy as np
+import autograd.scipy.special
+from autograd import grad
+import parts
+
+print(grad(lambda x: np.sum(parts.half(x) * autograd.scipy.special.expit(x)))(np.zeros(2)), grad.__module__)
+""",
+    "parts.py": "half = lambda x: x / 2",
+    "trains.py": "import time\nprint('epoch 0')\ntime.sleep(600)",
+    "wrong.py": "from autograd import no_such_name",
+    "rkhs.py": "class RKHSFunBox:\n    pass\n\n\nRKHSFunBox.register(int)",
+    "fluidsim/classifier.py": "import gzip\nprint(len(gzip.open('../data/train-images-idx3-ubyte.gz').read()), 'bytes of mnist')",
+}
+
+
+def test_examples_are_run_with_their_imports_changed_and_what_fails_unexpectedly_is_told(tmp_path):
+    folder = tmp_path / "checkout" / "examples"
+    (folder / "fluidsim").mkdir(parents=True)
+    for name, text in EXAMPLES.items():
+        (folder / name).write_text(text)
+    report = tmp_path / "report.json"
+    command = ["-m", "benchmarks.public_suites", "examples", "--source", str(folder.parent), "--seconds", "10"]
+    ran = subprocess.run(
+        [sys.executable, *command, "--json", str(report)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stderr
+    ended = {example["example"]: example for example in json.loads(report.read_text())["examples"]}
+    assert {name: example["ending"] for name, example in ended.items()} == {
+        "fluidsim/classifier.py": "finished",
+        "parts.py": "finished",
+        "rkhs.py": "known to fail",
+        "rosenbrock.py": "finished",
+        "trains.py": "ran until the limit",
+        "wrong.py": "failed",
+    }
+    assert ended["rosenbrock.py"]["said"].startswith("[0.25 0.25] pullback.")
+    assert ended["trains.py"]["said"] == "epoch 0"
+    assert "no_such_name" in ended["wrong.py"]["said"]
+    assert "random images in place of MNIST" in ran.stdout
+    assert (folder / "rosenbrock.py").read_text() == EXAMPLES["rosenbrock.py"]  # the checkout stays as it was
+
+
+def test_examples_pass_where_none_fails_that_is_not_known_to(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    examples = importlib.import_module("benchmarks.public_suites.examples")
+    ended = [
+        examples.Ended("rkhs.py", "known to fail", 1.0, "Box"),
+        examples.Ended("rnn.py", "ran until the limit", 45.0, ""),
+    ]
+    assert examples.passed(ended)
+    assert not examples.passed([*ended, examples.Ended("tanh.py", "failed", 1.0, "boom")])
+    assert not examples.passed([])
+
+
 def test_help_names_every_suite():
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.public_suites", "--help"],
