@@ -11,7 +11,6 @@ after its last use: PyTorch's pool gives its memory to the next.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import torch
 from pullback.backends.interpreter import Changed
 from pullback.core.primitive import Effect
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
 from pullback.devices.cuda.rows.table import ROWS
 from pullback.devices.cuda.steps import row_application

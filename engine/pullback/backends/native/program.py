@@ -7,7 +7,7 @@ where all went well; anything else means that these values cannot be computed he
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.epilogues import epilogue_of
@@ -24,6 +24,7 @@ from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.backends.native.writing.module import Module
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
 from pullback.rules.joining import concatenate

@@ -5,10 +5,11 @@ that both or neither are reduced. The last axis becomes the one that vectors lie
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn, cost_of_steps
 from pullback.backends.native.kernels.nest import Nest
+from pullback.dataclass import dataclass
 
 #: Vectors, and instructions, about, of a turn that goes along several short rows.
 _MOST_VECTORS = 8

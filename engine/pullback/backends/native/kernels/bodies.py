@@ -8,7 +8,7 @@ varies along have.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk,
 from pullback.backends.native.kernels.transposing import shuffled, transposed
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 
 _Operand: TypeAlias = Read | Write | Reduction

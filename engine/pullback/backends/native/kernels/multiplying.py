@@ -7,7 +7,6 @@ How long blocks, strips and panels are, and what lanes stand for, has been chose
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import Literal
 
 from pullback.backends.native.kernels.choosing import Choice, choose, parts
@@ -17,6 +16,7 @@ from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.dataclass import dataclass
 
 _LINE = 64
 

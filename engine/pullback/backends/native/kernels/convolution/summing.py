@@ -14,7 +14,6 @@ one block and with the number of blocks, not with all results.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -24,6 +23,7 @@ from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 #: Bytes of the data that are copied at a time.
 _BLOCK_BYTES = 256 * 1024

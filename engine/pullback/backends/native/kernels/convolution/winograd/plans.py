@@ -1,7 +1,7 @@
 """Plans of correlations by Winograd tiles: which blocks, how many tiles at a time, and whether that pays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -9,6 +9,7 @@ from pullback.backends.native.kernels.convolution.axes import Axis, Course, Tap
 from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
+from pullback.dataclass import dataclass
 
 #: Terms of an input tile, numbers of a window, and results of a tile along an axis.
 TERMS, TAPS, TILE = 16, 9, 2
