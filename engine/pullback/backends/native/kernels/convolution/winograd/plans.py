@@ -25,6 +25,10 @@ _COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 26.0
 #: that is read in order again and again.
 _NEAR_BYTES, _FAR, _STREAMED = 768 * 1024, 0.1, 0.045
 
+#: Input tiles of a panel are read again for each tile of results, term by term: beside the weights so many bytes of a term
+#: stay in a first-level cache of 32 KB, and each byte more takes so many cycles each time.
+_FIRST_BYTES, _REREAD = 8 * 1024, 0.01
+
 #: Terms of weights that take more bytes do not stay in any cache, and each window takes so many cycles more to write.
 _MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
 
@@ -177,6 +181,10 @@ class WinogradPlan:
         terms = TERMS * (self.weight_terms + self.input_terms + self.output_terms) * size
         if terms > _NEAR_BYTES:
             far += _STREAMED * terms * sum(panels for _, panels in self.panels)
+        for tile, panels in self.panels:
+            read = correlation.ins * tile.vectors * self.lanes * size
+            if read >= _FIRST_BYTES:
+                far += _REREAD * TERMS * read * -(-outs // tile.outs) * panels
         window = _WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
         axes = correlation.axes
         blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))
