@@ -5,12 +5,12 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test coverage lint format bench api lock clean
+.PHONY: help setup up test test-long story coverage lint format bench api lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
 	@echo "PULLBACK_PORT=8001 make up   another port;   DATABASE_URL=... make up   your own Postgres"
 
@@ -26,6 +26,12 @@ up: $(STAMP) ## start everything and measure this commit: http://127.0.0.1:8000
 
 test: $(STAMP) ## the whole test suite, browser included
 	@deploy/test.sh
+
+test-long: $(STAMP) ## what takes too long for each change: benchmarks, run to their ends
+	@deploy/test.sh -m long
+
+story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
+	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q
 
 coverage: $(STAMP) ## the same, and which lines no test reaches
 	@deploy/test.sh --coverage

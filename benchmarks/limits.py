@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 from benchmarks.turns import take_turns
 
+from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.linking import forced_width, load
-from pullback.backends.native.writing.lanes import Lanes
-from pullback.backends.native.writing.module import Module
 
 _CHAINS = 12
 _TURNS = 10_000

@@ -25,9 +25,9 @@ import numpy as np
 from benchmarks.limits import fma_peak
 from benchmarks.turns import take_turns
 
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.linking import forced_width, host_target, load
-from pullback.backends.native.writing.module import Module
 from pullback.core.primitive import Primitive
 from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var

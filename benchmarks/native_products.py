@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from benchmarks.turns import take_turns
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.choosing import choose
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.linking import Loaded, forced_width, host_target, load
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
-from pullback.backends.native.writing.module import Module
 
 Array = np.ndarray[Any, Any]
 Write = Callable[[Function, list[str]], None]

@@ -30,12 +30,12 @@ from benchmarks.engine_vs_peers.ratios import fastest, paired_ratio
 from benchmarks.engine_vs_peers.rows import OURS, Row, selected
 
 import pullback as pb
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import Loaded, load
 from pullback.backends.native.threads import counts
 from pullback.backends.native.threads.sharing import part_of_block, share
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.module import Module
 from pullback_runners.peers import find_peer
 
 #: By row, the peers that have been its fastest; `--peers` asks others.

@@ -6,6 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from pullback_service.database import sync_engine
+from pullback_service.migrating import say_oldest_served
 from pullback_service.models import Base
 from pullback_service.row_security import grant_tables, make_roles
 from pullback_service.settings import load_settings
@@ -27,6 +28,7 @@ def run(connection: Connection) -> None:
     connection.commit()
     try:
         make_roles(connection)
+        say_oldest_served(connection)  # those that serve meanwhile ask for it between two steps
         context.configure(
             connection=connection,
             target_metadata=Base.metadata,
@@ -36,7 +38,7 @@ def run(connection: Connection) -> None:
         with context.begin_transaction():
             context.run_migrations()
         grant_tables(connection)
-        connection.commit()
+        say_oldest_served(connection)
     finally:
         connection.rollback()
         connection.exec_driver_sql(f"SELECT pg_advisory_unlock({LOCK_KEY})")

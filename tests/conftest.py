@@ -10,6 +10,8 @@ What a run writes lies in memory where there is room, unless TMPDIR names a plac
 import gc
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from fcntl import LOCK_EX, flock
 from functools import cache
@@ -174,6 +176,55 @@ def _certificates_are_read_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once():
+    """Not for each of a thousand databases that have an engine each: a quarter of a service test's processor time.
+
+    SQLAlchemy keeps what it compiles by engine and dialect, so the engines of a process share both the first's.
+    """
+    import pullback_service.database as databases
+
+    create, first = databases.create_async_engine, []
+
+    def created(*arguments, **options):
+        engine = create(*arguments, **options)
+        sync = engine.sync_engine
+        first.extend(() if first else (sync.dialect, sync._compiled_cache))
+        sync.dialect, sync._compiled_cache = first
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(databases, "create_async_engine", created)
+        yield
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    """Run `pullback` in this process, in a folder: one of its own would import for half a second.
+
+    For what a command says and does. That a shell can start it, and how it ends with signals, tests with processes see to.
+    """
+    from pullback_cli import main
+    from pullback_runners.workloads import registry
+
+    def run(*arguments, folder=None, **environment):
+        registry.known_workloads()
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, "_workloads", dict(registry._workloads))  # a file's workloads are those of this run
+            patch.setattr(main, "die_with_named_parent", lambda: None)
+            patch.setattr(sys, "argv", ["pullback", *map(str, arguments)])
+            if folder is not None:
+                patch.chdir(folder)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            capfd.readouterr()
+            with pytest.raises(SystemExit) as ended:
+                main.main()
+            return subprocess.CompletedProcess(arguments, ended.value.code or 0, *capfd.readouterr())
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     """The Postgres of this run."""
@@ -185,52 +236,55 @@ def postgres_server():
 
 
 @pytest.fixture(scope="session")
-def migrated_template(postgres_server):
-    """Name of a migrated database nobody connects to."""
+def administration(postgres_server):
+    """A connection that makes and drops databases."""
     import psycopg
 
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server, administration):
+    """Name of a migrated database nobody connects to."""
     from pullback_service import migrating
 
     with (Path(os.environ[FOLDER_VARIABLE]) / "template.lock").open("a") as lock:
         flock(lock, LOCK_EX)
-        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
-            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
-                return TEMPLATE
-            draft = f"{TEMPLATE}_draft"  # half-migrated ones never get the name
-            connection.execute(f'DROP DATABASE IF EXISTS "{draft}"')
-            connection.execute(f'CREATE DATABASE "{draft}"')
-            migrating.upgrade(postgres_server.url(draft))
-            connection.execute(f'ALTER DATABASE "{draft}" RENAME TO "{TEMPLATE}"')
+        if administration.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
+            return TEMPLATE
+        draft = f"{TEMPLATE}_draft"  # half-migrated ones never get the name
+        administration.execute(f'DROP DATABASE IF EXISTS "{draft}"')
+        administration.execute(f'CREATE DATABASE "{draft}"')
+        migrating.upgrade(postgres_server.url(draft))
+        administration.execute(f'ALTER DATABASE "{draft}" RENAME TO "{TEMPLATE}"')
     return TEMPLATE
 
 
-def _fresh_database(server, template):
-    import psycopg
-
+def _fresh_database(server, administration, template):
     name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        # By files, a third less than block by block through the log that a crash would be mended from.
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
-        yield server.url(name)
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    # By files, a third less than block by block through the log that a crash would be mended from.
+    administration.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+    yield server.url(name)
+    administration.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture
-def database_url(postgres_server, migrated_template):
+def database_url(postgres_server, administration, migrated_template):
     """Address of a migrated, empty database that only this test uses."""
-    yield from _fresh_database(postgres_server, migrated_template)
+    yield from _fresh_database(postgres_server, administration, migrated_template)
 
 
 @pytest.fixture(scope="module")
-def module_database_url(postgres_server, migrated_template):
+def module_database_url(postgres_server, administration, migrated_template):
     """Address of a migrated database that the tests of one file share."""
-    yield from _fresh_database(postgres_server, migrated_template)
+    yield from _fresh_database(postgres_server, administration, migrated_template)
 
 
 @pytest.fixture
-def bare_database_url(postgres_server):
+def bare_database_url(postgres_server, administration):
     """Address of a database with nothing in it, not even the migrations."""
-    yield from _fresh_database(postgres_server, "template1")
+    yield from _fresh_database(postgres_server, administration, "template1")
 
 
 def _chromium():

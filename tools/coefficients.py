@@ -1,4 +1,4 @@
-"""Coefficients of the polynomials in engine/pullback/backends/native/elementary, computed anew: needs mpmath.
+"""Coefficients of the polynomials in engine/pullback/backends/llvm/elementary, computed anew: needs mpmath.
 
     python tools/coefficients.py            # all of them
     python tools/coefficients.py exp log    # those whose names begin so

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.elementary.scalars import ROWS
+from pullback.backends.llvm.elementary.scalars import ROWS
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
-from pullback.backends.native.writing.module import Module
 
 Array = np.ndarray[Any, Any]
 

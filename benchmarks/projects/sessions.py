@@ -1,7 +1,10 @@
-"""Sessions of `pullback compare` on made repositories, and what they found."""
+"""Sessions of `pullback compare` on made repositories, and what they found. They go on where the record of them ends."""
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -14,62 +17,111 @@ from pullback_runners.revisions import find_commit, require_project
 
 UNITS = {"base": 100, "equal": 100, "two": 102, "thirty": 130}
 CALLED_DIFFERENT = {"slower", "faster"}
+KEPT = ("outcome", "log_ratio", "low", "high", "n", "claim")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a row of the table asks: two commits of a repository, any number of times."""
+
+    name: str
+    """As the record has it."""
+    cells: str
+    """The first cells of its row."""
+    engine: str
+    reference: str
+    candidate: str
+    locked: bool = False
+    """Each commit with a lock file of its own."""
+
+
+def planted(engines: Sequence[str]) -> list[Question]:
+    """Questions whether a slower gradient is found, and whether equal ones are called different."""
+    units = (("equal", "0 %"), ("two", "+2 %"), ("thirty", "+30 %"))
+    return [
+        Question(f"{engine} {name}", f"{engine} | {said}", engine, "base", name)
+        for engine in engines
+        for name, said in units
+    ]
+
+
+SAME = [
+    Question("one environment", "numpy, one environment | 0 %", "numpy", "equal", "again", locked=True),
+    Question("two environments", "numpy, two environments | 0 %", "numpy", "base", "again", locked=True),
+]
+"""Equal commits; `base` alone has an environment of its own."""
 
 
 class Sessions:
-    """A repository and its built commits."""
+    """Repositories with their built commits, and the record of what was compared."""
 
-    def __init__(self, folder: Path, engine: str, requirements: Mapping[str, str] | None = None) -> None:
-        make_repository(folder, LIBRARIES[engine], UNITS, dict(requirements or {}))
-        self._project = require_project(folder)
-        self._built: dict[str, BuiltCommit] = {}
+    def __init__(self, folder: Path, record: Path | None, lock: str) -> None:
+        self._folder = folder
+        self._record = record
+        self._lock = lock
+        self._built: dict[tuple[str, bool, str], BuiltCommit] = {}
+        self.rows: dict[str, list[Row]] = {}
+        if record is not None and record.exists():
+            self.rows = json.loads(record.read_text(encoding="utf-8"))
 
-    def compare(self, reference: str, candidate: str) -> dict[str, Any]:
+    def run(self, questions: Sequence[Question], sessions: int, minutes: float) -> Iterator[Question]:
+        """Ask each question so many times in turn, as long as there is time; what was asked least often comes first."""
+        ends = time.monotonic() + 60 * minutes
+        while time.monotonic() < ends:
+            question = min(questions, key=lambda each: len(self.rows.get(each.name, ())))
+            if len(self.rows.get(question.name, ())) >= sessions:
+                return
+            self.rows.setdefault(question.name, []).append(self._compared(question))
+            if self._record is not None:
+                self._record.write_text(json.dumps(self.rows, indent=1), encoding="utf-8")
+            yield question
+
+    def _compared(self, question: Question) -> Row:
         """The row of time of one session."""
-        ours, theirs = self._commit(candidate), self._commit(reference)
-        report = compare_commits(
-            theirs, ours, "standard", workload_files=self._project.workload_files(ours.files), measure_equal=True
-        )
+        theirs, ours = (self._commit(question, tag) for tag in (question.reference, question.candidate))
+        files = require_project(self._repository(question)).workload_files(ours.files)
+        report = compare_commits(theirs, ours, "standard", workload_files=files, measure_equal=True)
         rows = [row for row in report["comparisons"] if row["metric"] == "time"]
         if len(rows) != 1 or rows[0]["outcome"] == "failed":
-            raise SystemExit(f"{reference} against {candidate}: {rows or report['harness']}")
-        return {**rows[0], "duration_s": report["duration_s"]}
+            raise SystemExit(f"{question.name}: {rows or report['harness']}")
+        return {**{key: rows[0][key] for key in KEPT}, "duration_s": report["duration_s"]}
 
-    def _commit(self, tag: str) -> BuiltCommit:
-        if tag not in self._built:
-            self._built[tag] = build_subject(self._project, self._project.top, find_commit(self._project.top, tag))
-        return self._built[tag]
+    def _commit(self, question: Question, tag: str) -> BuiltCommit:
+        key = (question.engine, question.locked, tag)
+        if key not in self._built:
+            top = self._repository(question)
+            self._built[key] = build_subject(require_project(top), top, find_commit(top, tag))
+        return self._built[key]
 
-
-def planted(folder: Path, engines: list[str], sessions: int) -> Iterator[str]:
-    """Rows of a table: what was planted in which engine, and in how many sessions it was found."""
-    yield "| engine | planted | called slower | called different | mean estimate | groups | s |"
-    yield "|---" * 7 + "|"
-    for engine in engines:
-        made = Sessions(folder / engine, engine)
-        for name, said in (("equal", "0 %"), ("two", "+2 %"), ("thirty", "+30 %")):
-            rows = [made.compare("base", name) for _ in range(sessions)]
-            slower = sum(row["outcome"] == "slower" for row in rows)
-            different = sum(row["outcome"] in CALLED_DIFFERENT for row in rows)
-            mean = 100 * math.expm1(fmean(row["log_ratio"] for row in rows))
-            groups, seconds = (median(row[key] for row in rows) for key in ("n", "duration_s"))
-            yield (
-                f"| {engine} | {said} | {slower} of {sessions} | {different} of {sessions} | {mean:+.2f} % "
-                f"| {groups:.0f} | {seconds:.0f} |"
-            )
+    def _repository(self, question: Question) -> Path:
+        top = self._folder / f"{question.engine}{'-locked' if question.locked else ''}"
+        if not top.exists():
+            units = dict.fromkeys(("base", "equal", "again"), 100) if question.locked else UNITS
+            texts = {tag: f"# made for {'one' if tag == 'base' else 'another'}\n{self._lock}" for tag in units}
+            make_repository(top, LIBRARIES[question.engine], units, texts if question.locked else {})
+        return top
 
 
-def same(folder: Path, lock: str, sessions: int) -> Iterator[str]:
-    """Rows of a table: equal commits in one environment, and across two that were made of two lock files."""
-    texts = {name: f"# made for {'one' if name == 'base' else 'another'}\n{lock}" for name in UNITS}
-    made = Sessions(folder / "same", "numpy", texts)
-    yield "| environments | called different | floor, median | groups | s |"
-    yield "|---" * 5 + "|"
-    floors = []
-    for said, reference in (("one", "equal"), ("two", "base")):
-        rows = [made.compare(reference, "equal") for _ in range(sessions)]
-        different = sum(row["outcome"] in CALLED_DIFFERENT for row in rows)
-        floors.append(median(row["claim"] for row in rows))
-        groups, seconds = (median(row[key] for row in rows) for key in ("n", "duration_s"))
-        yield f"| {said} | {different} of {sessions} | {100 * floors[-1]:.2f} % | {groups:.0f} | {seconds:.0f} |"
-    yield f"\nfloor of two environments: {floors[1] / floors[0]:.2f} times that of one"
+HEADING = "| | planted | sessions | slower | different | same | mean estimate | floor | groups | s |"
+
+
+def row_of(question: Question, rows: Sequence[Row]) -> str:
+    """A row of the table: outcomes counted, the rest as means and medians."""
+    outcomes = [row["outcome"] for row in rows]
+    mean = 100 * math.expm1(fmean(row["log_ratio"] for row in rows))
+    floor, groups, seconds = (median(row[key] for row in rows) for key in ("claim", "n", "duration_s"))
+    different = sum(outcome in CALLED_DIFFERENT for outcome in outcomes)
+    return (
+        f"| {question.cells} | {len(rows)} | {outcomes.count('slower')} | {different} | {outcomes.count('same')} "
+        f"| {mean:+.2f} % | {100 * floor:.2f} % | {groups:.0f} | {seconds:.0f} |"
+    )
+
+
+def floor_ratio(rows: Mapping[str, Sequence[Row]]) -> str | None:
+    """How the floor of two environments compares with that of one, where both were measured."""
+    if not all(rows.get(question.name) for question in SAME):
+        return None
+    one, two = (median(row["claim"] for row in rows[question.name]) for question in SAME)
+    return f"floor of two environments: {two / one:.2f} times that of one"

@@ -28,6 +28,15 @@ def agent(
             help="Address, or folder of a clone, of a repository whose commits may be built here; repeatable.",
         ),
     ] = None,
+    build_user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER",
+            envvar="PULLBACK_BUILD_USER",
+            help="User of this machine, used for nothing else, as whom commits are built and measured; for agents of root. "
+            "Default: the agent's own.",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
     data: Annotated[
         Path, typer.Option(envvar="PULLBACK_AGENT_DATA", help="Folder for job files and the spool of unsent reports.")
@@ -44,7 +53,8 @@ def agent(
 ) -> None:
     """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
-    A build is code of the repository: only those that --repository and --allow name are built.
+    A build is code of the repository: only those that --repository and --allow name are built. With --build-user it can read
+    neither the agent's token nor its unsent reports.
 
     SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
 
@@ -54,6 +64,8 @@ def agent(
     pullback agent --server https://pullback.example --allow https://git.example/group/demo --token-file token
 
     pullback agent --server https://pullback.example --repository /srv/clone --label gpu=h200
+
+    pullback agent --server https://pullback.example --allow https://git.example/group/demo --build-user pullback-build
     """
     from pullback_runners.agent.daemon import AgentOptions, run_agent
     from pullback_runners.agent.logs import log_plainly
@@ -70,6 +82,8 @@ def agent(
             data=data.resolve(),
             name=name,
             token=_secret(token_file),
+            token_file=token_file,
+            build_user=build_user,
             labels=dict(_pair(text) for text in label or ()),
             once=once,
             least_free_bytes=least_free_gib * GIB,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import interrupts, progress, tell_refused
 from pullback_service.ratio import Ratio
@@ -35,26 +36,16 @@ def bisect(
             help="standard (finds 1-2 %), quick or full; quick:poly9* is a part.", autocompletion=completions.suites
         ),
     ] = "standard",
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
-        ),
-    ] = None,
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(help="A tier or peer; may be repeated.", autocompletion=completions.variants),
-    ] = None,
-    repository: Annotated[
-        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
-    ] = None,
+    case: Cases = None,
+    variant: Variants = None,
+    repository: Clone = None,
     workloads: Annotated[
         list[Path] | None,
         typer.Option(help="A Python file with workloads; default: those that pullback.toml names, of the bad commit."),
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress, and no steps.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Search for the commit that made a gradient slower, larger or wrong: commits are built and measured in turns with the good one.
 

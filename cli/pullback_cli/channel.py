@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
@@ -20,7 +20,6 @@ NOT_DELIVERED = 1
 
 Project = Annotated[str | None, typer.Option(help="Project of the channel, where several have one of this name.")]
 Named = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback()

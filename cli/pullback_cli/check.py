@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pullback_cli.checking.surroundings import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.watching import check_output, interrupts
 from pullback_cli.wording import in_options
 
@@ -72,7 +72,7 @@ def check(
     repository: Annotated[Path, typer.Option(help="Clone of the project; default: the one of this folder.")] = Path(),
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a commit changed against where it parted from its base, and fail for what is worse.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import check_output, interrupts, progress, tell_refused, telling_once
 
@@ -36,22 +37,9 @@ def compare(
             autocompletion=completions.suites,
         ),
     ] = "standard",
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
-        ),
-    ] = None,
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A tier or peer; may be repeated; default: all that a workload declares, or the tiers.",
-            autocompletion=completions.variants,
-        ),
-    ] = None,
-    repository: Annotated[
-        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
-    ] = None,
+    case: Cases = None,
+    variant: Variants = None,
+    repository: Clone = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a report that can be uploaded.")] = None,
     workloads: Annotated[
         list[Path] | None,
@@ -63,8 +51,8 @@ def compare(
     dirty: Annotated[
         bool, typer.Option("--dirty", help="Judge the files as they are, uncommitted ones included.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of a table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare two commits of this project: build both and measure them in turns.
 

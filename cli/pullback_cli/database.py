@@ -18,7 +18,6 @@ T = TypeVar("T")
 DataFolder = Annotated[
     Path, typer.Option(envvar="PULLBACK_DATA", help="Folder of `pullback up`, where DATABASE_URL is not set.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_DATA = DATA
 
 

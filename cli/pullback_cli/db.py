@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url
+from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url
+from pullback_cli.options import AsJson
 from pullback_cli.refusals import needs
 
 app = typer.Typer(no_args_is_help=True)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile, show_receipts
+from pullback_cli.upload import show_receipts
 
 if TYPE_CHECKING:
     from pullback_service.client import models
@@ -23,7 +24,7 @@ def import_history(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; print what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Import a history, one report for each commit; safe to repeat, and to continue after an interruption.
 

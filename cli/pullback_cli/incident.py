@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
     from pullback_service.client import models
@@ -17,7 +17,6 @@ SHORT_HASH = 10
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
 Kind = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 VerdictWord = Literal["real", "noise", "expected", "fixed", "none"]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 IncidentId = Annotated[int, typer.Argument(metavar="ID", min=1, help="Id of an incident.")]
 
 app = typer.Typer(no_args_is_help=True)
@@ -49,6 +48,7 @@ def list_(
     ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Only of this kind; improvements are `better`.")] = None,
     since: Annotated[str | None, typer.Option(help="Only found since then: 2026-01-31T12:00:00Z.")] = None,
+    assignee: Annotated[str | None, typer.Option(help="Only those that this person is in charge of.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most incidents to show.")] = 50,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
@@ -62,6 +62,8 @@ def list_(
     pullback incident list
 
     pullback incident list --project demo --state confirmed --state likely --kind worse
+
+    pullback incident list --assignee ada
 
     pullback incident list --json | jq -r '.[].sentence'
     """
@@ -77,6 +79,7 @@ def list_(
             state=state or None,
             kind=kind,
             since=since,
+            assignee=assignee,
         )
         found = list(islice(pages, limit))
     if as_json:
@@ -254,17 +257,15 @@ def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
         show_json(found)
         return
     typer.echo(_line(found))
-    typer.echo(f"  behind     {found.reference.sha}")
-    typer.echo(f"  up to      {found.commit.sha}")
+    typer.echo(f"  last without  {found.reference.sha}")
+    typer.echo(f"  first with    {found.commit.sha}")
     if found.merged_into is not None:
-        typer.echo(f"  part of    incident {found.merged_into}")
+        typer.echo(f"  part of       incident {found.merged_into}")
     if found.bisection is not None:
-        typer.echo(f"  bisection  {_searched(found.bisection)}")
+        typer.echo(f"  bisection     {_searched(found.bisection)}")
     for each in found.evidence:
         what = " ".join(part for part in (each.case, each.variant, each.metric) if part)
-        size = "" if each.log_ratio is None else f"  ratio {_factor(each)}"
-        groups = "" if each.n is None else f", {each.n} groups"
-        typer.echo(f"  {each.standing:<10} {what} on {each.machine}: {each.evidence}{size}{groups}")
+        typer.echo(f"  {each.standing:<10} {what} on {each.machine}: {_known_by(each)}{_size(each)}")
     for event in found.events:
         told = ", told" if event.told else ""
         by = "" if event.actor is None else f" by {event.actor}"
@@ -286,7 +287,27 @@ def _searched(bisection: "models.BisectionSummary") -> str:
     return f"{bisection.state}: {bisection.culprit}{share}, by {bisection.jobs} jobs"
 
 
-def _factor(each: "models.IncidentChange") -> str:
+_KNOWN_BY = {
+    "exact": "counted",
+    "paired": "measured in turns",
+    "levels": "later uploads",
+    "budget": "over its budget",
+    "absence": "missing",
+    "anchor": "in turns with the anchor",
+    "failure": "failed",
+}
+
+
+def _known_by(each: "models.IncidentChange") -> str:
+    groups = "" if each.n is None else f", {each.n} groups"
+    return f"{_KNOWN_BY.get(each.evidence, each.evidence)}{groups}"
+
+
+def _size(each: "models.IncidentChange") -> str:
+    """Such as `, 1024 B, then 2048 B`, of counts and budgets; or the factor, as `, 1.04 times`."""
     from math import exp
 
-    return f"{exp(each.log_ratio or 0.0):.4g}"
+    if each.evidence in {"exact", "budget"} and each.before is not None and each.after is not None:
+        unit = f" {each.unit}" if each.unit and each.evidence == "exact" else ""
+        return f", {each.before:g}{unit}, then {each.after:g}{unit}"
+    return "" if each.log_ratio is None else f", {exp(each.log_ratio):.4g} times"

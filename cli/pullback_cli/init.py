@@ -155,7 +155,9 @@ def _write_and_measure(
         subject, failed = None, None
         if measure:
             try:
-                subject = subject_of_files(project, Path(folder))
+                subject = subject_of_files(
+                    project, Path(folder), lambda said: typer.echo(f"pullback init: {said}", err=True)
+                )
             except BuildError as error:
                 failed = str(error)
         if keeps:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.jobs.completing import ids_that, suites
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 from pullback_cli.wording import in_options
 
@@ -24,7 +24,6 @@ _OF_ONE_JOB = frozenset({"conflict", "not-found"})
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 Requires = Annotated[
     list[str] | None, typer.Option("--require", help="name=value among the agent's labels; repeatable: device=cpu.")
 ]
@@ -64,7 +63,7 @@ def list_(
     suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=suites)] = None,
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
-        Literal["asked", "backfill", "idle", "confirm", "bisect"] | None,
+        Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None,
         typer.Option(help="Only those somebody, or something, wanted."),
     ] = None,
     machine: Annotated[int | None, typer.Option(min=1, help="Only those this machine tried, by its id.")] = None,
@@ -161,6 +160,9 @@ def create(
     against: Annotated[
         str | None, typer.Option(help="Compare with this commit; the same one (A/A) shows the noise.")
     ] = None,
+    effort: Annotated[
+        int, typer.Option(min=1, max=8, help="How many times as long as usual two commits are compared.")
+    ] = 1,
     fork: Annotated[
         str | None, typer.Option(help="Repository the commit comes from, where it is not the project's: untrusted.")
     ] = None,
@@ -181,6 +183,8 @@ def create(
 
     pullback job create --project demo --commit HEAD --against main --suite quick --require device=cpu
 
+    pullback job create --project demo --against main --case 'lstm*' --effort 2
+
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
     from pullback_cli.jobs.showing import show_job
@@ -200,6 +204,10 @@ def create(
         "timeout_s": timeout_s,
         "machine_id": machine,
     }
+    if effort != 1:  # a service of an earlier release knows no such key
+        if against is None:
+            raise RefusalError("job create: --effort is of comparisons; name the other commit with --against")
+        wanted["effort"] = effort
     if against is not None:
         wanted["reference"] = _commit(repository, against)
     with asking(server, token_file) as service:

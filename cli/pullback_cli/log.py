@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pullback_cli.options import AsJson
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading.gitlog import ask_git, first_parents, reason_of
 from pullback_cli.wording import in_options
@@ -35,7 +36,7 @@ def log(
     token_file: Annotated[
         Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with a token with the scope upload.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the history of a branch to a service: parents, authors, times and titles of commits, no content.
 

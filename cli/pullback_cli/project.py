@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.completions import suites
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url, in_database
+from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url, in_database
+from pullback_cli.options import AsJson
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -29,7 +29,7 @@ def withdraw(
     ],
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take back a report: its points leave history, and the incidents that it made are judged anew.
 

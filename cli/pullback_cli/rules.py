@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -28,7 +28,7 @@ def rules(
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the rules of pullback.toml, and show those that hold.
 
@@ -54,7 +54,10 @@ def rules(
         if show or file is None:
             answer = service.read_rules(project=name)
         else:
-            answer = replace_rules(service, name, file, _commit(repository, file), dry_run=dry_run)
+            anchor_sha = _anchor_sha(repository, file)
+            answer = replace_rules(
+                service, name, file, _commit(repository, file), anchor_sha=anchor_sha, dry_run=dry_run
+            )
     if as_json:
         show_json(answer)
         return
@@ -74,6 +77,18 @@ def _file(repository: Path) -> "ProjectFile":
     return found
 
 
+def _anchor_sha(repository: Path, file: "ProjectFile") -> str | None:
+    """The commit of the anchor; UsageError where the file names a tag that this clone does not have."""
+    from pullback_cli.uploading.rules import anchor_sha_of
+
+    sha = anchor_sha_of(repository, file)
+    if sha is None and file.detection.anchor is not None:
+        raise file.wrong_anchor(
+            f"there is no tag {file.detection.anchor!r} in this clone: `git fetch --tags`, or name another one"
+        )
+    return sha
+
+
 def _commit(repository: Path, file: "ProjectFile") -> str | None:
     """The commit that is checked out, if it has the file as it is."""
     from pullback_cli.uploading import checkout
@@ -89,7 +104,7 @@ def _commit(repository: Path, file: "ProjectFile") -> str | None:
 
 def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
     hold = "would hold" if dry_run else "hold"
-    typer.echo(f"{answer.project}: {len(answer.rules)} rules {hold}; {answer.trunk} is watched")
+    typer.echo(f"{answer.project}: {len(answer.rules)} rules {hold}; {answer.trunk} is watched{_anchored(answer)}")
     for rule in answer.rules:
         typer.echo(f"  {rule.number}  {_in_words(rule)}")
     if answer.last_90_days is None:
@@ -99,7 +114,14 @@ def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
     typer.echo(f"the last 90 days told of {told} incidents, and would have told of {would}")
     for each in answer.last_90_days:
         sign = "=" if each.told == each.would_be_told else "+" if each.would_be_told else "-"
-        typer.echo(f"  {sign} {each.id}  {each.sentence}")
+        typer.echo(f"  {sign} {'new' if each.id is None else each.id}  {each.sentence}")
+
+
+def _anchored(answer: "models.RulesAnswer") -> str:
+    if answer.anchor is None:
+        return ""
+    at = answer.anchor_sha[:10] if answer.anchor_sha else "its commit is not known yet"
+    return f", and compared with {answer.anchor} ({at}) once a week"
 
 
 def _in_words(rule: "models.RuleSummary") -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 
@@ -33,20 +34,12 @@ def run(
             autocompletion=completions.suites,
         ),
     ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads
-        ),
-    ] = None,
+    case: Cases = None,
     device: Annotated[
         str,
         typer.Option(help="cpu, or cuda: by the peers that have a form for it.", autocompletion=completions.devices),
     ] = "cpu",
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(help="A tier or peer; may be repeated.", autocompletion=completions.variants),
-    ] = None,
+    variant: Variants = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -59,9 +52,7 @@ def run(
     commits: Annotated[
         str | None, typer.Option(help="Measure each commit of A..B that changed what is measured, or one commit.")
     ] = None,
-    repository: Annotated[
-        Path | None, typer.Option(help="The project's clone; default: the one of this folder.")
-    ] = None,
+    repository: Clone = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="A Python file with workloads of your own.")] = None,
     project: Annotated[
         str | None,
@@ -71,9 +62,9 @@ def run(
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too, by valgrind (slow).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of a table.")] = False,
+    as_json: AsJson = False,
     list_only: Annotated[bool, typer.Option("--list", help="List the suite's cases and measure nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure gradients against their baseline: time, memory and correctness.
 
@@ -218,7 +209,7 @@ def _own_project(start: Path, folder: Path) -> dict[str, Any]:
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_of_files(project, folder)
+        subject = subject_of_files(project, folder, lambda said: tell_refused("run", [said]))
     except BuildError as error:
         raise RefusalError(f"run: {error}") from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}

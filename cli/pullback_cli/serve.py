@@ -1,5 +1,6 @@
 """`pullback serve`: the API and the pages in one process."""
 
+import resource
 import socket
 import sys
 from typing import Annotated
@@ -52,6 +53,7 @@ def serve(
     import uvicorn
 
     from pullback_cli.app import create_app
+    from pullback_cli.http_protocol import BoundedHeadProtocol
     from pullback_service.access.bootstrap import warn_of_short_token
     from pullback_service.logs import configure_logs
     from pullback_service.migrating import warn_unless_fit
@@ -77,11 +79,19 @@ def serve(
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=LONGEST_HEAD,
+        http=BoundedHeadProtocol,
     )
+    raise_open_files()
     collect_seldom()
     keep_no_large_buffers()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     Server(config).run(sockets=[listening])
+
+
+def raise_open_files() -> None:
+    """Let this process have as many connections as it may: the soft limit is often 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.places import DATA
 from pullback_cli.refusals import needs
-from pullback_cli.upload import TokenFile
 
 if TYPE_CHECKING:
     from pullback_cli.supervision.state import UpState
@@ -24,7 +24,7 @@ def status(
     ] = None,
     token_file: TokenFile = None,
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is running and what needs attention: of a service, or of `pullback up` on a folder.
 

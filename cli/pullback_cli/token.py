@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url, in_database
+from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url, in_database
+from pullback_cli.options import AsJson
 from pullback_cli.refusals import RefusalError, needs
 
 if TYPE_CHECKING:

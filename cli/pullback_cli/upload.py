@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.log import learnt_in_words
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.receipts import changes_in_words, commit_page
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 
     from pullback_cli.uploading.sending import Uploads
     from pullback_service.client import models
-
-DEFAULT_SERVER = "http://127.0.0.1:8000"
-Server = Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")]
-TokenFile = Annotated[
-    Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
-]
 
 
 @needs("runner")
@@ -55,7 +50,7 @@ def upload(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; print what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Upload results of pyperf, pytest-benchmark, asv, Google Benchmark, criterion, hyperfine and others, or our own.
 

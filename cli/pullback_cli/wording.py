@@ -2,7 +2,7 @@
 
 import re
 
-_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction|since)"
+_OPTION = r"(project|commit|branch|machine|format|variant|unit|direction|since|state|kind|assignee|origin|suite|limit)"
 _FLAG = r"(allow_dirty|dry_run|force)"
 _LISTS = {
     "channels": "pullback channel list",
@@ -17,7 +17,7 @@ _WORDS = (
     # Not in addresses (`?project=`), nor in names of cases (`f[machine=4]`).
     (re.compile(rf"(?<![\w?&\[,]){_OPTION}=(?=\w)"), lambda found: f"--{found[1]} "),
     (re.compile(rf"(?<![\w?&\[,]){_FLAG}=true\b"), lambda found: "--" + found[1].replace("_", "-")),
-    (re.compile(rf"\bquery\.({_OPTION}|{_FLAG})\b"), lambda found: "--" + found[1].replace("_", "-")),
+    (re.compile(rf"\bquery\.({_OPTION}|{_FLAG})(?:\[\d+\])?(?!\w)"), lambda found: "--" + found[1].replace("_", "-")),
     (re.compile(rf"\bGET /api/v1/({'|'.join(_LISTS)})(?= lists\b)"), lambda found: f"`{_LISTS[found[1]]}`"),
 )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.options import AsJson
 from pullback_cli.refusals import needs
 from pullback_cli.watching import tell_refused
 
@@ -26,7 +27,7 @@ def workloads(
         list[Path] | None, typer.Option("--workloads", help="A Python file with workloads of your own.")
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the workloads and how many cases each has in every suite.
 

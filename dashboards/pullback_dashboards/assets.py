@@ -27,6 +27,7 @@ NAMES = frozenset(
         "times.js",
         "log.js",
         "cells.js",
+        "triage.js",
         "icon.svg",
         STYLES,
         PLOTLY,

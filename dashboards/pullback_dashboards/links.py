@@ -78,6 +78,11 @@ def incident(project: str, incident_id: int) -> str:
     return f"/projects/{_segment(project)}/incidents/{incident_id}"
 
 
+def accuracy(project: str) -> str:
+    """The page of how often incidents of a project were right."""
+    return f"/projects/{_segment(project)}/accuracy"
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)

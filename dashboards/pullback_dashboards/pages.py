@@ -32,6 +32,7 @@ was uploaded to last.
 from fastapi import FastAPI, Request, Response
 
 from pullback_dashboards import errors
+from pullback_dashboards.accuracy.page import router as accuracy_router
 from pullback_dashboards.assets import NAMES, asset
 from pullback_dashboards.boards.page import router as boards_router
 from pullback_dashboards.case.page import router as case_router
@@ -68,6 +69,7 @@ _ROUTERS = (
     explore_router,
     incidents_router,
     incident_router,
+    accuracy_router,
     report_router,
     fleet_router,
     machine_router,

@@ -150,13 +150,18 @@ def _choose_for_both(
     reference: BuiltCommit, candidate: BuiltCommit, suite: str, patterns: Sequence[str], files: Sequence[Path]
 ) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
-    choice = choose_for(candidate.subject, suite, patterns, files)
+    own = f"{candidate.files}/"  # where workloads lie, which is no place that whoever wrote them knows
+    try:
+        choice = choose_for(candidate.subject, suite, patterns, files)
+    except UsageError as error:
+        raise UsageError(str(error).replace(own, "")) from error
     if candidate.subject.has_engine:
         return choice, (reference.subject, candidate.subject), choice.refused
     try:
         older = choose_for(reference.subject, suite, patterns, files)
     except UsageError as error:
-        raise UsageError(f"the reference {reference.commit['sha'][:10]} has none of the workloads: {error}") from error
+        said = str(error).replace(own, "")
+        raise UsageError(f"the reference {reference.commit['sha'][:10]} has none of the workloads: {said}") from error
     if not choice.imports:
         folders = ", ".join(path.name for path in candidate.subject.paths)
         raise UsageError(
@@ -164,7 +169,7 @@ def _choose_for_both(
             f"mend [build] path, or name the modules in [build] import{candidate.subject.hint}"
         )
     names = {case.name for case in older.cases}
-    refused = [*choice.refused, *(each for each in older.refused if each not in choice.refused)]
+    refused = [each.replace(own, "") for each in dict.fromkeys([*choice.refused, *older.refused])]
     cases = [case for case in choice.cases if case.name in names]
     return (
         replace(choice, cases=cases),

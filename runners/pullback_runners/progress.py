@@ -1,7 +1,12 @@
 """Progress of a run, for a terminal, or for an agent that passes it on with its heartbeat."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, Self
+
+_MOST_STEPS: Final = 2**31
+_LONGEST_WORDS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -16,6 +21,22 @@ class Progress:
     message: str
     """One line for people: the case and what is done with it."""
     case: str | None = None
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Self:
+        """Progress as a process wrote it on a line; ValueError if it is none."""
+        try:
+            told = json.loads(line)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+        if not isinstance(told, dict) or set(told) != {"phase", "done", "total", "message", "case"}:
+            raise ValueError("not the members of progress")
+        steps, words = (told["done"], told["total"]), (told["phase"], told["message"], told["case"] or "")
+        if not all(type(each) is int and 0 <= each < _MOST_STEPS for each in steps):
+            raise ValueError("steps that nobody counts")
+        if not all(isinstance(each, str) and len(each) <= _LONGEST_WORDS for each in words):
+            raise ValueError("no words of progress")
+        return cls(**told)
 
 
 class Steps:

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from pullback_service import health, problems
 from pullback_service.access.gate import Gate
 from pullback_service.access.rates import Rate
-from pullback_service.addresses import OPENAPI
 from pullback_service.database import Database
 from pullback_service.description import describe
 from pullback_service.endpoints.agents import router as agents
@@ -20,6 +19,7 @@ from pullback_service.endpoints.channels import router as channels
 from pullback_service.endpoints.checks import router as checks
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
+from pullback_service.endpoints.description import router as description
 from pullback_service.endpoints.incidents import router as incidents
 from pullback_service.endpoints.jobs import router as jobs
 from pullback_service.endpoints.machines import router as machines
@@ -77,7 +77,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         summary="Continuous benchmarking for gradients.",
         version=version("pullback"),
         lifespan=lifespan,
-        openapi_url=OPENAPI,
+        openapi_url=None,  # ours is asked for like everything else: counted, and with a tag
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
         dependencies=[AUTHENTICATED],
@@ -111,5 +111,6 @@ _ROUTERS = (
     audit,
     channels,
     status,
+    description,
     health.router,
 )

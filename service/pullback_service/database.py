@@ -1,7 +1,7 @@
 """The connections to Postgres. What requests do with them is in `sessions`: a worker knows nothing of requests."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
@@ -35,6 +35,7 @@ Visible: TypeAlias = frozenset[ProjectId] | Literal["pullback_all"]
 """The projects whose rows exist for a session: these, or ALL_PROJECTS."""
 NO_PROJECT: Final[Visible] = frozenset()
 _BEGIN = "begin"
+_READ_ONLY = "read_only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Sessions:
 
     def __call__(self) -> AsyncSession:
         """A session. It begins nothing before somebody asks it for a row."""
-        info = {**self.info, _BEGIN: _begin(self.visible, read_only=self.read_only)}
+        begin = _begin(self.visible, read_only=self.read_only)
+        info = {**self.info, _BEGIN: begin, _READ_ONLY: self.read_only}
         return AsyncSession(self.engine, sync_session_class=_Session, expire_on_commit=False, info=info)
 
     @asynccontextmanager
@@ -67,6 +69,7 @@ class Database:
             _address(url),
             pool_size=pool_size,
             max_overflow=0,
+            pool_use_lifo=True,  # the one that was used last has its statements prepared and its caches warm
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
             isolation_level="AUTOCOMMIT",  # of the driver: the BEGIN of a session says more than its own
             connect_args={
@@ -78,6 +81,7 @@ class Database:
                 f"-c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
             },
+            hide_parameters=True,  # what people sent stays out of the log, also where a statement of ours fails
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
         )
@@ -117,6 +121,13 @@ async def seeing_all_projects(session: AsyncSession) -> AsyncIterator[None]:
 class _Session(Session):
     """A session whose transactions begin with the projects that they see."""
 
+    def close(self) -> None:
+        """End the transaction of a session that only reads with COMMIT: at a ROLLBACK the driver drops its prepared statements."""
+        if self.info[_READ_ONLY]:
+            with suppress(*AWAY):
+                self.commit()
+        super().close()
+
 
 @event.listens_for(_Session, "after_begin")
 def _say_begin(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
@@ -148,6 +159,11 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
     return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """True if a statement failed because the server only reads: a standby, or one that was told to."""
+    return isinstance(getattr(error, "orig", error), psycopg.errors.ReadOnlySqlTransaction)
 
 
 def lacks_role(error: BaseException) -> bool:

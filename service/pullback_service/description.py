@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pullback_service.access.table import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
+from pullback_service.field_words import FIELD_WORDS, OTHERWISE
 from pullback_service.fields import LARGEST_ID
 from pullback_service.problems import CONTENT, Problem, documented
 from pullback_service.reports.schemas import ReportDocument
@@ -96,6 +97,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema
+        _describe_fields(schemas)
         document["components"]["securitySchemes"] = {"token": BEARER, "login": COOKIE}
         examples = orjson.loads(files("pullback_service").joinpath(EXAMPLES).read_bytes())
         for method, path, operation in operations_of(document):
@@ -105,6 +107,13 @@ def describe(app: FastAPI) -> dict[str, Any]:
             _lead_on(operation)
         app.openapi_schema = _with_whole_bounds(document)
     return app.openapi_schema
+
+
+def _describe_fields(schemas: dict[str, Any]) -> None:
+    for model, schema in schemas.items():
+        for name, field in schema.get("properties", {}).items() if model not in OTHERWISE else ():
+            if name in FIELD_WORDS and "$ref" not in field:
+                field.setdefault("description", FIELD_WORDS[name])
 
 
 def _with_whole_bounds(node: Any) -> Any:

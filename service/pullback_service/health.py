@@ -7,7 +7,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from sqlalchemy import func, select
 
-from pullback_service import migrating
 from pullback_service.models.jobs import JOB_STATES, Job
 from pullback_service.problems import not_migrated
 from pullback_service.routers import api_router
@@ -31,9 +30,9 @@ async def report_liveness() -> Health:
 
 @router.get("/readyz", response_model=Health)
 async def report_readiness(runtime: KnownRuntime) -> Health | Response:
-    """The database answers and has the shape this release works with."""
-    found = await migrating.revisions_now(runtime.database)
-    if not found.match:
+    """The database answers and has the shape this release works with; asked once a second at most."""
+    found = await runtime.readiness.ask(runtime.database)
+    if not found.serves:
         return not_migrated(found.remedy)
     return Health(status="ready")
 

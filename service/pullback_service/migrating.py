@@ -17,27 +17,50 @@ from pullback_service.database import Database, lacks_role, sync_engine
 from pullback_service.errors import MigrationError, SetupError
 from pullback_service.logs import logger
 
+OLDEST_SERVED = "0029"
+"""The migration of the oldest release that can go on serving a database at our head.
+
+Releases that are older than a database read it there, so that they are taken out one by one and not all at once. Whoever
+writes a migration that takes away what an older release uses raises it.
+"""
 OLDEST_POSTGRES = 17
 """Our `pg_dump` and `pg_restore` set what older servers do not know: they could be backed up, and never restored."""
+_OLDEST_SERVED = "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
+_REVISION = "SELECT version_num, obj_description('alembic_version'::regclass, 'pg_class') FROM alembic_version"
 
 
 @dataclass(frozen=True)
 class Revisions:
-    """The revision of a database, and the one this release needs."""
+    """The revision of a database, the one this release needs, and the oldest one whose release can serve the database."""
 
     current: str | None
     head: str
+    oldest_served: str | None = None
 
     @property
     def match(self) -> bool:
-        """True if this release can work with the database."""
+        """True if the database is as this release makes it."""
         return self.current == self.head
+
+    @property
+    def serves(self) -> bool:
+        """True if this release can work with the database: also with one that a newer release left to older ones."""
+        return self.match or (self._is_newer and self.oldest_served is not None and self.oldest_served <= self.head)
+
+    @property
+    def _is_newer(self) -> bool:
+        return self.current is not None and self.current > self.head
 
     @property
     def remedy(self) -> str:
         """The remedy where they do not match, as a sentence."""
         if self.current is None:
             return "The database is not migrated yet: run `pullback db upgrade`."
+        if self._is_newer:
+            return (
+                f"The database is at migration {self.current}, which a newer release made, and this release knows "
+                f"{self.head}: upgrade this release."
+            )
         return (
             f"The database is at migration {self.current}, and this release needs {self.head}: "
             "run `pullback db upgrade`."
@@ -85,21 +108,29 @@ def head() -> str:
 def revisions(url: str) -> Revisions:
     """Read the revision of a database."""
     with _connect(url) as connection:
-        return Revisions(current=_current(connection), head=head())
+        return Revisions(_current(connection), head(), connection.scalar(text(_OLDEST_SERVED)))
 
 
 async def revisions_now(database: Database) -> Revisions:
     """The same through the connections of a service that runs."""
     try:
         async with database.reading() as session:
-            current = await session.scalar(text("SELECT version_num FROM alembic_version"))
+            found = (await session.execute(text(_REVISION))).first()
     except ProgrammingError:
-        current = None  # the table is not there yet
+        found = None  # the table is not there yet
     except OperationalError as error:
         if not lacks_role(error):
             raise
-        current = None
-    return Revisions(current, head())
+        found = None
+    current, oldest_served = found or (None, None)
+    return Revisions(current, head(), oldest_served)
+
+
+def say_oldest_served(connection: Connection) -> None:
+    """Leave OLDEST_SERVED where releases that are older than the database find it."""
+    if connection.scalar(text("SELECT to_regclass('alembic_version')")) is not None:
+        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{OLDEST_SERVED}'"))
+    connection.commit()
 
 
 def refuse_old_server(major: int) -> None:
@@ -115,11 +146,11 @@ def warn_unless_fit(url: str) -> None:
     """A line in the log where the database is not as this release needs it. One that is away is told of when it is used."""
     try:
         with _connect(url) as connection:
-            found = Revisions(current=_current(connection), head=head())
+            found = Revisions(_current(connection), head(), connection.scalar(text(_OLDEST_SERVED)))
             major = _server_major(connection)
     except SetupError:
         return
-    if not found.match:
+    if not found.serves:
         logger.warning("database_not_migrated", reason=found.remedy)
     try:
         refuse_old_server(major)

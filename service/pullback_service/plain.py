@@ -6,16 +6,24 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pullback_service.ratio import Ratio
+from pullback_service.ratio_fields import IntervalFields
+
 
 def plain(model: type[BaseModel], **sources: str | Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     """Returns a function that takes the fields of a model, two or more, from a row.
 
-    A field is the attribute of its name, or what its source says: the path of another one, or a function of the row.
+    A field is the attribute of its name, or what its source says: the path of another one, or a function of the row. They are in
+    the order of the model, those of a ratio last.
     """
     fields = tuple(model.model_fields)
+    if issubclass(
+        model, IntervalFields
+    ):  # models inherit these: who reads an answer looks first for what has the ratio
+        fields = tuple(sorted(fields, key=Ratio._fields.__contains__))
     made = {name: source for name, source in sources.items() if not isinstance(source, str)}
     paths = [source for name in fields if isinstance(source := sources.get(name, name), str)]
-    # A field that is made holds any other one until then, so that the order is the model's.
+    # A field that is made holds any other one until then, so that the order stays.
     values_at = attrgetter(*(paths[0] if name in made else str(sources.get(name, name)) for name in fields))
 
     def values(row: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from pullback_service.browsers import SAFE_METHODS
-from pullback_service.database import AWAY, lacks_role
+from pullback_service.database import AWAY, is_read_only, lacks_role
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
@@ -113,6 +113,7 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(away, _on_database_away)
     app.add_exception_handler(DBAPIError, _on_database_error)
     app.add_exception_handler(psycopg.ProgrammingError, _on_database_error)
+    app.add_exception_handler(psycopg.InternalError, _on_database_error)  # of statements that are sent past SQLAlchemy
 
 
 async def _on_request_error(_: Request, error: Exception) -> Response:
@@ -209,9 +210,18 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
     ):
         return await _on_database_away(request, error)
+    if is_read_only(error):
+        logger.warning("database_read_only")
+        return problem(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "database-read-only",
+            "The database takes no writes",
+            "Nothing was stored, and reads go on: try again when the database has failed over or takes writes again.",
+            headers={"Retry-After": str(RETRY_AFTER_S)},
+        )
     if isinstance(error.orig if isinstance(error, DBAPIError) else error, psycopg.ProgrammingError):
         found = await revisions_now(request.app.state.runtime.database)
-        if not found.match:  # then what is missing is no fault of the statement
+        if not found.serves:  # then what is missing is no fault of the statement
             logger.warning("database_not_migrated", reason=found.remedy)
             return not_migrated(found.remedy)
     return unexpected(request.url.path, error)

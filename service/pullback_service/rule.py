@@ -2,6 +2,6 @@
 
 from typing import Final
 
-RULE: Final = 2
+RULE: Final = 3
 """Counts up with every change of `judging.py`, `pooling.py` or `following.py` that makes another step of the same points: tasks then
 judge all stored history again (`projecting.judge_everything`)."""

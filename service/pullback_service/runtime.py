@@ -13,6 +13,7 @@ from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
+from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
@@ -30,6 +31,7 @@ class Runtime:
     metrics: Metrics
     intake: Intake
     noise: NoiseMemory = field(default_factory=NoiseMemory)
+    readiness: Readiness = field(default_factory=Readiness)
 
     async def let_go(self) -> None:
         """Answer everybody who waits for something to happen, because the service stops."""

@@ -65,15 +65,13 @@ Rows: TypeAlias = Iterable[tuple[Any, ...]]
 class Query(Generic[T_co]):
     """A statement that answers, with its values, and what is made of its rows.
 
-    `width` is the number of its columns, where none of them is an array: many rows come faster as one array a column, and
-    `by_column` leaves them so, for thousands of numbers.
+    `width` is the number of its columns, where none of them is an array: many rows come faster as one array a column.
     """
 
     statement: LiteralString
     values: Mapping[str, Any]
     read: Callable[[Rows], T_co]
     width: int | None = None
-    by_column: bool = False
 
     def where(self, **expressions: LiteralString) -> "Query[T_co]":
         """The query with SQL in the place of some of its values: what is given to it, or read beside it."""
@@ -118,10 +116,8 @@ class Together:
         (found,) = await cursor.fetchall()
         at = 0
         for query, answer in self._asked:
-            if query.width is None:
+            if query.width is None or found[at] is None:
                 rows = found[at] or ()
-            elif query.by_column or found[at] is None:
-                rows = found[at : at + query.width] if found[at] is not None else ()
             else:
                 rows = zip(*found[at : at + query.width], strict=True)
             answer.value = query.read(rows)

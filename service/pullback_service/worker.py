@@ -124,7 +124,7 @@ def _say_what_is_lost(url: str, error: Exception, told: str | None) -> str | Non
         found = revisions(url)
     except SetupError:
         found = None
-    if found is None or found.match:
+    if found is None or found.serves:
         logger.warning("worker_lost_database", reason=str(error.__cause__ or error).split("\n")[0])
         return None
     if found.remedy != told:

@@ -59,7 +59,7 @@ def test_reports_hold_the_cases_that_their_points_say(database_url):
     assert failures
 
 
-@pytest.mark.system
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["it fills", "it serves"])
 def test_a_program_that_is_ended_takes_its_postgres_along(tmp_path, when):
     options = (

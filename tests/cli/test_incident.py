@@ -31,9 +31,9 @@ def pullback(service, monkeypatch, capfd):
 
 @pytest.fixture
 def grown(service, database_url):
-    """A project whose second commit allocates twice as much."""
-    for number in (1, 2):
-        variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * number)]
+    """A project whose second commit allocates twice as much, as the third one does."""
+    for number in (1, 2, 3):
+        variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * min(number, 2))]
         report = make_report(number, cases=[make_case("lstm", variants=variants)])
         assert httpx.post(f"{service}/api/v1/reports", json=report).status_code == 201
     asyncio.run(worker.run_once(database_url))
@@ -56,7 +56,11 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
         in listed.stdout
     )
     shown = pullback("incident", "show", 1)
-    assert "claimed    lstm[n=100,act=tanh,f4,cpu] fused array_bytes on box: exact  ratio 2" in shown.stdout
+    assert (
+        "claimed    lstm[n=100,act=tanh,f4,cpu] fused array_bytes on box: counted, 1024 B, then 2048 B" in shown.stdout
+    )
+    assert "  last without  0000" in shown.stdout
+    assert "  first with    0000" in shown.stdout
     assert "confirmed, told" in shown.stdout
     assert "pullback compare --against 0000000000 --candidate" in shown.stdout
     judged = pullback("incident", "verdict", 1, "expected", "--note", "two gates", "--json")
@@ -65,6 +69,10 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     assert json.loads(pullback("incident", "list", "--state", "confirmed", "--json").stdout) == []
     assert "1  confirmed  demo" in pullback("incident", "verdict", 1, "none").stdout
     assert pullback("incident", "assign", 1, "ada").stdout.startswith("1  confirmed  ada  demo")
+    assert [each["id"] for each in json.loads(pullback("incident", "list", "--assignee", "ada", "--json").stdout)] == [
+        1
+    ]
+    assert json.loads(pullback("incident", "list", "--assignee", "bob", "--json").stdout) == []
     assert json.loads(pullback("incident", "assign", 1, "--none", "--json").stdout)["assignee"] is None
     for command, said in (("bisect", "begins at one commit"), ("confirm", "can be measured in turns")):
         refused = pullback("incident", command, 1)
@@ -79,6 +87,8 @@ def test_what_is_not_there_is_one_sentence(pullback):
     assert nothing.stdout.startswith("there are no such incidents")
     assert pullback("incident", "verdict", 1, "wrong").returncode == 2
     assert pullback("incident", "assign", 1).stderr.endswith("give a person, or --none for nobody\n")
+    refused = pullback("incident", "list", "--state", "open")
+    assert (refused.returncode, "query" in refused.stderr, "--state" in refused.stderr) == (2, False, True)
     refused = pullback("incident", "list", "--since", "yesterday")
     assert refused.returncode == 2
     assert "--since" in refused.stderr

@@ -1,7 +1,6 @@
 """`pullback init` as a newcomer types it, in repositories of their own."""
 
 import subprocess
-import sys
 
 import pytest
 
@@ -25,9 +24,12 @@ def git(folder, *arguments):
     subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True)
 
 
-def init(folder, *arguments):
-    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "init"]
-    return subprocess.run([*start, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+@pytest.fixture
+def init(command):
+    def run(folder, *arguments):
+        return command("init", *arguments, folder=folder)
+
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def repository(tmp_path):
     return folder
 
 
-def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(repository):
+def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(init, repository):
     done = init(repository / "src")
     assert done.returncode == 0, done.stderr
     assert "project.name         ridge                    the folder's name" in done.stdout
@@ -63,7 +65,7 @@ def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(repo
     assert "pullback.toml is there already; edit it, or overwrite it by --force" in again.stderr
 
 
-def test_a_repository_without_any_function_begins_with_an_example_that_runs(repository):
+def test_a_repository_without_any_function_begins_with_an_example_that_runs(init, repository):
     (repository / "src" / "ridge" / "losses.py").write_text("")
     done = init(repository)
     assert done.returncode == 0, done.stderr
@@ -71,7 +73,7 @@ def test_a_repository_without_any_function_begins_with_an_example_that_runs(repo
     assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
 
 
-def test_a_workload_file_that_is_there_is_kept(repository):
+def test_a_workload_file_that_is_there_is_kept(init, repository):
     (repository / "bench").mkdir()
     (repository / "bench" / "gradients.py").write_text("raise RuntimeError('mine')")
     done = init(repository, "--no-run", "--name", "other")
@@ -97,7 +99,7 @@ def test_a_workload_file_that_is_there_is_kept(repository):
         (["--requirements", "/etc/passwd"], "names '/etc/passwd'; give a path below the top"),
     ],
 )
-def test_wrong_options_write_nothing(repository, arguments, said):
+def test_wrong_options_write_nothing(init, repository, arguments, said):
     done = init(repository, *arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -105,7 +107,7 @@ def test_wrong_options_write_nothing(repository, arguments, said):
     assert not (repository / "pullback.toml").exists()
 
 
-def test_an_environment_that_cannot_be_made_is_told_and_the_files_are_there(repository):
+def test_an_environment_that_cannot_be_made_is_told_and_the_files_are_there(init, repository):
     (repository / "requirements.txt").write_text("--no-index\nno-such-distribution-here==1.0\n")
     done = init(repository)
     assert done.returncode == 1
@@ -113,7 +115,7 @@ def test_an_environment_that_cannot_be_made_is_told_and_the_files_are_there(repo
     assert (repository / "bench" / "gradients.py").exists()
 
 
-def test_no_project_begins_outside_of_a_clone(repository, tmp_path):
+def test_no_project_begins_outside_of_a_clone(init, repository, tmp_path):
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "-m", "first")
     git(tmp_path, "clone", "-q", "--bare", "ridge", "bare")

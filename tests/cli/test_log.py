@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import httpx
 import pytest
@@ -26,20 +25,15 @@ def clone(tmp_path):
     return repository
 
 
-def pullback_log(*arguments, folder):
-    command = [sys.executable, "-P", "-m", "pullback_cli", "log", "--project", "demo", *map(str, arguments)]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+@pytest.fixture
+def pullback_log(command):
+    def run(*arguments, folder):
+        return command("log", "--project", "demo", *arguments, folder=folder, COLUMNS="200")
+
+    return run
 
 
-def test_a_branch_is_told_and_told_again(service, clone, tmp_path):
+def test_a_branch_is_told_and_told_again(pullback_log, service, clone, tmp_path):
     first = pullback_log("--server", service, "--json", folder=clone)
     assert first.returncode == 0, first.stderr
     (receipt,) = json.loads(first.stdout)
@@ -58,7 +52,7 @@ def test_a_branch_is_told_and_told_again(service, clone, tmp_path):
     assert (cut["branch"]["commits"], cut["branch"]["gaps"], cut["branch"]["forced_at"]) == (3, 0, None)
 
 
-def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
+def test_what_does_not_hold_is_one_sentence(pullback_log, clone, tmp_path):
     for arguments, folder, said in (
         (["--branch", "nowhere"], clone, "name a branch or commit this clone has"),
         ([], tmp_path, "git cannot read"),
@@ -72,14 +66,13 @@ def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
         assert all("asking again in" in line for line in asked_again), shown.stderr
 
 
-def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_path):
+def test_an_upload_tells_the_log_that_leads_to_its_commit(command, service, clone, tmp_path):
     result = {"command": "c", "mean": 1.0, "user": 0.5, "system": 0.1, "times": [1.0, 1.1]}
     (tmp_path / "bench.json").write_text(json.dumps({"results": [result]}))
 
     def upload(*more):
-        command = [sys.executable, "-P", "-m", "pullback_cli", "upload", str(tmp_path / "bench.json")]
         said = ["--project", "demo", "--machine", "ci", "--server", service, *more]
-        return subprocess.run([*command, *said], capture_output=True, text=True, check=False, timeout=60, cwd=clone)
+        return command("upload", tmp_path / "bench.json", *said, folder=clone)
 
     tried = upload("--dry-run")
     assert (tried.returncode, "main:" in tried.stdout) == (0, False), tried.stderr
@@ -110,7 +103,9 @@ def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_pa
     assert f" against {head[:10]}: " in changed
 
 
-def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that_is_missing(service, clone, tmp_path):
+def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that_is_missing(
+    command, service, clone, tmp_path
+):
     asked = ["git", "-C", str(clone), "rev-parse", "HEAD~1"]
     sha = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
     test = {"name": "t", "fullname": "f::t", "stats": {"data": [1.0, 1.1], "rounds": 2, "iterations": 1}}
@@ -121,8 +116,7 @@ def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that
     (tmp_path / "hyperfine.json").write_text(json.dumps({"results": [result]}))
 
     def upload(*said, folder=clone):
-        command = [sys.executable, "-P", "-m", "pullback_cli", "upload", "--server", service, *said]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=folder)
+        return command("upload", "--server", service, *said, folder=folder)
 
     paths = [str(tmp_path / name) for name in ("said.json", "unsaid.json")]
     both = upload(*paths, "--project", "demo", "--machine", "ci", "--json")

@@ -85,7 +85,7 @@ def test_rules_are_sent_shown_and_gone_with_the_file(pullback, service, clone, r
     assert pullback("rules").stdout.startswith("demo: 0 rules hold")
     assert held(service) | {"trunk": None} == {
         "project": "demo", "trunk": None, "file_trunk": None, "commit": None, "rules": [], "changed": False,
-        "older": False, "last_90_days": None,
+        "older": False, "last_90_days": None, "anchor": None, "anchor_sha": None,
     }  # fmt: skip
 
 
@@ -125,6 +125,31 @@ def test_uploads_send_the_rules_of_the_trunk_and_of_no_other_branch(pullback, se
     clone.commit('[project]\nname = "demo"\n')
     assert "  rules: 0 of pullback.toml hold from now on" in pullback("upload", report()).stdout
     assert held(service)["rules"] == []
+
+
+ANCHOR = '[project]\nname = "demo"\n\n[detection]\nanchor = "v1.0"\n'
+
+
+def test_the_anchor_is_a_tag_of_the_clone_that_lies_on_the_trunk(pullback, service, clone, report):
+    tagged = clone.commit(ANCHOR)
+    no_tag = pullback("rules")
+    assert (no_tag.returncode, no_tag.stdout) == (2, "")
+    assert "pullback.toml, line 5: [detection] anchor: there is no tag 'v1.0' in this clone" in no_tag.stderr
+    sent = pullback("upload", report(), "--log", 1)  # a clone without tags
+    assert "  rules: 0 of pullback.toml hold from now on" in sent.stdout
+    assert pullback("rules", "--show").stdout == (
+        "demo: 0 rules hold; main is watched, and compared with v1.0 (its commit is not known yet) once a week\n"
+    )
+    clone.git("tag", "-a", "v1.0", "-m", "one")
+    assert f"and compared with v1.0 ({tagged[:10]}) once a week" in pullback("rules").stdout
+    assert held(service)["anchor_sha"] == tagged
+    clone.git("checkout", "--quiet", "-b", "aside")
+    aside = clone.commit(ANCHOR, "elsewhere")
+    clone.git("tag", "-f", "v1.0", aside)
+    refused = pullback("rules", "--dry-run")
+    assert refused.returncode == 2
+    assert f"pullback.toml, line 5: [detection] anchor: v1.0 ({aside[:10]}) is no commit of main" in refused.stderr
+    assert held(service)["anchor_sha"] == tagged
 
 
 def test_results_are_stored_whatever_is_wrong_with_the_rules(pullback, service, clone, report):

@@ -14,6 +14,8 @@ from pullback_cli.wording import in_options
         ("make another one with force=true.", "make another one with --force."),
         ("There is no job 9: GET /api/v1/jobs lists them.", "There is no job 9: `pullback job list` lists them."),
         ("must be like unit=ns or unit=latency:ns", "must be like --unit ns or --unit latency:ns"),
+        ("query.state[0]: Give 'suspected'", "--state: Give 'suspected'"),
+        ("query.stateful: Give", "query.stateful: Give"),
         ("POST /api/v1/reports?project=a&commit=b", "POST /api/v1/reports?project=a&commit=b"),
         ("no case fill[machine=4,unit=2]", "no case fill[machine=4,unit=2]"),
         ("GET /api/v1/machines lists them", "GET /api/v1/machines lists them"),

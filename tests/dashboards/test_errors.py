@@ -96,7 +96,7 @@ async def test_requests_that_no_page_makes_are_answered_as_pages(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("/projects/demo/workloads/tanh?y=log", "query.y: Give 'relative' or 'absolute' instead of 'log'."),
+        ("/projects/demo/workloads/tanh?y=log", "query.y: Give 'relative', 'first' or 'absolute' instead of 'log'."),
         ("/projects/demo/explore?last=0", "query.last: Give 1 or more instead of 0."),
         (
             "/projects/demo/compare?head=%20a",
@@ -105,7 +105,7 @@ async def test_requests_that_no_page_makes_are_answered_as_pages(
         ("/projects/demo/compare?head=a&merge_base=maybe", "query.merge_base: Give true or false instead of 'maybe'."),
         (
             "/jobs?origin=mars",
-            "query.origin: Give 'asked', 'backfill', 'idle', 'confirm' or 'bisect' instead of 'mars'.",
+            "query.origin: Give 'asked', 'backfill', 'idle', 'confirm', 'bisect' or 'anchor' instead of 'mars'.",
         ),
         ("/jobs?page=two", "query.page: Give a whole number instead of 'two'."),
         ("/reports/last", "path.report_id: Give an id like"),

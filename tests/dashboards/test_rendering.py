@@ -101,9 +101,16 @@ def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():
 def test_the_overviews_first_sentence_has_spaces_where_a_sentence_has_them():
     source = TEMPLATES[0].with_name("overview.html").read_text(encoding="utf-8")
     macro = re.search(r"{% macro lede\(heat\) %}.*?{% endmacro %}", source, re.DOTALL).group()
-    mean = {"variant": "fused", "words": "2× faster", "cases": 1}
-    for contaminated, middle in ((0, " "), (1, "; on a busy machine in 1 of 1 case ")):
-        heat = {"has_means": True, "means": [{**mean, "contaminated": contaminated}], "averaged": "time, one case"}
+    mean = {"variant": "fused", "value": "0.5×", "words": "2× faster", "cases": 1}
+    moved = {"worse": 2, "better": 0}
+    for contaminated, end in ((0, ""), (1, " On a busy machine in 1 of 1 case.")):
+        heat = {
+            "has_means": True,
+            "means": [{**mean, "contaminated": contaminated}],
+            "averaged": "time, one case",
+            "recent": 10,
+            "moved": lambda _: moved,
+        }
         shown = _templates().from_string(macro + "{{ lede(heat) }}").render(heat=heat)
         text = " ".join(re.sub("<[^>]*>", "", shown).split())
-        assert text == f"fused 2× faster{middle}(time, one case)"
+        assert text == f"fused 0.5× 2× faster ▲ 2 worse in 10 commits Time, one case.{end}"

@@ -10,9 +10,13 @@ import pytest
 from tests.engine.native import cutting
 
 import pullback as pb
+from pullback.backends.native import availability
 from pullback.core.primitive import Primitive
 from pullback.traces.tape import Tape
 from pullback_runners.allocations.arrays import ArrayCounter
+
+if not availability.is_available():  # tests/engine/native/test_availability.py says why
+    collect_ignore = ["llvm", "nests"]
 
 
 @pytest.fixture

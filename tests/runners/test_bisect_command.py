@@ -2,8 +2,7 @@
 
 import json
 import shutil
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from tests.runners.conftest import ENGINE, git
 WORKLOADS = str(Path(__file__).with_name("faulty_workloads.py"))
 
 
-def bisect(clone, *arguments):
-    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "bisect", "--repository", str(clone)]
+@pytest.fixture
+def bisect(command, clone):
     narrowed = ["--workloads", WORKLOADS, "--suite", "trial:sound*", "--variant", "unfused"]
-    return subprocess.run([*start, *narrowed, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    return partial(command, "bisect", "--repository", str(clone), *narrowed)
 
 
 def commit(clone, title, *, times=1):
@@ -36,14 +35,14 @@ def plain(clone):
     return clone
 
 
-def test_the_commit_is_found_among_those_that_change_what_is_measured(plain):
+def test_the_commit_is_found_among_those_that_change_what_is_measured(bisect, plain):
     for title in ("plain 1", "plain 2"):
         commit(plain, title)
     (plain / "README").write_text("Nothing that is measured.")
     commit(plain, "plain 2")
     commit(plain, "slow at last", times=100)
     commit(plain, "slow 2", times=100)
-    done = bisect(plain, "--good", "plain", "--bad", "HEAD", "--json")
+    done = bisect("--good", "plain", "--bad", "HEAD", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["culprit"]["title"] == "slow at last"
@@ -56,21 +55,21 @@ def test_the_commit_is_found_among_those_that_change_what_is_measured(plain):
     )
 
 
-def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(plain):
+def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(bisect, plain):
     commit(plain, "broken", times=None)
     commit(plain, "slow", times=100)
-    done = bisect(plain, "--good", "plain")
+    done = bisect("--good", "plain")
     assert done.returncode == 125, done.stderr
     assert "or one of the 1 before it, which give no answer." in done.stdout
     assert "it has no engine/ folder" in done.stdout
     assert "unusable" in done.stderr
 
 
-def test_an_end_that_is_no_worse_leaves_nothing_to_find(plain):
+def test_an_end_that_is_no_worse_leaves_nothing_to_find(bisect, plain):
     commit(plain, "plain 1")
-    done = bisect(plain, "--good", "plain", "--bad", "HEAD", "--quiet")
+    done = bisect("--good", "plain", "--bad", "HEAD", "--quiet")
     assert (done.returncode, done.stdout) == (1, "Nothing to find: the bad end is no worse than the good one.\n")
-    nothing = bisect(plain, "--good", "HEAD")
+    nothing = bisect("--good", "HEAD")
     assert (nothing.returncode, "no commit in" in nothing.stderr) == (2, True)
 
 
@@ -82,8 +81,8 @@ def test_an_end_that_is_no_worse_leaves_nothing_to_find(plain):
         (["--good", "plain", "--bad", "none"], "cannot be built: it has no engine/ folder"),
     ],
 )
-def test_wrong_usage_is_one_sentence_with_status_2(clone, arguments, said):
-    done = bisect(clone, *arguments)
+def test_wrong_usage_is_one_sentence_with_status_2(bisect, arguments, said):
+    done = bisect(*arguments)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("pullback:")]
     assert said in line

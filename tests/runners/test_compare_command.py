@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,18 @@ import pytest
 WORKLOADS = str(Path(__file__).with_name("faulty_workloads.py"))
 
 
-def pullback(command, clone, *arguments):
-    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", command, "--repository", str(clone)]
-    narrowed = ["--workloads", WORKLOADS, "--suite", "quick:sound*"]
-    return subprocess.run([*start, *narrowed, *arguments], capture_output=True, text=True, check=False, timeout=120)
+@pytest.fixture
+def pullback(command, clone):
+    def run(name, *arguments, suite="trial"):  # as few groups as a report can have, where it is not about how many
+        narrowed = ["--repository", str(clone), "--workloads", WORKLOADS, "--suite", f"{suite}:sound*"]
+        return command(name, *narrowed, *arguments)
+
+    return run
 
 
-def test_a_regression_has_an_exit_status_of_its_own_and_a_report_to_upload(clone, tmp_path):
+def test_a_regression_has_an_exit_status_of_its_own_and_a_report_to_upload(pullback, tmp_path):
     output = tmp_path / "compared.json"
-    done = pullback("compare", clone, "--against", "plain", "--variant", "unfused", "-o", str(output))
+    done = pullback("compare", "--against", "plain", "--variant", "unfused", "-o", str(output), suite="quick")
     assert done.returncode == 3, done.stderr
     assert "sound[n=8,f8,cpu]" in done.stdout
     assert "x slower (" in done.stdout
@@ -30,23 +31,23 @@ def test_a_regression_has_an_exit_status_of_its_own_and_a_report_to_upload(clone
     assert report["comparisons"][0]["outcome"] == "slower"
 
 
-def test_a_wrong_gradient_has_status_1(clone):
-    done = pullback("compare", clone, "--against", "plain", "--candidate", "wrong", "--variant", "unfused", "--json")
+def test_a_wrong_gradient_has_status_1(pullback):
+    done = pullback("compare", "--against", "plain", "--candidate", "wrong", "--variant", "unfused", "--json")
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["comparisons"][0]["outcome"] == "failed"
 
 
-def test_what_cannot_be_had_is_said_and_the_rest_is_compared(clone, tmp_path):
+def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text("raise RuntimeError('no')")
     wishes = ["--case", "sounder", "--workloads", str(broken), "--variant", "unfused", "--json"]
-    done = pullback("compare", clone, "--against", "plain", "--candidate", "plain", *wishes)
+    done = pullback("compare", "--against", "plain", "--candidate", "plain", *wishes)
     assert done.returncode in {2, 3}, done.stderr  # 3 if noise makes a program slower than itself
     report = json.loads(done.stdout)
     assert [case["case"]["workload"] for case in report["cases"]] == ["sound"]
     file, name = report["harness"]["refused"]
     assert file.startswith(f"{broken} cannot be loaded")
-    assert name.startswith("no case of suite 'quick' matches 'sounder'; did you mean sound? ")
+    assert name.startswith("no case of suite 'trial' matches 'sounder'; did you mean sound? ")
     assert [line for line in done.stderr.splitlines() if line.startswith("pullback")] == [
         f"pullback compare: {sentence}" for sentence in (file, name)
     ]
@@ -62,24 +63,24 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(clone, tmp_path):
         (["--against", "plain", "--dirty", "--candidate", "slow"], "give one of them"),
     ],
 )
-def test_wrong_usage_is_one_sentence_with_status_2(clone, arguments, said):
-    done = pullback("compare", clone, *arguments)
+def test_wrong_usage_is_one_sentence_with_status_2(pullback, arguments, said):
+    done = pullback("compare", *arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert said in line
 
 
-def test_uncommitted_changes_are_judged_on_purpose_only(clone):
+def test_uncommitted_changes_are_judged_on_purpose_only(pullback, clone):
     (clone / "engine" / "pullback" / "__init__.py").write_text("TIERS = ()\n")
-    done = pullback("compare", clone, "--against", "plain")
+    done = pullback("compare", "--against", "plain")
     assert done.returncode == 2
     assert "engine/pullback/__init__.py" in done.stderr
     assert "--dirty" in done.stderr
 
 
-def test_each_commit_of_a_range_is_a_report_and_one_that_cannot_be_built_stops_no_other(clone, tmp_path):
+def test_each_commit_of_a_range_is_a_report_and_one_that_cannot_be_built_stops_no_other(pullback, tmp_path):
     folder = tmp_path / "history"
-    done = pullback("run", clone, "--commits", "docs..none", "--variant", "unfused", "-o", str(folder))
+    done = pullback("run", "--commits", "docs..none", "--variant", "unfused", "-o", str(folder))
     assert done.returncode == 1, done.stderr
     assert "has no engine/ folder" in done.stderr
     reports = [json.loads(path.read_text())["pullback"] for path in sorted(folder.iterdir())]

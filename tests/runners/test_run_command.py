@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,15 @@ def pullback_run(*arguments):
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
-def trial_run(*arguments):
+@pytest.fixture
+def run(command):
+    return partial(command, "run")
+
+
+@pytest.fixture
+def trial_run(run):
     """As few groups as a report can have, where it is not about how many."""
-    return pullback_run("--suite", "trial", *arguments)
+    return partial(run, "--suite", "trial")
 
 
 def git(folder, *arguments):
@@ -55,7 +62,7 @@ def test_a_run_writes_its_report(measured):
     assert (row["variant"], row["n"], row["outcome"]) == ("numpy", 6, "faster")
 
 
-def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
+def test_json_goes_to_standard_output_and_a_failed_case_is_status_1(trial_run):
     done = trial_run("--case", "poly9_b*", "--variant", "torch", "--json", "--quiet")
     assert done.returncode == 1
     assert done.stderr == ""
@@ -77,8 +84,8 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
         (["-o", "/nowhere/report.json"], "a file in a writable folder"),
     ],
 )
-def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, remedy):
-    done = pullback_run(*arguments)
+def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(run, arguments, remedy):
+    done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
@@ -86,7 +93,7 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, rem
     assert remedy in line
 
 
-def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp_path):
+def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(trial_run, tmp_path):
     path, file = tmp_path / "report.json", tmp_path / "mine.py"
     file.write_text("import no_such")
     done = trial_run(
@@ -105,17 +112,17 @@ def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp
 
 
 @pytest.mark.parametrize("text", ["raise RuntimeError('boom')", "def (", "import sys; sys.exit(3)", "import no_such"])
-def test_a_workload_file_that_cannot_be_loaded_is_wrong_usage(tmp_path, text):
+def test_a_workload_file_that_cannot_be_loaded_is_wrong_usage(run, tmp_path, text):
     file = tmp_path / "mine.py"
     file.write_text(f"\n{text}\n")
-    done = pullback_run("--list", "--workloads", str(file))
+    done = run("--list", "--workloads", str(file))
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert f"{file} cannot be loaded (line 2)" in line
 
 
-def test_the_list_measures_nothing():
-    done = pullback_run("--list", "--json", "--case", "dense*f4*")
+def test_the_list_measures_nothing(run):
+    done = run("--list", "--json", "--case", "dense*f4*")
     assert done.returncode == 0
     assert [case["params"]["n"] for case in json.loads(done.stdout)] == [32, 100]
 
@@ -138,14 +145,14 @@ def _(x, *, n):
 """
 
 
-def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_oracle_is_called_wrong(tmp_path):
+def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_oracle_is_called_wrong(run, tmp_path):
     repository, path = tmp_path / "mine", tmp_path / "report.json"
     repository.mkdir()
     (repository / "squares.py").write_text(WRONG_ORACLE)
     git(repository, "init", "--quiet")
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "--message", "Squares")
-    done = pullback_run(
+    done = run(
         *("--workloads", str(repository / "squares.py"), "--case", "squares", "--variant", "fused"),
         *("--quiet", "-o", str(path)),
     )
@@ -180,21 +187,21 @@ def test_who_interrupts_a_run_keeps_what_was_measured(tmp_path, signal_number, s
     assert 1 <= len(report["cases"]) < 6
 
 
-def test_a_suite_may_be_narrowed_as_up_takes_it():
-    done = pullback_run("--list", "--json", "--suite", "quick:poly9*;mul_restore*")
+def test_a_suite_may_be_narrowed_as_up_takes_it(run):
+    done = run("--list", "--json", "--suite", "quick:poly9*;mul_restore*")
     assert done.returncode == 0
     assert {case["workload"] for case in json.loads(done.stdout)} >= {"poly9_broadcast", "mul_restore"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_takes_the_file_and_not_what_was_measured():
+def test_a_full_disk_takes_the_file_and_not_what_was_measured(trial_run):
     done = trial_run("--case", "mul_restore", "--variant", "numpy", "-o", "/dev/full")
     assert done.returncode == 2
     assert "mul_restore[m=16,k=32,n=8,f8,cpu]" in done.stdout
     assert "cannot write /dev/full: No space left on device; give another file to -o" in done.stderr
 
 
-def test_a_run_makes_a_page_and_markdown(tmp_path):
+def test_a_run_makes_a_page_and_markdown(trial_run, tmp_path):
     pytest.importorskip("plotly")
     page, tables = tmp_path / "run.html", tmp_path / "run.md"
     done = trial_run("--case", "mul_restore", "--variant", "numpy", "--html", str(page), "--markdown", str(tables))
@@ -212,7 +219,7 @@ def test_pyperf_compares_two_files(measured, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-def test_in_a_repository_without_a_project_it_is_said_whose_workloads_these_are(tmp_path):
+def test_in_a_repository_without_a_project_it_is_said_whose_workloads_these_are(trial_run, tmp_path):
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     done = trial_run("--case", "mul_restore", "--variant", "numpy", "--repository", str(tmp_path))

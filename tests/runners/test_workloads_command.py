@@ -1,17 +1,17 @@
 """`pullback workloads` as a user starts it."""
 
 import json
-import subprocess
-import sys
+from functools import partial
 
-COMMAND = [sys.executable, "-c", "from pullback_cli.main import main; main()", "workloads"]
-
-
-def pullback_workloads(*arguments):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+import pytest
 
 
-def test_all_workloads_are_listed_with_the_number_of_cases_in_every_suite():
+@pytest.fixture
+def pullback_workloads(command):
+    return partial(command, "workloads")
+
+
+def test_all_workloads_are_listed_with_the_number_of_cases_in_every_suite(pullback_workloads):
     done = pullback_workloads()
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.splitlines()
@@ -20,14 +20,14 @@ def test_all_workloads_are_listed_with_the_number_of_cases_in_every_suite():
     assert all(int(count) > 0 for row in rows for count in row.split()[1:4])
 
 
-def test_one_workload_is_shown_with_its_mathematics_its_cases_and_its_peers():
+def test_one_workload_is_shown_with_its_mathematics_its_cases_and_its_peers(pullback_workloads):
     shown = pullback_workloads("lstm").stdout
     assert "c_t = f c_(t-1) + i g" in shown
     assert "peers: numpy, autograd, jax, torch" in shown
     assert "  lstm[steps=50,batch=32,hidden=128,form=separate,bias=with,f4,cpu]" in shown
 
 
-def test_a_workload_of_ones_own_is_listed_too(tmp_path):
+def test_a_workload_of_ones_own_is_listed_too(pullback_workloads, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "from pullback_runners.workloads import grid, workload\n"
@@ -40,7 +40,7 @@ def test_a_workload_of_ones_own_is_listed_too(tmp_path):
     assert [case["name"] for case in mine["suites"]["quick"]] == ["mine[n=1,f8,cpu]", "mine[n=2,f8,cpu]"]
 
 
-def test_an_unknown_workload_is_wrong_usage():
+def test_an_unknown_workload_is_wrong_usage(pullback_workloads):
     done = pullback_workloads("densse")
     assert done.returncode == 2
     assert (
@@ -49,13 +49,13 @@ def test_an_unknown_workload_is_wrong_usage():
     )
 
 
-def test_a_file_that_raises_hides_no_other_workload(tmp_path):
+def test_a_file_that_raises_hides_no_other_workload(pullback_workloads, tmp_path):
     file = tmp_path / "broken.py"
     file.write_text("import math\nraise RuntimeError('no')\n")
     done = pullback_workloads("--workloads", str(file))
     assert done.returncode == 2
     assert "lenet_step" in done.stdout
-    assert done.stderr == (f"pullback workloads: {file} cannot be loaded (line 2): RuntimeError('no'); mend the file\n")
+    assert done.stderr == (f"pullback workloads: {file} cannot be loaded (line 2): RuntimeError: no; mend the file\n")
 
 
 def test_the_shortest_name_is_meant_before_those_that_begin_so():

@@ -4,6 +4,9 @@ import httpx
 import psycopg
 import pytest
 from fastapi import FastAPI
+from psycopg import sql
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from structlog.testing import capture_logs
 
 from pullback_service import migrating
@@ -130,6 +133,30 @@ async def test_nothing_is_ready_before_the_migrations(start_service, database_ur
         for method, path in (("GET", "/api/v1/projects"), ("GET", "/metrics"), ("POST", "/api/v1/reports")):
             answer = await client.request(method, path, json=report if method == "POST" else None)
             assert assert_problem(answer, 503)["type"] == "urn:pullback:problem:not-migrated"
+
+
+@pytest.mark.parametrize(("left_to", "status"), [(migrating.head(), 200), ("9998", 503), (None, 503)])
+async def test_a_newer_database_is_served_by_releases_that_it_was_left_to(client, database_url, left_to, status):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute(sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(sql.Literal(left_to)))
+    answer = await client.get("/readyz")
+    assert answer.status_code == status
+    if status == 503:
+        assert "which a newer release made" in answer.json()["detail"]
+        assert "upgrade this release" in answer.json()["detail"]
+
+
+async def test_probes_at_once_ask_the_database_once(client, database, count_statements):
+    async with count_statements() as statements:
+        assert {(await client.get("/readyz")).status_code for _ in range(5)} == {200}
+    assert len([statement for statement in statements if "alembic_version" in str(statement)]) == 1
+
+
+async def test_a_statement_that_fails_is_logged_without_the_values_that_it_was_sent_with(session):
+    with pytest.raises(DBAPIError) as failed:
+        await session.execute(text("SELECT 1 / (:zero * length(:private))"), {"zero": 0, "private": "secret"})
+    assert "secret" not in str(failed.value)
 
 
 async def test_without_a_database_answers_are_503_and_say_what_to_do():

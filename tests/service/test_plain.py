@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from pullback_service.plain import plain
+from pullback_service.ratio_fields import RatioFields
 
 
 class Model(BaseModel):
@@ -18,6 +19,14 @@ def test_fields_are_read_by_name_by_path_or_computed_in_the_order_of_the_model()
     read = plain(Model, third=lambda row: [row.first] * 2, second="inside.name")
     row = SimpleNamespace(first=1, inside=SimpleNamespace(name="two"), second="not this one")
     assert list(read(row).items()) == [("first", 1), ("second", "two"), ("third", [1, 1])]
+
+
+def test_a_ratio_comes_behind_what_it_is_a_ratio_of():
+    class Measured(RatioFields):
+        name: str
+
+    row = SimpleNamespace(name="a", log_ratio=0.5, low=0.4, high=0.6, n=20)
+    assert [*plain(Measured)(row)] == ["name", "log_ratio", "low", "high", "n"]
 
 
 def test_a_row_without_a_field_is_an_error():

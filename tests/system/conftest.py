@@ -1,5 +1,6 @@
 """The product from outside: real processes, a real database, a real (small) repository, nothing of ours replaced."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -15,8 +16,12 @@ from tests.system.clusters import Cluster
 from tests.system.products import Product, until
 
 import pullback
+from pullback_cli.supervision.state import read_state
 
 ENGINE = Path(pullback.__file__).parent
+MEASURED_SUITE = os.environ.get("PULLBACK_TEST_SUITE", "trial")
+"""`quick`, of four cases, is what the figure in docs/jobs.md was measured with."""
+SIZES = (1000, 2000, 3000, 4000) if MEASURED_SUITE == "quick" else (4000,)
 PROJECT = '[project]\nname = "pullback"\n[build]\npath = ["engine"]\nimport = ["pullback"]\nfiles = ["engine"]\n'
 
 
@@ -83,6 +88,20 @@ def small_library(folder):
 
 
 @pytest.fixture
+def waves(folder):
+    """A library of pure Python and NumPy with two commits."""
+    path = folder / "waves"
+    path.mkdir()
+    made = Repository(path)
+    bench = path / "bench" / "total.py"
+    bench.write_text(bench.read_text().replace("n=(4000,)", f"n={SIZES}"))
+    made.shas = [made.commit("one")]
+    made.slow_down(2)
+    made.shas.append(made.commit("2 times"))
+    return made
+
+
+@pytest.fixture
 def repository(folder):
     """A clone of the engine."""
     return clone_of_the_engine(folder)
@@ -99,6 +118,27 @@ def product(folder, repository):
         with suppress(psutil.NoSuchProcess):
             process.kill()
     assert not left
+
+
+@pytest.fixture(scope="module")
+def shared_product():
+    """A product for tests of one file that need no agent of `up`; each of them leaves it running or ended."""
+    folder = Path(tempfile.mkdtemp(prefix="pullback-up-"))
+    folder.chmod(0o755)
+    product = Product(folder, folder)
+    yield product
+    product.down()
+    assert product.processes() == []
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def running(shared_product):
+    """A product that is up, without an agent."""
+    state = read_state(shared_product.data)
+    if state is None or state.up.process() is None:
+        shared_product.up("--no-agent")
+    return shared_product
 
 
 @pytest.fixture

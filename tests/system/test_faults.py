@@ -35,6 +35,8 @@ OPERATIONS_BETWEEN_FAULTS = max(40, UPLOADS // 12)  # about fifty faults, howeve
 SEED = int(os.environ.get("PULLBACK_FAULTS_SEED", "1"))
 LEASE_S = 4
 FINAL = {"done", "failed", "cancelled", "lost"}
+# Counts differ between these commits, so bisections ask for comparisons as well, which agents of this test do not take.
+ASKED = "SELECT id, state, attempts FROM job WHERE origin = 'asked'"
 UNFOLLOWED = "SELECT count(*) FROM report WHERE followed_up_at IS NULL"
 NAMESPACE = UUID("5b0d6f9e-7d63-4b8f-9d4e-0a7d6a3c1f11")
 
@@ -442,7 +444,7 @@ def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluste
             world.calm = True
             breaking.result()
             until(
-                lambda: all(state in FINAL for (state,) in rows("SELECT state FROM job")), 240, "all jobs to be final"
+                lambda: all(state in FINAL for _, state, _ in rows(ASKED)), 240, "all jobs that were asked for to end"
             )
         finally:
             world.calm = world.finished = True
@@ -507,7 +509,7 @@ def _uploads_are_there_once(rows, uploads):
 
 def _jobs_are_done_once(rows, asked, work):
     # A job that failed or was cancelled stands no longer, so asking once more makes another; a standing one is found again.
-    made = {job_id: (state, attempts) for job_id, state, attempts in rows("SELECT id, state, attempts FROM job")}
+    made = {job_id: (state, attempts) for job_id, state, attempts in rows(ASKED)}
     assert made.keys() == {job_id for ids in asked.values() for job_id in ids}
     accepted = Counter(
         job_id for (job_id,) in rows("SELECT job_id FROM report WHERE status = 'accepted' AND job_id IS NOT NULL")

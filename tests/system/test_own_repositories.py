@@ -1,32 +1,11 @@
-"""A repository of somebody's own, from its commits to their page: under `up`, and by an agent that watches a bare repository."""
+"""A repository of somebody's own, from its commits to their page, under `up`."""
 
-import os
 import time
 
 import httpx
 import pytest
-from tests.runners.projects.conftest import Repository
 
 pytestmark = pytest.mark.system
-
-SUITE = os.environ.get("PULLBACK_TEST_SUITE", "trial")
-"""`quick`, of four cases, is what the figure in docs/jobs.md was measured with."""
-SIZES = (1000, 2000, 3000, 4000) if SUITE == "quick" else (4000,)
-
-
-@pytest.fixture
-def waves(folder):
-    """A library of pure Python and NumPy with three commits."""
-    path = folder / "waves"
-    path.mkdir()
-    made = Repository(path)
-    bench = path / "bench" / "total.py"
-    bench.write_text(bench.read_text().replace("n=(4000,)", f"n={SIZES}"))
-    made.shas = [made.commit("one")]
-    for times in (2, 3):
-        made.slow_down(times)
-        made.shas.append(made.commit(f"{times} times"))
-    return made
 
 
 @pytest.fixture
@@ -80,46 +59,3 @@ def test_up_where_no_project_is_says_how_to_make_one_and_shows_uploads(product):
     assert set(product.status()["processes"]) == {"up", "api", "worker"}
     named = product.run("up", "--data", str(product.data / "other"), "--repository", str(product.home))
     assert (named.returncode, named.stderr.count("\n")) == (2, 1)
-
-
-def test_a_commit_that_is_pushed_to_a_bare_repository_is_on_its_page_in_a_minute_and_a_half(
-    product, waves, folder, connect, until
-):
-    bare = folder / "waves.git"
-    waves.git("clone", "-q", "--bare", str(waves.folder), str(bare))
-    waves.git("remote", "add", "origin", str(bare))
-    product.up("--no-agent")
-    url = product.status()["url"]
-    api = connect(url)
-    with_data = ("--data", str(product.data))
-    for arguments in (
-        ("project", "create", "waves", *with_data),
-        ("project", "set", "waves", "--mirror", str(bare), "--backfill", SUITE, *with_data),
-    ):
-        done = product.run(*arguments)
-        assert done.returncode == 0, done.stderr
-    agent = product.start(
-        *("agent", "--server", url, "--repository", str(bare), "--data", str(folder / "agent")),
-        *("--least-free-gib", "0.1"),
-        log=product.home / "agent.log",
-    )
-    try:
-        until(lambda: len(_reports(api)) == 3, 300, "the history to be measured")
-        waves.slow_down(40)
-        fresh = waves.commit("Forty times")
-        waves.git("push", "-q", "origin", "main")
-        began = time.monotonic()
-        until(lambda: fresh in _reports(api), 150, "the new commit to be measured")
-        page = httpx.get(f"{url}/projects/waves/commits/{fresh}", timeout=30, trust_env=False)
-        took_s = time.monotonic() - began
-        print(f"on its page after {took_s:.0f} s")  # noqa: T201 - a figure for who runs it with -s
-        assert "Forty times" in page.text
-        (report,) = api.get("/api/v1/reports", commit=fresh)["items"]
-        assert report["cases"] == len(SIZES)
-    finally:
-        agent.terminate()
-        agent.wait(60)
-
-
-def _reports(api):
-    return {report["commit"] for report in api.get("/api/v1/reports", project="waves")["items"]}

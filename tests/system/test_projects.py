@@ -1,22 +1,29 @@
-"""A project of somebody's own, by the wheel in an environment that holds nothing else, and by the templates for CI."""
+"""Projects of others at a service that runs: by the wheel in an environment that holds nothing else and the templates for CI,
+by an agent that watches a bare repository, and by the upload that the README shows.
+"""
 
 import importlib.metadata
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from pip._vendor.packaging.requirements import Requirement
 from tests.cli.github import GitHubDouble
+from tests.system.conftest import MEASURED_SUITE, SIZES
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 GITHUB = yaml.safe_load((ROOT / "deploy" / "github-actions-project.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / "deploy" / "gitlab-project.yml").read_text())
 
@@ -125,12 +132,6 @@ def _github(event, values):
 
 
 @pytest.fixture
-def repository(folder):
-    """Nothing that could be measured beside the project."""
-    return folder
-
-
-@pytest.fixture
 def github():
     double = GitHubDouble()
     yield double
@@ -138,9 +139,9 @@ def github():
 
 
 @pytest.fixture
-def waves(installed, git, tmp_path):
+def begun(installed, git, tmp_path):
     """A project that was begun by `pullback init`, with an origin; its folder and its commit."""
-    folder = tmp_path / "waves"
+    folder = tmp_path / "tides"
     folder.mkdir()
     (folder / "waves.py").write_text(WAVES.format(times=1))
     git(folder, "init", "-q")
@@ -151,17 +152,16 @@ def waves(installed, git, tmp_path):
     settings.write_text(settings.read_text().replace("[measure]\n", '[measure]\nvariants = ["unfused", "fused"]\n'))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "Measure gradients")
-    git(folder, "clone", "-q", "--bare", ".", str(tmp_path / "waves.git"))
-    git(folder, "remote", "add", "origin", str(tmp_path / "waves.git"))
+    git(folder, "clone", "-q", "--bare", ".", str(tmp_path / "tides.git"))
+    git(folder, "remote", "add", "origin", str(tmp_path / "tides.git"))
     return folder, git(folder, "rev-parse", "HEAD")
 
 
 def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
-    installed, waves, product, connect, git, github, tmp_path
+    installed, begun, running, connect, git, github, tmp_path
 ):
-    folder, base = waves
-    product.up("--no-agent")
-    address = product.status()["url"]
+    folder, base = begun
+    address = running.status()["url"]
     service = {"PULLBACK_SERVER": address, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     values = {
         "inputs.suite || 'quick'": "trial",
@@ -217,7 +217,7 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
     assert "failures=" in (folder / "check.xml").read_text()
     assert {str(folder / each) for each in job["artifacts"]["paths"]} <= {str(each) for each in folder.iterdir()}
 
-    reports = connect(address).get("/api/v1/reports", project="waves")["items"]
+    reports = connect(address).get("/api/v1/reports", project="tides")["items"]
     assert [report["commit"] for report in reports] == [head, head, base]
 
 
@@ -226,3 +226,76 @@ def test_the_templates_install_by_one_line_that_can_be_changed():
     (install,) = [step["run"] for step in job["steps"] if step.get("name") == "install"]
     assert GITHUB[True]["workflow_call"]["inputs"]["install"]["default"] in install  # YAML reads `on` as true
     assert GITLAB["gradients"]["before_script"] == ["$PULLBACK_INSTALL"]
+
+
+def test_a_commit_that_is_pushed_to_a_bare_repository_is_on_its_page_in_a_minute_and_a_half(
+    running, waves, folder, connect, until
+):
+    bare = folder / "waves.git"
+    waves.git("clone", "-q", "--bare", str(waves.folder), str(bare))
+    waves.git("remote", "add", "origin", str(bare))
+    url = running.status()["url"]
+    api = connect(url)
+    with_data = ("--data", str(running.data))
+    for arguments in (
+        ("project", "create", "waves", *with_data),
+        ("project", "set", "waves", "--mirror", str(bare), "--backfill", MEASURED_SUITE, *with_data),
+    ):
+        done = running.run(*arguments)
+        assert done.returncode == 0, done.stderr
+    agent = running.start(
+        *("agent", "--server", url, "--repository", str(bare), "--data", str(folder / "agent")),
+        *("--least-free-gib", "0.1"),
+        log=running.home / "agent.log",
+    )
+    try:
+        until(lambda: len(_reports(api)) == len(waves.shas), 300, "the history to be measured")
+        waves.slow_down(40)
+        fresh = waves.commit("Forty times")
+        waves.git("push", "-q", "origin", "main")
+        began = time.monotonic()
+        until(lambda: fresh in _reports(api), 150, "the new commit to be measured")
+        page = httpx.get(f"{url}/projects/waves/commits/{fresh}", timeout=30, trust_env=False)
+        took_s = time.monotonic() - began
+        print(f"on its page after {took_s:.0f} s")  # noqa: T201 - a figure for who runs it with -s
+        assert "Forty times" in page.text
+        (report,) = api.get("/api/v1/reports", commit=fresh)["items"]
+        assert report["cases"] == len(SIZES)
+    finally:
+        agent.terminate()
+        agent.wait(60)
+
+
+def _reports(api):
+    return {report["commit"] for report in api.get("/api/v1/reports", project="waves")["items"]}
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_readmes_upload_is_accepted_without_a_token_and_may_be_repeated(running, waves, connect, tmp_path):
+    (example,) = [block for block in re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL) if "curl" in block]
+    wanted = ("--repository", str(waves.folder), "--project", "ripples", "--suite", "trial")
+    measured = running.run("run", *wanted, "-o", str(tmp_path / "bench.json"))
+    assert measured.returncode == 0, measured.stderr
+    url = running.status()["url"]
+
+    answers = [_paste(example, url, tmp_path) for _ in range(2)]
+
+    assert answers[0]["status"] == "accepted"
+    assert answers[0]["points"] > 0
+    assert answers[0]["notes"] == []  # the runner claims nothing that its own numbers do not bear out
+    assert answers[1] == answers[0]
+    assert connect(url).get("/api/v1/reports")["items"][0]["id"] == answers[0]["id"]
+
+
+def _paste(example, url, folder):
+    done = subprocess.run(  # noqa: S602 - the README's own lines, which a shell has to read
+        example,
+        shell=True,
+        env={"URL": url, "PATH": "/usr/bin:/bin"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)

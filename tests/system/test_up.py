@@ -2,19 +2,16 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import stat
 import subprocess
-import tempfile
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.system.clusters import is_ready
 from tests.system.conftest import small_library
-from tests.system.products import Product
 
 from pullback_cli.supervision.state import read_state
 
@@ -24,26 +21,6 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def repository(folder):
     return small_library(folder)
-
-
-@pytest.fixture(scope="module")
-def shared_product():
-    """A product for tests of an `up` without an agent, which each of them leaves running or ended."""
-    folder = Path(tempfile.mkdtemp(prefix="pullback-up-"))
-    folder.chmod(0o755)
-    product = Product(folder, folder)
-    yield product
-    product.down()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def running(shared_product):
-    """A product that is up."""
-    state = read_state(shared_product.data)
-    if state is None or state.up.process() is None:
-        shared_product.up("--no-agent")
-    return shared_product
 
 
 def test_one_up_a_folder_whose_children_are_kept_alive(running, until):

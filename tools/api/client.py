@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_service.description import operations_of
+from pullback_service.field_words import FIELD_WORDS
 
 MADE = "Made by `make api` from the description of the API: change the service, not this file."
 UPLOADED = "ReportDocument"  # sent as it is, never taken apart by the client
@@ -136,7 +137,8 @@ def _class(name: str, schema: Schema, base: str) -> list[str]:
         if attribute != member:
             default = f' = Field({"None, " if optional else ""}alias="{member}")'
         lines.append(f"    {attribute}: {kind}{default}")
-        if note := described.get("description"):
+        note = described.get("description")
+        if note and note != FIELD_WORDS.get(member):
             lines += _docstring(" ".join(note.split()), 4)
     return [*lines, ""]
 

@@ -25,6 +25,7 @@ def replace_rules(
     commit: str | None,
     *,
     branch: str | None = None,
+    anchor_sha: str | None = None,
     dry_run: bool = False,
 ) -> "models.RulesAnswer":
     """Put the rules of a file in the place of those that hold; UsageError says which line the service refuses, and why.
@@ -35,13 +36,26 @@ def replace_rules(
 
     rules = [{key: value for key, value in asdict(rule).items() if value is not None} for rule in file.rules]
     said = {"trunk": file.detection.trunk, "rules": rules, "commit": commit, "branch": branch}
+    if file.detection.anchor is not None:  # a service of an earlier release knows no such key
+        said |= {"anchor": file.detection.anchor, "anchor_sha": anchor_sha}
     try:
         return client.replace_rules(models.RulesStatement.model_validate(said), project=name, dry_run=dry_run)
     except ProblemError as problem:
         for error in problem.errors:
             if place := _PLACE.match(error.path):
                 raise file.wrong_rule(int(place[1]), place[2], error.message) from problem
+            if error.path == "$.anchor":
+                raise file.wrong_anchor(error.message) from problem
         raise
+
+
+def anchor_sha_of(repository: Path, file: "ProjectFile") -> str | None:
+    """The commit of the tag that the file names as anchor; None where it names none, or this clone does not have it."""
+    if file.detection.anchor is None or not checkout.is_one(repository):
+        return None
+    tag = f"refs/tags/{file.detection.anchor}^{{commit}}"
+    sha = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", tag)
+    return None if sha is None else sha.strip() or None
 
 
 def committed_file(repository: Path) -> "ProjectFile | None":
@@ -64,10 +78,11 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
         file = committed_file(repository)
         if file is None or file.name not in projects:
             return
-        is_needed = bool(file.rules) or file.detection.trunk is not None
+        is_needed = bool(file.rules) or file.detection != type(file.detection)()
         here = checkout.head(repository)
         if (on := branch or here.branch) is not None:
-            taken = replace_rules(client, file.name, file, here.sha, branch=on)
+            anchor_sha = anchor_sha_of(repository, file)
+            taken = replace_rules(client, file.name, file, here.sha, branch=on, anchor_sha=anchor_sha)
             if taken.changed:
                 typer.echo(f"  rules: {len(taken.rules)} of pullback.toml hold from now on", err=err)
     except (UsageError, ClientError) as error:

@@ -102,6 +102,13 @@ class VariantBlock:
     others: tuple[Amount, ...]
     """Neither time nor memory. What is measured, not counted, has the change that is likely: values of different moments drift."""
     plan: PlanChange | None
+    resolution: float | None = None
+    """The smallest step of its time that would be noticed within three commits, as natural log."""
+
+    @property
+    def noticed(self) -> str:
+        """The same in percent; empty while it is not known."""
+        return "" if self.resolution is None else factors.step(self.resolution)
 
     @property
     def amounts(self) -> tuple[Amount, ...]:
@@ -215,12 +222,14 @@ def case_view(
     report_id: str,
     steps: tuple[Step | None, Step | None],
     claims: Sequence[Claim] = (),
+    resolutions: Mapping[tuple[str, str], float] | None = None,
 ) -> CaseView:
     """The view. `steps` are the commits measured before and after, `claims` what may be said where uploads compare.
 
     Of the commit `before` the file may be gone; what was `judged` is known without it.
     """
-    variants = tuple(_variants(now.entry, before.entry if before else None, judged))
+    noticed = resolutions or {}
+    variants = tuple(_variants(now.entry, before.entry if before else None, judged, noticed))
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
     moved = tuple(_sentences(variants, judged)) if error is None else ()
@@ -279,7 +288,9 @@ def _reason(judged: Compared) -> str:
     return judged.judgement.reason or ""
 
 
-def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged) -> Iterator[VariantBlock]:
+def _variants(
+    now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged, noticed: Mapping[tuple[str, str], float]
+) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
     kept, kept_before = kept_ratios(now), kept_ratios(before or {})
@@ -315,6 +326,7 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: 
             layers=tuple(_layers(entry, judged)),
             others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),
+            resolution=noticed.get((name, "time")),
         )
 
 

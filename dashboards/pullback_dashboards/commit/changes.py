@@ -1,11 +1,34 @@
 """Changes at a commit on a machine: the news of the overview, of this commit alone and whenever it was."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, History
-from pullback_dashboards.news.view import AT_A_COMMIT, Told, tell
+from pullback_dashboards.charts.strip import Groups
+from pullback_dashboards.history import Commit, History, Reading
+from pullback_dashboards.news.view import AT_A_COMMIT, Told, moves, tell
+from pullback_dashboards.wording import units
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
+
+MOST_SERIES = 12
+"""Series that changed which a page shows before and after."""
+
+
+@dataclass(frozen=True)
+class ChangedSeries:
+    """A series that changed, before and after: its values, and of what has one the ratio to the baseline with its interval."""
+
+    case: str
+    case_href: str
+    variant: str
+    metric: str
+    before: str
+    after: str
+    amount: str
+    tone: str
+    ratio: Groups | None
+    ratio_before: Groups | None
 
 
 @dataclass(frozen=True)
@@ -20,6 +43,7 @@ class Changes:
     before: Commit | None
     compare_href: str | None
     told: Told
+    series: tuple[ChangedSeries, ...]
 
 
 def changes_of(
@@ -36,4 +60,36 @@ def changes_of(
         before=before,
         compare_href=links.compare(project, base=before.sha, head=commit.sha, machine=named) if before else None,
         told=tell(history, AT_A_COMMIT, project=project, machine=named),
+        series=tuple(islice(_series(history, project, machine=named), MOST_SERIES)),
     )
+
+
+def _series(history: History, project: str, *, machine: str | None) -> Iterator[ChangedSeries]:
+    """The series that changed at the newest commit: time first, the largest change first."""
+    place = len(history.commits) - 1
+    sha = history.commits[place].sha
+    for move in sorted(moves(history, 1), key=lambda move: (move.metric != "time", -move.size)):
+        line = history.find(move.case, move.variant, move.metric)
+        now = None if line is None else line.readings[place]
+        before = None if line is None else history.reading_before(line, place, failed=False)[1]
+        if line is None or now is None or before is None or now.value is None or before.value is None:
+            continue
+        unit = line.metric.unit
+        yield ChangedSeries(
+            case=move.case,
+            case_href=links.case(project, sha, move.case, machine=machine),
+            variant=move.variant,
+            metric=line.metric.label,
+            before=units.quantity(before.value, unit),
+            after=units.quantity(now.value, unit),
+            amount=move.amount,
+            tone=move.tone,
+            ratio=_groups(now),
+            ratio_before=_groups(before),
+        )
+
+
+def _groups(reading: Reading) -> Groups | None:
+    """The ratio to the baseline as a strip draws it: one dot for all groups, over its interval."""
+    log_ratio = reading.ratio.log_ratio
+    return None if log_ratio is None or reading.ratio.low is None else Groups((log_ratio,), reading.ratio)

@@ -29,7 +29,7 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.queries import StoredReport, files_of, reports_at
+from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
 from pullback_service.series.overviewing import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
@@ -137,7 +137,7 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
         given = changes_given(project_id, chosen.id, recent)
     async with statements.together(session, **given) as ask:
         history = None if chosen is None else changes_at(ask, project_id, chosen.id, recent)
-        files = ask(files_of([] if fullest is None else [fullest.report.id]))
+        files = ask(outlines_of([] if fullest is None else [fullest.report.id]))
     return CommitView(
         project=project,
         commit=commit,

@@ -114,6 +114,12 @@ class Metric:
     not_comparable: int
     failed: int
 
+    @property
+    def is_quiet(self) -> bool:
+        """True if all of its series are unchanged."""
+        others = self.likely_worse + self.likely_better + self.ambiguous + self.not_comparable + self.failed
+        return self.worse == self.better == "0" and not others
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -151,6 +157,16 @@ class CompareView:
     questions: tuple[Question, ...] = ()
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None
+
+    @property
+    def moved_metrics(self) -> tuple[Metric, ...]:
+        """Metrics of which something is to be told."""
+        return tuple(metric for metric in self.metrics if not metric.is_quiet)
+
+    @property
+    def quiet_metrics(self) -> str:
+        """The others, with how many series each has."""
+        return ", ".join(f"{metric.label} ({metric.unchanged})" for metric in self.metrics if metric.is_quiet)
 
     @property
     def more_runs_tell_more(self) -> bool:

@@ -52,7 +52,7 @@ COLUMNS = (
 )  # fmt: skip
 
 Split = Annotated[
-    str, Query(max_length=210, description="What charts are told apart by; empty lays all over each other.")
+    str, Query(max_length=210, description="Dimensions that get a chart each; empty lays all over each other.")
 ]
 Values = Literal["relative", "absolute"]
 Last = Annotated[int, Query(ge=1, le=2000)]

@@ -87,6 +87,8 @@ class JobLine:
             return "idle machine"
         if self.origin in {"confirm", "bisect"}:
             return self.asked_by or ("detection" if self.origin == "confirm" else "bisection")
+        if self.origin == "anchor":
+            return "anchor of the project"
         if self.origin == "backfill":
             return f"backfill by {self.asked_by}" if self.asked_by else "backfill of the project"
         return self.asked_by or "unknown"

@@ -3,38 +3,78 @@
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
+from fastapi.responses import RedirectResponse
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.incident.view import IncidentView, lines_of, reproduce_command, rows_of, rules_of
+from pullback_dashboards.case.sources import case_at
+from pullback_dashboards.forms import SEE_OTHER, Form, checked
+from pullback_dashboards.incident.events import lines_of
+from pullback_dashboards.incident.evidence import charts_of, drawn_series, objections_of, rows_of
+from pullback_dashboards.incident.view import (
+    Differing,
+    IncidentView,
+    bisected_of,
+    can_bisect,
+    can_measure,
+    differing_of,
+    message_of,
+    ranges_of,
+    reproduce_command,
+    rules_of,
+)
+from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.access.gate import KnownCaller
+from pullback_service.commits.queries import commit_by_sha
+from pullback_service.endpoints import incidents as endpoints
+from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.queries import details_asked, details_given, events_of, incident_by_id
+from pullback_service.incidents.evidence import measured_in_turns, messages_about, observations, unmoved
+from pullback_service.incidents.queries import (
+    Detail,
+    bisection_of,
+    details_asked,
+    details_given,
+    events_of,
+    incident_by_id,
+)
+from pullback_service.incidents.schemas import AssigneeRequest
+from pullback_service.incidents.sentences import lead_of
 from pullback_service.projects.queries import project_by_name
+from pullback_service.reports.cases import case_called, place_of_case
 from pullback_service.series.queries import is_measured_here
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = page_router(note_unprojected, route_class=WholeNames)
 
+MOST_MESSAGES = 20
 
-async def _read(project: str, incident_id: KnownId, session: ReadSession) -> IncidentView:
+
+async def _read(project: str, incident_id: KnownId, session: ReadSession, caller: KnownCaller) -> IncidentView:
     known = await project_by_name(session, project)
-    incident = await incident_by_id(session, incident_id)
-    if incident.project_id != known.id:
-        raise NotFoundError(
-            f"Project {project!r} has no incident {incident_id}.", missing=Missing("incident", str(incident_id))
-        )
+    incident = incident_of(known, await incident_by_id(session, incident_id))
     async with statements.together(session, **details_given([incident])) as ask:
         details, events = details_asked(ask, [incident]), ask(events_of(incident.id))
         is_ours = ask(is_measured_here(ProjectId(known.id)))
     (detail,) = details()
-    rows = rows_of(project, detail.changes)
+    cases = {each.change.case_id for each in detail.changes}
+    drawn = [each.change.series_id for each in drawn_series(detail) if each.change.series_id is not None]
+    async with statements.together(session) as ask:
+        observed = ask(observations(incident, drawn))
+        compared = ask(measured_in_turns(incident, cases, ranges_of(detail)))
+        others = ask(unmoved(incident, detail.changes))
+        sent = ask(messages_about(incident, most=MOST_MESSAGES)) if caller.has("admin") else None
+    rows, against = (
+        rows_of(project, detail.changes, compared.value),
+        objections_of(detail, compared.value, others.value),
+    )
     ended, into, job = detail.ended, incident.merged_into_id, incident.job_id
     return IncidentView(
         project=project,
@@ -48,15 +88,37 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession) -> Inc
         merged_href=None if into is None else links.incident(project, into),
         job=job,
         job_href=None if job is None else links.job(job),
-        assignee=incident.assignee,
+        triage=triage_for(caller),
+        can_measure=can_measure(detail),
+        can_bisect=can_bisect(detail),
         seen=incident.seen,
         rules=rules_of(detail),
+        charts=charts_of(detail, observed.value),
         changes=rows,
         left_out=len(detail.changes) - len(rows),
+        against=against,
+        differing=await _differing(session, project, ProjectId(known.id), detail),
         events=lines_of(project, events.value),
+        bisection=bisected_of(project, await bisection_of(session, incident.id)),
+        messages=None if sent is None else tuple(map(message_of, sent.value)),
         reproduce=reproduce_command(detail) if is_ours.value else None,
         verdict_command=f"pullback incident verdict {incident.id} expected --note 'Why it is.'",
     )
+
+
+async def _differing(session: AsyncSession, project: str, project_id: ProjectId, detail: Detail) -> Differing | None:
+    """Differences in the case that speaks for all, as far as files still tell."""
+    if not detail.changes:
+        return None
+    lead = lead_of(detail)
+    case = await statements.answer(session, case_called(project_id, lead.case))
+    commit = await commit_by_sha(session, project_id, lead.commit.sha)
+    try:
+        place = await place_of_case(session, project_id, case, commit, machine=lead.machine)
+        found = await case_at(session, project, place, machine=lead.machine)
+    except (NotFoundError, GoneError):
+        return None
+    return differing_of(found, lead.change.variant or "")
 
 
 AskedView = Annotated[IncidentView, Depends(_read)]
@@ -67,6 +129,57 @@ _PATH = "/projects/{project:path}/incidents/{incident_id}"
 async def incident_json(view: AskedView) -> Response:
     """The same as JSON; /api/v1/incidents/{id} has all changes."""
     return json_twin(view)
+
+
+@router.post(_PATH + "/verdict")
+async def judge_incident(
+    request: Request, project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller
+) -> Response:
+    """Say what to think of an incident, or take that back, and show it again."""
+    await _known(session, project, incident_id)
+    said = verdict_of(await Form.of(request))
+    if said is None:
+        await endpoints.revoke_verdict(session, caller, incident_id)
+    else:
+        await endpoints.give_verdict(said, session, caller, incident_id)
+    return _back(project, incident_id)
+
+
+@router.post(_PATH + "/assignee")
+async def assign_incident(
+    request: Request, project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller
+) -> Response:
+    """Put somebody in charge of an incident, or nobody, and show it again."""
+    await _known(session, project, incident_id)
+    form = await Form.of(request)
+    form.needs("assignee")
+    wanted = checked(AssigneeRequest, {"assignee": form.text("assignee") or None})
+    await endpoints.assign_incident(wanted, session, caller, incident_id)
+    return _back(project, incident_id)
+
+
+@router.post(_PATH + "/confirm")
+async def confirm_incident(project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
+    """Have an incident measured again, and show it."""
+    await _known(session, project, incident_id)
+    await endpoints.confirm_incident(session, caller, incident_id)
+    return _back(project, incident_id)
+
+
+@router.post(_PATH + "/bisect")
+async def bisect_incident(project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
+    """Have the commit of an incident searched for, and show it again."""
+    await _known(session, project, incident_id)
+    await endpoints.bisect_incident(session, caller, incident_id)
+    return _back(project, incident_id)
+
+
+async def _known(session: AsyncSession, project: str, incident_id: int) -> None:
+    incident_of(await project_by_name(session, project), await incident_by_id(session, incident_id))
+
+
+def _back(project: str, incident_id: int) -> Response:
+    return RedirectResponse(links.incident(project, incident_id), status_code=SEE_OTHER)
 
 
 @router.get(_PATH)
@@ -81,5 +194,6 @@ async def incident_page(request: Request, view: AskedView) -> Response:
         view=view,
         against_baseline=None,
         twins=("json", "md"),
-        scripts=("copy.js",),
+        answers=ANSWERS,
+        scripts=("copy.js", *(["triage.js"] if view.triage.may else [])),
     )

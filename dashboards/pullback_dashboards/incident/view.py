@@ -1,21 +1,23 @@
 """The content of the page of an incident, as plain values."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pullback_dashboards import links
-from pullback_dashboards.history import metric_label
+from pullback_dashboards.case.differences import Difference
+from pullback_dashboards.case.measured import MeasuredFact
+from pullback_dashboards.case.view import CaseView, PlanChange
+from pullback_dashboards.charts.forest import Forest
+from pullback_dashboards.incident.events import EventLine
+from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
+from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.measuring_again import compare_command, measure_command
-from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
-from pullback_service.incidents.queries import Detail, NamedChange
-from pullback_service.models.incidents import IncidentEvent
+from pullback_service.incidents.evidence import Message
+from pullback_service.incidents.queries import Detail, NamedBisection
 
-MOST_CHANGES = 100
-"""Changes of an incident that its page shows; the API has all."""
 _MOST_CASES = 8
 
 _MEANINGS = {
@@ -28,105 +30,56 @@ _MEANINGS = {
     "refuted": "Measured again nothing had changed, or the machine had; or what spoke for it is gone, or somebody called it noise.",
     "merged": "It became a part of another incident.",
 }
-_EVIDENCE = {
-    "exact": "count",
-    "paired": "measured in turns",
-    "levels": "later uploads",
-    "failure": "failure",
-    "budget": "budget",
-    "absence": "absence",
-}
-_STANDINGS = {
-    "suspected": "suspected",
-    "borne_out": "borne out by later commits",
-    "ambiguous": "ambiguous",
-    "refuted": "refuted",
-}
-_EVENTS = {
-    "split": "split from",
-    "merged": "became a part of",
-    "assigned": "put in charge",
-    "measured_again": "measured again",
-    "bisecting": "bisection began",
-    "culprit": "commit found",
-    "bisected": "bisection ended",
-    "rest": "a part is left",
-}
-_KINDS = {
-    "unsteady": "does not count alike",
-    "wrong_gradient": "wrong gradient",
-    "failed": "does not run",
-    "missing": "missing",
-}
 
 
 @dataclass(frozen=True)
-class ChangeRow(factors.RatioNumbers):
-    """A change of one series; or of a case, or a variant of it, that gave no measurement, which has no metric."""
+class MessageLine:
+    """A message about an incident on a channel."""
 
-    case: str
-    case_href: str
-    variant: str | None
-    metric: str | None
-    unit: str | None
-    machine: str
-    reference: str
-    commit: str
-    compare_href: str
+    channel: str
     kind: str
-    evidence: str
-    standing: str
-    before: float | None
-    after: float | None
-    groups: int | None
-    message: str | None
-
-    @property
-    def metric_in_words(self) -> str:
-        """The metric, or what came instead of a number."""
-        return _KINDS.get(self.kind, "") if self.metric is None else metric_label(self.metric)
-
-    @property
-    def values(self) -> str:
-        """The values before and after, where they are known."""
-        if self.before is None and self.after is None:
-            return ""
-        unit = self.unit or ""
-        return f"{units.quantity(self.before, unit)} → {units.quantity(self.after, unit)}"
-
-    @property
-    def factor(self) -> str:
-        """The value after over that before."""
-        return "" if self.log_ratio is None else factors.factor(self.log_ratio, self.low, self.high)
-
-    @property
-    def doubt(self) -> str:
-        """The interval of the factor, and how many groups it is of."""
-        parts = [] if self.low is None or self.high is None else [factors.interval(self.low, self.high)]
-        return ", ".join([*parts, *([counted(self.groups, "group")] if self.groups else [])])
-
-    @property
-    def evidence_in_words(self) -> str:
-        """The kind of evidence, and how it stands where that is not all."""
-        standing = _STANDINGS.get(self.standing)
-        return _EVIDENCE[self.evidence] + (f", {standing}" if standing else "")
+    event: str
+    state: str
+    at: datetime
+    attempts: int
+    answer: str | None
 
 
 @dataclass(frozen=True)
-class EventLine:
-    """Something that happened to an incident; `others` are the incidents that it was split from or became a part of."""
+class Bisected:
+    """The search for the commit, and what it found."""
 
-    at: datetime
-    event: str
-    actor: str | None
-    told: bool
-    note: str | None = None
-    others: tuple[tuple[int, str], ...] = ()
+    state: str
+    jobs: int
+    commit: str | None
+    commit_href: str | None
+    share: float | None
+    job_href: str | None
 
     @property
     def words(self) -> str:
-        """The event in words."""
-        return _EVENTS.get(self.event, self.event)
+        """Its standing, without the commit."""
+        if self.state == "running":
+            return f"The commit is being searched for, in {counted(self.jobs, 'job')} so far."
+        if self.state == "undecided":
+            return "No single commit was found."
+        explains = "" if self.share is None else f", and explains {min(1.0, max(0.0, self.share)):.0%} of it"
+        return f"Its commit was found in {counted(self.jobs, 'job')}{explains}:"
+
+
+@dataclass(frozen=True)
+class Differing:
+    """Differences between the two commits in the case that speaks for all: facts of software and machine, and the program."""
+
+    case: str
+    variant: str
+    before: str
+    now: str
+    case_href: str
+    environment: tuple[Difference, ...]
+    measured: tuple[MeasuredFact, ...]
+    """Origins that are others than before: text of the workload, measured files, code, harness."""
+    plan: PlanChange | None
 
 
 @dataclass(frozen=True)
@@ -144,13 +97,23 @@ class IncidentView:
     merged_href: str | None
     job: int | None
     job_href: str | None
-    assignee: str | None
+    triage: Triage
+    can_measure: bool
+    can_bisect: bool
     seen: bool
     rules: tuple[str, ...]
     """The rules that changed what is told of it."""
+    charts: tuple[SeriesChart, ...]
     changes: tuple[ChangeRow, ...]
     left_out: int
+    against: tuple[Objection, ...]
+    """What speaks against it."""
+    differing: Differing | None
+    """What differs in program and software; None where no file tells of it any more."""
     events: tuple[EventLine, ...]
+    bisection: Bisected | None
+    messages: tuple[MessageLine, ...] | None
+    """What was sent of it, of whoever may see that."""
     reproduce: str | None
     verdict_command: str
 
@@ -160,51 +123,72 @@ class IncidentView:
         return _MEANINGS[self.line.state]
 
     @property
+    def forest(self) -> Forest:
+        """The scale that all ratios share."""
+        return forest_of(self.changes, self.against)
+
+    @property
+    def has_ratios(self) -> bool:
+        """True if any change or objection has a ratio."""
+        return any(each.log_ratio is not None for each in (*self.changes, *self.against))
+
+    @property
     def has_pairs(self) -> bool:
         """True if a change was measured in turns, and values of both commits are shown beside it."""
         return any(row.evidence == "paired" and row.values for row in self.changes)
 
 
-def rows_of(project: str, changes: Sequence[NamedChange]) -> tuple[ChangeRow, ...]:
-    """The changes of an incident: those that are claimed first, the largest of each case first."""
-
-    def rank(each: NamedChange) -> tuple[object, ...]:
-        size = abs(each.change.log_ratio) if each.change.log_ratio is not None else 0.0
-        return (
-            each.change.standing != "claimed",
-            each.case,
-            each.change.variant or "",
-            -size,
-            each.metric or "",
-            each.machine,
-        )
-
-    return tuple(_row(project, each) for each in sorted(changes, key=rank)[:MOST_CHANGES])
-
-
-def _row(project: str, named: NamedChange) -> ChangeRow:
-    change, reference, commit = named.change, named.reference.sha, named.commit.sha
-    return ChangeRow(
-        case=named.case,
-        case_href=links.case(project, commit, named.case, machine=named.machine),
-        variant=change.variant,
-        metric=named.metric,
-        unit=named.unit,
-        machine=named.machine,
-        reference=reference,
-        commit=commit,
-        compare_href=links.compare(project, base=reference, head=commit, machine=named.machine),
-        kind=change.kind,
-        evidence=change.evidence,
-        standing=change.standing,
-        before=change.before,
-        after=change.after,
-        log_ratio=change.log_ratio,
-        low=change.low,
-        high=change.high,
-        groups=change.n,
-        message=change.message,
+def differing_of(case: CaseView | None, variant: str) -> Differing | None:
+    """The differences, by the page of the case at the commit; None where that cannot be told."""
+    if case is None or case.before is None or not case.before_is_told:
+        return None
+    plans = [block.plan for block in case.variants if block.variant == variant]
+    return Differing(
+        case=case.case,
+        variant=variant,
+        before=case.before.commit.short,
+        now=case.commit.short,
+        case_href=links.case(case.project, case.commit.sha, case.case, machine=case.machine),
+        environment=case.environment,
+        measured=tuple(fact for fact in case.measured if fact.before),
+        plan=plans[0] if plans else None,
     )
+
+
+def bisected_of(project: str, found: NamedBisection | None) -> Bisected | None:
+    """The search for the commit of an incident."""
+    if found is None:
+        return None
+    return Bisected(
+        state=found.state,
+        jobs=found.jobs,
+        commit=found.culprit,
+        commit_href=None if found.culprit is None else links.commit(project, found.culprit),
+        share=found.share,
+        job_href=None if found.job_id is None else links.job(found.job_id),
+    )
+
+
+def message_of(sent: Message) -> MessageLine:
+    """A message as the page shows it."""
+    at = sent.sent_at or sent.created_at
+    return MessageLine(sent.channel, sent.kind, sent.event, sent.state, at, sent.attempts, sent.answer)
+
+
+def ranges_of(detail: Detail) -> set[tuple[int, int]]:
+    """Both ends of each change, and of the incident."""
+    ends = {(each.change.reference_id, each.change.commit_id) for each in detail.changes}
+    return ends | {(detail.reference.id, detail.commit.id)}
+
+
+def can_measure(detail: Detail) -> bool:
+    """True if something of it can be measured again: a metric, not a failure, and of an incident that stands by itself."""
+    return detail.incident.state != "merged" and any(each.metric is not None for each in detail.changes)
+
+
+def can_bisect(detail: Detail) -> bool:
+    """True if it is confirmed of more than one commit."""
+    return detail.incident.state == "confirmed" and detail.commit.parent != detail.reference.sha
 
 
 def rules_of(detail: Detail) -> tuple[str, ...]:
@@ -215,25 +199,6 @@ def rules_of(detail: Detail) -> tuple[str, ...]:
         + (f" by {rule['commit'][:7]}" if rule["commit"] else "")
         for rule in detail.incident.rules or ()
     )
-
-
-def lines_of(project: str, events: Sequence[IncidentEvent]) -> tuple[EventLine, ...]:
-    """Events of an incident."""
-
-    def line(event: IncidentEvent) -> EventLine:
-        others = event.details.get("from", ()) if event.event == "split" else ()
-        if event.event == "merged":
-            others = [event.details["into"]]
-        details = event.details
-        note = details.get("note") or details.get("because")
-        if event.event == "assigned":
-            note = details["to"] or "nobody"
-        elif event.event == "culprit":
-            note = details["commit"]
-        told = tuple((other, links.incident(project, other)) for other in others)
-        return EventLine(event.at, event.event, event.actor, event.told, note, told)
-
-    return tuple(map(line, events))
 
 
 def reproduce_command(detail: Detail) -> str:

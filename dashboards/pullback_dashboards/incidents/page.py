@@ -1,25 +1,33 @@
 """`/projects/{project}/incidents`: what changed since which commit."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from fastapi import Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.forms import SEE_OTHER, Form
+from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import KINDS, IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
+from pullback_dashboards.wording.counting import noun
+from pullback_service.access.gate import KnownCaller
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.caller import Caller
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.incidents.queries import OPEN, IncidentChoice, incidents_open_first
+from pullback_service.incidents import triage
+from pullback_service.incidents.queries import CLOSED, OPEN, IncidentChoice, costly_incidents
 from pullback_service.incidents.schemas import IncidentKind, IncidentState
 from pullback_service.projects.queries import project_by_name
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = page_router(note_unprojected, route_class=WholeNames)
 
@@ -27,28 +35,47 @@ ON_A_PAGE = 25
 COLUMNS = ("id", "state", "kind", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")
 
 
+Show = Literal["open", "told", "mine", "closed", "all"]
+_SHOWN: Mapping[Show, tuple[str, ...]] = {
+    "open": OPEN,
+    "told": (*OPEN, *CLOSED),
+    "mine": OPEN,
+    "closed": CLOSED,
+    "all": (*OPEN, *CLOSED),
+}
+
+
 @dataclass(frozen=True)
 class State:
-    """Everything that the address of the page decides; without a state it is of open and resolved incidents."""
+    """Everything that the address of the page decides; `state` is one of them alone, whatever else is asked."""
 
+    show: Show = "open"
     state: IncidentState | None = None
     kind: IncidentKind | None = None
+    sort: Literal["cost", "newest"] = "cost"
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
 
     def href(self, project: str, **changes: str | int | None) -> str:
         """The address of this state with some of it changed, at the first page."""
-        return links.incidents(project, **{"state": self.state, "kind": self.kind, **changes})
+        told = {"show": self.show, "state": self.state, "kind": self.kind, "sort": self.sort, **changes}
+        usual = {"show": "open", "sort": "cost"}
+        return links.incidents(project, **{name: v for name, v in told.items() if v != usual.get(name)})
+
+    def chosen(self, project: str, caller: Caller) -> IncidentChoice:
+        """The incidents of this state."""
+        states = _SHOWN[self.show] if self.state is None else (self.state,)
+        mine, told = self.show == "mine", self.show == "told"
+        return IncidentChoice(project, states, self.kind, assignee=caller.name if mine else None, told=told)
 
 
 AskedState = Annotated[State, Depends()]
 
 
-async def _read(project: str, session: ReadSession, asked: AskedState) -> IncidentsView:
+async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: AskedState) -> IncidentsView:
     await project_by_name(session, project)
-    states = (*OPEN, "resolved") if asked.state is None else (asked.state,)
-    choice = IncidentChoice(project, states, asked.kind)
-    skip = (asked.page - 1) * ON_A_PAGE
-    found = await incidents_open_first(session, choice, skip=skip, limit=ON_A_PAGE + 1)
+    choice, skip = asked.chosen(project, caller), (asked.page - 1) * ON_A_PAGE
+    by_cost = asked.sort == "cost"
+    found = await costly_incidents(session, choice, by_cost=by_cost, skip=skip, limit=ON_A_PAGE + 1)
     if not found and asked.page > 1:
         raise NotFoundError(
             f"There is no page {asked.page}: go to an earlier page.", missing=Missing("page", str(asked.page))
@@ -57,10 +84,16 @@ async def _read(project: str, session: ReadSession, asked: AskedState) -> Incide
     return IncidentsView(
         project=project,
         lines=tuple(map(line_of, found[:ON_A_PAGE])),
-        questions=(question("state", _states(project, asked)), question("kind", _kinds(project, asked))),
+        questions=(
+            question("show", _shows(project, asked)),
+            question("kind", _kinds(project, asked)),
+            question("sort", _sorts(project, asked)),
+        ),
+        action=asked.href(project, page=None if asked.page == 1 else asked.page),
+        triage=triage_for(caller),
         newer_href=asked.href(project, page=earlier) if asked.page > 1 else None,
         older_href=asked.href(project, page=asked.page + 1) if len(found) > ON_A_PAGE else None,
-        empty=None if found else _nothing(project, asked),
+        empty=None if found else _nothing(project, asked, caller),
     )
 
 
@@ -88,6 +121,34 @@ async def incidents_csv(view: AskedView) -> Response:
     return csv_twin(f"incidents-{view.project}", rows, COLUMNS)
 
 
+@router.post(_PATH)
+async def judge_incidents(
+    request: Request, project: str, session: WriteSession, caller: KnownCaller, asked: AskedState
+) -> Response:
+    """Give the incidents that are ticked one verdict, all of them or none, and show the list again."""
+    form = await Form.of(request)
+    chosen, said = chosen_in(form.fields), verdict_of(form)
+    known = await project_by_name(session, project)
+    changed = []
+    for incident_id in chosen:
+        incident, is_new = (
+            await triage.revoke_verdict(session, incident_id, by=caller.name)
+            if said is None
+            else await triage.give_verdict(
+                session, incident_id, said.verdict, note=said.note, link=said.link, by=caller.name
+            )
+        )
+        incident_of(known, incident)
+        changed += [incident_id] if is_new else []
+    if changed:
+        subject = f"{noun(len(changed), 'incident')} {', '.join(map(str, changed))}"
+        note(session, subject=subject, project=project, verdict=None if said is None else said.verdict)
+    else:
+        note_nothing(session)
+    page_again = None if asked.page == 1 else asked.page
+    return RedirectResponse(asked.href(project, page=page_again), status_code=SEE_OTHER)
+
+
 @router.get(_PATH)
 @router.get(_PATH + ".md")
 async def incidents_page(request: Request, view: AskedView) -> Response:
@@ -100,13 +161,22 @@ async def incidents_page(request: Request, view: AskedView) -> Response:
         view=view,
         against_baseline=None,
         twins=("json", "csv", "md"),
+        answers=ANSWERS,
+        box_of=box_of,
+        scripts=("triage.js",) if view.triage.may else (),
     )
 
 
-def _states(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
-    yield "open and resolved", asked.href(project, state=None), asked.state is None
-    for state in (*OPEN, "resolved", "unconfirmed", "refuted"):
-        yield state, asked.href(project, state=state), asked.state == state
+def _shows(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
+    for show in get_args(Show):
+        yield show, asked.href(project, show=show, state=None), asked.state is None and asked.show == show
+    if asked.state is not None:
+        yield asked.state, asked.href(project), True
+
+
+def _sorts(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
+    for sort, text in (("cost", "cost"), ("newest", "newest first")):
+        yield text, asked.href(project, sort=sort), asked.sort == sort
 
 
 def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
@@ -115,20 +185,31 @@ def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
         yield KINDS[kind], asked.href(project, kind=kind), asked.kind == kind
 
 
-def _nothing(project: str, asked: State) -> Empty:
-    if asked.state or asked.kind:
+def _nothing(project: str, asked: State, caller: Caller) -> Empty:
+    if asked.kind or asked.state:
         return Empty("No such incidents", ("Choose another state or kind.",))
+    if asked.show == "mine":
+        return Empty(
+            f"Nothing is open for {caller.name}", ("An incident has somebody in charge once its page says so.",)
+        )
+    if asked.show == "told":
+        return Empty("Nobody was told of anything", ("People are told once a change is confirmed, or likely.",))
+    if asked.show == "closed":
+        return Empty("Nothing is over", ("Incidents that are resolved, refuted or unconfirmed appear here.",))
     return Empty(
-        "No incidents",
+        "No incidents" if asked.show == "all" else "Nothing is open",
         (
-            "Commits that make a gradient slower, use more memory, wrong, or fail appear here, each with its evidence.",
             (
-                "A worker looks for them in what is uploaded: counts and comparisons of two commits tell at once, times of "
-                "separate runs once they are measured again or later commits show the same."
+                "Of all that was measured on the trunk, no commit is known to have made a gradient slower, use more memory, "
+                "wrong, or fail. Pages of cases say how small a step would be noticed."
+            ),
+            (
+                "A worker looks for changes in what is uploaded: counts and comparisons of two commits tell at once, times "
+                "of separate runs once they are measured again or later commits show the same."
             ),
             (
                 "Only commits of the trunk are watched; another branch is made the trunk by "
-                f"`pullback project set {shlex.quote(project)} --trunk BRANCH`. More is told by `docs/incidents.md`."
+                f"`pullback project set {shlex.quote(project)} --trunk BRANCH`."
             ),
         ),
     )

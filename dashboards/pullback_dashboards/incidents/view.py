@@ -5,6 +5,7 @@ from datetime import datetime
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, Question
+from pullback_dashboards.incidents.triage import Triage
 from pullback_service.incidents.queries import OPEN, Detail
 from pullback_service.incidents.sentences import markdown, sentence
 
@@ -16,7 +17,20 @@ KINDS = {
     "failed": "failed",
     "missing": "missing",
 }
-_TONES = {"worse": ("worse", "▲"), "better": ("better", "▼"), "unsteady": ("unsure", "?")}
+EVIDENCE = {
+    "failure": "failure",
+    "exact": "count",
+    "paired": "measured in turns",
+    "levels": "later uploads",
+    "budget": "budget",
+    "absence": "absence",
+    "anchor": "against the anchor",
+}
+TONES = {  # of kinds, with their signs
+    "worse": ("worse", "▲"),
+    "better": ("better", "▼"),
+    "unsteady": ("unsure", "?"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,17 +60,20 @@ class IncidentLine:
     cases: int
     machines: int
     found_at: datetime
+    evidence: tuple[str, ...] = ()
+    """The kinds of its evidence in words, the strongest first."""
+    assignee: str | None = None
     verdict: VerdictLine | None = None
 
     @property
     def tone(self) -> str:
         """The tone of its kind."""
-        return _TONES.get(self.kind, ("failed", "✕"))[0]
+        return TONES.get(self.kind, ("failed", "✕"))[0]
 
     @property
     def mark(self) -> str:
         """The sign of its kind, which needs no colour."""
-        return _TONES.get(self.kind, ("failed", "✕"))[1]
+        return TONES.get(self.kind, ("failed", "✕"))[1]
 
 
 @dataclass(frozen=True)
@@ -66,6 +83,9 @@ class IncidentsView:
     project: str
     lines: tuple[IncidentLine, ...]
     questions: tuple[Question, ...]
+    action: str
+    """The address that a verdict on some of them is sent to, which is that of this page."""
+    triage: Triage
     newer_href: str | None = None
     older_href: str | None = None
     empty: Empty | None = None
@@ -96,6 +116,10 @@ def line_of(detail: Detail) -> IncidentLine:
         cases=len({change.case for change in detail.changes}),
         machines=len({change.machine for change in detail.changes}),
         found_at=incident.found_at,
+        evidence=tuple(
+            word for kind, word in EVIDENCE.items() if any(each.change.evidence == kind for each in detail.changes)
+        ),
+        assignee=incident.assignee,
         verdict=None
         if verdict is None
         else VerdictLine(verdict.verdict, verdict.actor, verdict.at, verdict.note, verdict.link),

@@ -33,7 +33,7 @@ async def _read(
     session: ReadSession,
     memory: KnownNoise,
     coming_from: ComingFrom,
-    days: Annotated[int, Query(ge=1, le=3650, description="How far back the noise is shown.")] = NOISE_DAYS,
+    days: Annotated[int, Query(ge=1, le=3650, description="Number of days of noise to show.")] = NOISE_DAYS,
 ) -> MachineView:
     known = MachineId(machine_id)
     machine = await machine_by_id(session, known)

@@ -36,8 +36,8 @@ async def lately(session: AsyncSession, project_id: ProjectId, machine_id: Machi
 async def changes_among(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
 ) -> History:
-    """The changes at the last of these commits, which follow each other."""
-    recent = commits_called([commit.id for commit in commits[-LOOKED_AT:]])
+    """The changes at these commits, which follow each other."""
+    recent = commits_called([commit.id for commit in commits])
     return await _changes(session, project_id, machine_id, recent)
 
 

@@ -29,6 +29,7 @@ class Extent:
 
 
 LATELY = Extent(commits=5, items=12, cases=3)
+RECENTLY = Extent(commits=10, items=12, cases=3)
 AT_A_COMMIT = Extent(commits=1, items=50, cases=12)
 
 
@@ -103,6 +104,36 @@ def _of_one_kind(changes: list["_Change"]) -> Iterator[list["_Change"]]:
         metrics = frozenset(change.metric for change in same if change.tone != "unsure")
         kinds.setdefault(metrics, []).extend(same)
     yield from kinds.values()
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change of one series at a commit, as a cell shows it; `amount` is by how much, empty of what failed."""
+
+    case: str
+    variant: str
+    metric: str
+    tone: str
+    sha: str
+    amount: str
+    size: float
+    words: str
+
+
+def moves(history: History, commits: int) -> Iterator[Move]:
+    """The changes at the newest commits, each by itself, oldest first."""
+    for change in sorted(_all_changes(history, commits), key=lambda change: change.place):
+        words = f"{change.text} at {history.commits[change.place].short}"
+        yield Move(
+            change.case,
+            change.variant,
+            change.metric,
+            change.tone,
+            history.commits[change.place].sha,
+            change.amount,
+            change.size,
+            f"{words} ({change.note})" if change.note else words,
+        )
 
 
 def changed_cases(history: History, extent: Extent) -> frozenset[str]:
@@ -202,6 +233,7 @@ class _Change:
     metric: str = "time"
     open_against: str = ""
     told_with: str = ""
+    amount: str = ""
     is_likely: bool = False
     is_external: bool = False
 
@@ -217,6 +249,7 @@ def _claimed(claim: Claim) -> _Change:
     return _Change(
         claim.place, abs(claim.ratio.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
+        amount="" if claim.ratio.log_ratio is None else factors.shift(claim.ratio.log_ratio),
     )  # fmt: skip
 
 
@@ -264,14 +297,15 @@ def _counted(
     if doubt := doubt_of_count(verdict):
         yield _Change(
             place, size, line.case, line.variant, "unsure", text, doubt, metric=line.metric.name,
-            open_against=reference, told_with=doubt,
+            open_against=reference, told_with=doubt, amount=units.change(now.value - before.value, unit),
         )  # fmt: skip
         return
     outcome = "less" if now.value < before.value else "more"
     tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
     yield _Change(
-        place, size, line.case, line.variant, tone, text, metric=line.metric.name, told_with=f"{line.variant} {tone}"
-    )
+        place, size, line.case, line.variant, tone, text, metric=line.metric.name, told_with=f"{line.variant} {tone}",
+        amount=units.change(now.value - before.value, unit),
+    )  # fmt: skip
 
 
 def _size(before: float, now: float) -> float:
@@ -294,7 +328,7 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
     return _Change(
         place, abs(change), line.case, line.variant, factors.tone(judged.outcome, bigger_is_better=metric.bigger_is_better),
         text, note, metric=metric.name, open_against=reference, told_with=f"{line.variant} {metric.name} {judged.outcome}",
-        is_likely=True, is_external=line.is_external,
+        amount=factors.shift(change), is_likely=True, is_external=line.is_external,
     )  # fmt: skip
 
 

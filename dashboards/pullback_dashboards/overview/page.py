@@ -14,7 +14,7 @@ from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.news.view import LATELY, News, tell
+from pullback_dashboards.news.view import RECENTLY, News, moves, tell
 from pullback_dashboards.overview.incidents import MOST, lines_of
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
@@ -40,6 +40,7 @@ named = page_router(route_class=WholeNames)
 
 COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
+    "change", "changed_at",
 )  # fmt: skip
 _SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
 
@@ -50,7 +51,8 @@ class Select:
 
     name: str
     label: str
-    values: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    """Values with what they are called."""
     chosen: str | None
     any: str | None = None
 
@@ -136,7 +138,7 @@ class _Places:
 async def _shown(session: AsyncSession, present: Present, places: _Places, state: State) -> OverviewView:
     """All of the view but the fleet and incidents."""
     found = await find(session, present, state)
-    told = tell(found.lately, LATELY, project=places.project, machine=state.machine)
+    told = tell(found.lately, RECENTLY, project=places.project, machine=state.machine)
     return OverviewView(
         Fleet(),
         project=places.project,
@@ -146,9 +148,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         heat=_heat(found, replace(state, project=places.project)),
         news=told.news,
         news_left_out=told.left_out,
-        questions=questions(
-            _which_project(places.project, places.projects), _which_metric(state, found), _which_order(state, found)
-        ),
+        questions=questions(_which_project(places.project, places.projects)),
         filters=_filters(state, found, places.machine, places.machines),
         paging=found.paging,
         pages=_pages(state, found.paging),
@@ -166,6 +166,7 @@ def _heat(found: Found, state: State) -> HeatMap:
         metric=found.metric,
         means=found.means,
         opened=found.opened,
+        moves=tuple(moves(found.lately, RECENTLY.commits)),
         state=state,
         most_cases=CASES_OF_A_WORKLOAD,
         toggles=not found.all_open,
@@ -245,6 +246,8 @@ def _line(metric: Metric, workload: str, row: Row, cell: Cell) -> dict[str, Any]
         "words": cell.words,
         "doubt": cell.doubt,
         "commit": cell.sha,
+        "change": cell.move.amount if cell.move else None,
+        "changed_at": cell.move.sha if cell.move else None,
     }
 
 
@@ -252,17 +255,19 @@ def _which_project(current: str, names: Sequence[str]) -> Question:
     return question("project", ((name, links.overview(name), name == current) for name in names))
 
 
-def _which_metric(state: State, found: Found) -> Question:
-    def address(metric: Metric) -> str:
-        return state.address(metric=None if metric is found.metrics[0] else metric.name)
-
-    return question("metric", ((m.label, address(m), m == found.metric) for m in found.metrics))
+def _as_they_are(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((value, value) for value in values)
 
 
-def _which_order(state: State, found: Found) -> Question:
+def _metrics(found: Found) -> tuple[tuple[str, str], ...]:
+    """The metrics by their names in addresses; the first is what an address without one means."""
+    return tuple(("" if m is found.metrics[0] else m.name, m.label) for m in found.metrics)
+
+
+def _orders(found: Found) -> tuple[tuple[str, str], ...]:
     if found.paging.of < 2 or not any(mean.cases for mean in found.means):  # without ratios nothing is worse
-        return question("order", ())
-    return question("order", ((_SORTED[sort], state.address(sort=sort), sort == state.sort) for sort in SORTS))
+        return ()
+    return tuple(("" if sort == SORTS[0] else sort, _SORTED[sort]) for sort in SORTS)
 
 
 def _filters(state: State, found: Found, machine: str, machines: Sequence[str]) -> Filters | None:
@@ -270,11 +275,15 @@ def _filters(state: State, found: Found, machine: str, machines: Sequence[str]) 
     menus = tuple(
         menu
         for menu in (
-            Select("suite", "suite", found.suites, state.suite, any="all suites"),
-            Select("device", "device", found.devices, state.device, any="all devices"),
-            Select("machine", "machine", tuple(machines), machine),
+            Select("metric", "metric", _metrics(found), "" if found.metric == found.metrics[0] else found.metric.name)
+            if found.metrics
+            else Select("metric", "metric", (), None),
+            Select("suite", "suite", _as_they_are(found.suites), state.suite, any="all suites"),
+            Select("device", "device", _as_they_are(found.devices), state.device, any="all devices"),
+            Select("machine", "machine", _as_they_are(machines), machine),
+            Select("sort", "order", _orders(found), "" if state.sort == SORTS[0] else state.sort),
         )
-        if len(menu.values) > 1 or (menu.any and menu.chosen)
+        if len(menu.options) > 1 or (menu.any and menu.chosen)
     )
     if not menus and not state.narrows and found.paging.cases < 2:
         return None

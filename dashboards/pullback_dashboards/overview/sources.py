@@ -23,7 +23,7 @@ from pullback_dashboards.history import (
     with_exact_ratios,
 )
 from pullback_dashboards.news.sources import changes_among
-from pullback_dashboards.news.view import LATELY, changed_cases
+from pullback_dashboards.news.view import RECENTLY, changed_cases
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.ranking import (
     Mean,
@@ -134,11 +134,13 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
         suites = ask(overviewing.suites_of(project_id, machine_id))
         devices, is_ours = ask(overviewing.devices_of(project_id)), ask(is_measured_here(project_id))
     failures = failing.value
-    lately = await _LATELY.get(now, lambda: changes_among(session, project_id, machine_id, commits))
+    lately = await _LATELY.get(
+        now, lambda: changes_among(session, project_id, machine_id, commits[-RECENTLY.commits - 1 :])
+    )
     known = list(
         await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
     )
-    moved = changed_cases(lately, LATELY)
+    moved = changed_cases(lately, RECENTLY)
     cases = [case for case in known if case.label in moved] if state.changed else known
     metrics = in_metric_order(
         Metric(one.name, one.unit, one.exact, one.direction == "bigger")

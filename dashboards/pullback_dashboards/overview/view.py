@@ -1,14 +1,16 @@
 """The content of the overview, as plain values: a history in, cells with words, doubt and sparkline out."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
+from pullback_dashboards.charts.squares import squares
 from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words
 from pullback_dashboards.measuring_again import EXTERNAL
+from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
@@ -19,12 +21,34 @@ from pullback_service.ratio import Ratio
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
+_GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
+_FAR = 10.0  # in log ratio: what moved from zero, or failed, has no ratio and is larger than any
 FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
 @dataclass(frozen=True)
+class CellMove:
+    """The gravest change of a cell at the newest commits, where it is the same as before nothing."""
+
+    tone: str
+    depth: int
+    amount: str
+    sha: str
+    href: str
+    words: str
+
+    @property
+    def mark(self) -> str:
+        """The sign of its tone."""
+        return factors.sign(self.tone)
+
+
+@dataclass(frozen=True)
 class Cell(factors.RatioNumbers):
-    """One variant of one case at its newest commit."""
+    """One variant of one case at its newest commit: its level, with what changed at the newest commits.
+
+    `drift` is the change over these in words, of what nothing claims to have changed.
+    """
 
     variant: str
     tone: str
@@ -40,6 +64,27 @@ class Cell(factors.RatioNumbers):
     outdated: bool = False
     ticks: tuple[Tick, ...] = ()
     against_baseline: bool = True
+    move: CellMove | None = None
+    drift: str = ""
+    recent: tuple[str, ...] = ()
+    """The newest commits, oldest first: the tone of what changed at each, `plain` where nothing did, empty where not measured."""
+
+    @property
+    def change(self) -> str:
+        """The change that the cell shows: by how much, or that it failed."""
+        if self.tone == "failed":
+            return "failed"
+        return self.drift if self.move is None else self.move.amount or self.value
+
+    @property
+    def change_tone(self) -> str:
+        """The tone of that change."""
+        return "failed" if self.tone == "failed" else "plain" if self.move is None else self.move.tone
+
+    @property
+    def strip(self) -> str:
+        """The newest commits as squares."""
+        return squares(self.recent)
 
     @cached_property
     def _sparkline(self) -> str:
@@ -79,6 +124,15 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """The number of cases of a variant that became worse and better."""
+
+    variant: str
+    worse: int
+    better: int
+
+
+@dataclass(frozen=True)
 class HeatMap:
     """Workloads by variants in one metric, and the mean of every column."""
 
@@ -88,6 +142,14 @@ class HeatMap:
     means: tuple[Mean, ...]
     baseline: str = BASELINE
     """The variant that ratios are against, in words: of cases with different ones `the baseline`."""
+
+    changes: tuple[Tally, ...] = ()
+    recent: int = 0
+    """The number of newest commits whose changes the cells show."""
+
+    def moved(self, variant: str) -> Tally:
+        """The number of cases of a variant that changed at these."""
+        return next((tally for tally in self.changes if tally.variant == variant), Tally(variant, 0, 0))
 
     @property
     def compares(self) -> bool:
@@ -137,14 +199,17 @@ def heat_map(
     state: State,
     most_cases: int,
     toggles: bool,
+    moves: Sequence[Move] = (),
 ) -> HeatMap:
     """The heat map of a metric. `opened` workloads show their cases, `toggles` says whether readers may close them."""
-    drawing = _Drawing(history, standings, metric, tuple(variants), state)
+    drawing = _Drawing(history, standings, metric, tuple(variants), state, _by_series(moves, metric))
     groups = tuple(
         drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
     baseline = baseline_in_words(standing.baseline for standing in standings.values())
-    return HeatMap(metric, tuple(variants), groups, tuple(means), baseline)
+    changes = tuple(_tallies(drawing.moves, variants))
+    recent = min(RECENTLY.commits, len(history.commits))
+    return HeatMap(metric, tuple(variants), groups, tuple(means), baseline, changes, recent)
 
 
 @dataclass(frozen=True)
@@ -156,6 +221,7 @@ class _Drawing:
     metric: Metric
     variants: tuple[str, ...]
     state: State
+    moves: Mapping[tuple[str, str], Sequence[Move]]
 
     def group(self, one: Ranked, *, opened: bool, most: int, toggles: bool) -> Group:
         project = self.state.project or ""
@@ -194,14 +260,10 @@ class _Drawing:
                 cells.append(self._range(one, variant, href, is_baseline=extremes.worst.is_baseline))
             else:
                 target = self._href(one.workload, extremes.worst.case)
-                cells.append(
-                    _summarised(
-                        self._cell(extremes.worst.case, variant, target, outdated=False),
-                        extremes,
-                        self.metric,
-                        one.workload,
-                    )
-                )
+                worst = self._cell(extremes.worst.case, variant, target, outdated=False)
+                every = [move for case in one.cases for move in self.moves.get((case, variant), ())]
+                worst = replace(worst, move=self._move(every))
+                cells.append(_summarised(worst, extremes, self.metric, one.workload))
         newest = max(
             (self._place(self.standings.get((case, v))) for case in one.cases for v in self.variants), default=-1
         )
@@ -213,7 +275,36 @@ class _Drawing:
             return _unmeasured(variant, href)
         line = self.history.find(case, variant, self.metric.name)
         sha = self._sha(self._place(standing))
-        return _cell(standing, line, self.metric, href, outdated=outdated, sha=sha)
+        cell = _cell(standing, line, self.metric, href, outdated=outdated, sha=sha)
+        moves = self.moves.get((case, variant), ())
+        return replace(
+            cell,
+            move=self._move(moves),
+            recent=self._recent(line, moves),
+            drift="" if standing.is_baseline or line is None else _drift(line),
+        )
+
+    def _move(self, moves: Sequence[Move]) -> CellMove | None:
+        """The gravest of some changes, of equal ones the newest."""
+        known = [move for move in moves if move.tone != "plain"]
+        if not known:
+            return None
+        move = min(reversed(known), key=lambda move: _GRAVITY.index(move.tone))
+        # A change that is claimed is seen at once, however small.
+        depth = 0 if move.tone == "unsure" else min(5, factors.depth(min(move.size, _FAR)) + 2)
+        href = links.commit(self.state.project or "", move.sha, machine=self.state.machine)
+        return CellMove(move.tone, depth, move.amount, move.sha, href, move.words)
+
+    def _recent(self, line: Line | None, moves: Sequence[Move]) -> tuple[str, ...]:
+        commits = self.history.commits[-RECENTLY.commits :]
+        readings = [None] * len(commits) if line is None else line.readings[-RECENTLY.commits :]
+        by_sha: dict[str, str] = {}
+        for move in moves:
+            by_sha[move.sha] = min(by_sha.get(move.sha, "plain"), move.tone, key=_GRAVITY.index)
+        return tuple(
+            "" if reading is None else "failed" if reading.failure else by_sha.get(commit.sha, "plain")
+            for commit, reading in zip(commits, readings, strict=True)
+        )
 
     def _range(self, one: Ranked, variant: str, href: str, *, is_baseline: bool) -> Cell:
         """The baseline of several cases, or what has none: from the smallest to the largest value."""
@@ -248,6 +339,29 @@ class _Drawing:
         if newest < 0:
             return f"older than {counted(len(self.history.commits), 'commit')}"
         return "" if behind < STALE_AFTER else f"{behind} commits old"
+
+
+def _by_series(moves: Sequence[Move], metric: Metric) -> Mapping[tuple[str, str], Sequence[Move]]:
+    """The changes of a metric, and failures, by case and variant."""
+    known: dict[tuple[str, str], list[Move]] = {}
+    for move in moves:
+        if move.metric == metric.name or move.tone == "failed":
+            known.setdefault((move.case, move.variant), []).append(move)
+    return known
+
+
+def _tallies(moves: Mapping[tuple[str, str], Sequence[Move]], variants: Sequence[str]) -> Iterator[Tally]:
+    for variant in variants:
+        tones = [{move.tone for move in of_one} for (_, other), of_one in moves.items() if other == variant]
+        worse = sum(bool(one & {"worse", "likely-worse", "failed"}) for one in tones)
+        better = sum(bool(one & {"better", "likely-better"}) for one in tones)
+        yield Tally(variant, worse, better)
+
+
+def _drift(line: Line) -> str:
+    """The change of the ratio over the newest commits, which is no claim; of what has no ratio there is none."""
+    logs = [r.ratio.log_ratio for r in line.readings[-RECENTLY.commits - 1 :] if r and r.ratio.log_ratio is not None]
+    return factors.shift(logs[-1] - logs[0]) if len(logs) > 1 else ""
 
 
 def bracket(case: str, workload: str) -> str:

@@ -29,7 +29,7 @@ from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
 from pullback_service.errors import GoneError
 from pullback_service.models.reports import Report
-from pullback_service.reports.queries import StoredReport, files_of, report_by_id
+from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
@@ -45,7 +45,7 @@ COLUMNS = (
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
     stored = await report_by_id(session, report_id)
-    return await view_of(session, stored, (await statements.answer(session, files_of([report_id]))).get(report_id))
+    return await view_of(session, stored, (await statements.answer(session, outlines_of([report_id]))).get(report_id))
 
 
 AskedView = Annotated[ReportView, Depends(_read)]

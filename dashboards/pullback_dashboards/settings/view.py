@@ -333,7 +333,7 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
         (
             "attempts",
             str(ATTEMPTS),
-            "How often a job is tried if its lease is lost.",
+            "Attempts of a job whose lease is lost.",
             "built in",
         ),
     )

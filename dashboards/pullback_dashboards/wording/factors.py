@@ -30,6 +30,7 @@ _SIGNS = {
 _WHOLE = 9.95  # percent: from here on two digits are whole ones
 _BEYOND = 1e6  # from here on a ratio is written with a power of ten: 1.2e+09
 _MOST_DECIMALS = 8
+_MANY = math.log(2.995)  # from here on "81×" reads better than "+7960.0 %"
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 
@@ -153,10 +154,18 @@ def likely(outcome: str, log_ratio: float, *, metric: str, label: str) -> str:
 
 
 def shift(log_difference: float) -> str:
-    """The movement of a ratio, in percent of itself, always with its sign."""
+    """The movement of a ratio, in percent of itself, always with its sign; from three times as much on as a factor: 81×."""
+    if log_difference >= _MANY:
+        return _times(math.exp(log_difference))
     percent = math.expm1(log_difference) * 100
     sign = "−" if percent < -0.05 else "+" if percent > 0.05 else "±"
     return f"{sign}{_plain(abs(percent), 1)} %"
+
+
+def step(size: float) -> str:
+    """The size of a step, given as natural log, in percent: 1.8 %, 24 %."""
+    percent = math.expm1(size) * 100
+    return f"{percent:.1f} %" if percent < _WHOLE else f"{_plain(percent)} %"
 
 
 def against_commit(outcome: str, ratio: Ratio, *, metric: str, reference: str) -> str:
@@ -168,14 +177,20 @@ def against_commit(outcome: str, ratio: Ratio, *, metric: str, reference: str) -
     doubts += [counted(groups, "group")] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:
-        percent = _plain(abs(math.expm1(middle)) * 100, 1)
-        return f"{percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+        return f"{_more_or_less(middle, metric, reference)}{doubt}"
     if outcome in LIKELY:
-        percent = _plain(abs(math.expm1(middle)) * 100, 1)
-        return f"likely {percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+        return f"likely {_more_or_less(middle, metric, reference)}{doubt}"
     if outcome in {"same", "equal"}:
         return f"same {metric} as {reference[:9]}{doubt}"
     return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"
+
+
+def _more_or_less(log_ratio: float, metric: str, reference: str) -> str:
+    """Such as `3.1 % more time than 1a2b3c4d5`, and `81× the time of 1a2b3c4d5`."""
+    if log_ratio >= _MANY:
+        return f"{_times(math.exp(log_ratio))} the {metric} of {reference[:9]}"
+    percent = _plain(abs(math.expm1(log_ratio)) * 100, 1)
+    return f"{percent} % {'less' if log_ratio < 0 else 'more'} {metric} than {reference[:9]}"
 
 
 def tone(outcome: str | None, *, bigger_is_better: bool) -> str:

@@ -3,12 +3,14 @@
 Each lane holds one mark a commit, with a sentence for everything that happened there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pullback_dashboards.history import Claim, History, Line, Metric
+from pullback_dashboards.incidents.view import KINDS, TONES
 from pullback_dashboards.wording import factors, units
+from pullback_service.incidents.evidence import CaseIncident
 from pullback_service.measured.measured import other_level
 
 Lane = Literal["counts", "comparisons", "levels", "incidents"]
@@ -55,12 +57,23 @@ class Event:
 
 
 def events(counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[Told] = ()) -> tuple[Event, ...]:
-    """The events of a case, oldest first. Incidents come from whoever detects them."""
+    """The events of a case, oldest first."""
     told = [*map(_counted, counts), *map(_claimed, claims), *others]
     together: dict[tuple[int, Lane], list[Told]] = {}
     for one in told:
         together.setdefault((one.place, one.lane), []).append(one)
     return tuple(_event(together[key]) for key in sorted(together, key=lambda key: (key[0], LANES.index(key[1]))))
+
+
+def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int]) -> Iterator[Told]:
+    """Commits at which incidents of a case begin, or ended, among those that are shown."""
+    for one in incidents:
+        tone = TONES.get(one.kind, ("failed", ""))[0]
+        said = f"{KINDS[one.kind]}, {one.state}{', told' if one.told else ''}"
+        if one.commit_id in places:
+            yield Told(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")
+        if one.ended_id is not None and one.ended_id in places:
+            yield Told(places[one.ended_id], "incidents", "plain", f"incident {one.id}: the level is back")
 
 
 def other_levels(history: History, lines: Iterable[Line]) -> Iterator[Told]:

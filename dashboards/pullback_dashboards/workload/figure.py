@@ -124,13 +124,19 @@ class _Row:
         metric, log = self.plot.metric, ", log" if self.plot.log else ""
         if self.state.y == "relative":
             return f"{metric.label}, variant ÷ {self.view.baseline}{log}"
+        if self.state.y == "first":
+            return f"{metric.label}, ÷ first commit{log}"
         return f"{metric.label}, {self.scale.unit}{log}" if self.scale.unit else f"{metric.label}{log}"
 
     def ticks(self) -> Figure:
         if self.plot.log:
             # With so few, one or two powers of ten have 1, 2 and 5: all digits would lie over each other. What stands
             # behind numbers is written behind powers alone, so that nothing does.
-            return {"tickformat": "~g", "nticks": 3}
+            return (
+                {"tickformat": "~g", "nticks": 3}
+                if self.state.y != "first"
+                else {"tickformat": "~g", "nticks": 6, "ticksuffix": "×"}
+            )
         if self.state.y == "relative":
             heights = [upper_height(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
             return {"ticksuffix": "×", "tickformat": "~g", "range": [-0.03, _rounded(max([1.0, *heights]) * 1.1)]}
@@ -151,6 +157,8 @@ class _Row:
             return None
         if self.state.y == "relative":
             return relative_height(mark, log=self.plot.log)
+        if self.state.y == "first":
+            return self.view.since_first(mark)
         return None if mark.value is None else mark.value / self.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:

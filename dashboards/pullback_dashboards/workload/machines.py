@@ -58,7 +58,7 @@ def side_by_side(
     baseline: str,
 ) -> Machines:
     """The machines in the order of `names`, relative to the baseline where there are ratios."""
-    relative = state.y == "relative" and any(ratio is not None for sketch in sketches for ratio in sketch.log_ratios)
+    relative = state.y != "absolute" and any(ratio is not None for sketch in sketches for ratio in sketch.log_ratios)
     scale = units.scale_for([value for sketch in sketches for value in sketch.values], metric.unit)
     variants = in_reading_order({sketch.variant for sketch in sketches})
     strangers = tuple(variant for variant in variants if variant not in TIERS)

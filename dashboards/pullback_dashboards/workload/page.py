@@ -36,7 +36,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute",
+    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute", "first": "÷ first commit",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 
@@ -65,7 +65,13 @@ async def _view(
     project_id = ProjectId((await project_by_name(session, project)).id)
     found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
     view = workload_view(
-        found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
+        found.history,
+        project=project,
+        workload=workload,
+        state=found.state,
+        counts=found.counts,
+        others=found.told,
+        thinned=found.thinned,
     )
     if state.page > view.pages:
         raise NotFoundError(
@@ -212,8 +218,9 @@ def _questions(asked: State, found: Found, view: WorkloadView) -> tuple[Question
         return question(label, ((text, address(value), value == chosen) for value, text in answers))
 
     def among(label: str, key: str) -> Question:
+        values = [value for value in CHOICES[key] if value != "relative" or view.compares]
         words = {**_WORDS, "relative": f"÷ {view.baseline}"}
-        return ask(label, key, [(value, words.get(value, value)) for value in CHOICES[key]], getattr(found.state, key))
+        return ask(label, key, [(value, words.get(value, value)) for value in values], getattr(view.state, key))
 
     return questions(
         ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
@@ -224,7 +231,7 @@ def _questions(asked: State, found: Found, view: WorkloadView) -> tuple[Question
             [(metric.name, metric.label) for metric in found.memory],
             found.state.memory,
         ),
-        among("values", "y") if view.compares else question("values", ()),
+        among("values", "y"),
         among("along", "x"),
         among("scale", "scale"),
         among("commits", "last"),

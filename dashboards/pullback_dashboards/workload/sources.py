@@ -18,12 +18,13 @@ from pullback_dashboards.history import (
     in_metric_order,
     with_exact_ratios,
 )
-from pullback_dashboards.workload.events import Counted
+from pullback_dashboards.workload.events import Counted, Told, incident_marks
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.evidence import incidents_of_case
 from pullback_service.measured.measured import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.reading import Reading as StoredReading
@@ -49,6 +50,8 @@ class Found:
     machine: str
     history: History
     counts: tuple[Counted, ...]
+    told: tuple[Told, ...]
+    """Incidents, at the commits at which they begin."""
     thinned: bool
     cases: tuple[str, ...]
     machines: tuple[str, ...]
@@ -101,6 +104,7 @@ async def find(
     async with statements.together(session) as ask:
         newest = queries.newest_of_case(ask, case.id, machine.id, drawn, last=int(state.last))
         sketches = None if beside is None else ask(beside.query)
+        known_incidents = None if curves_alone else ask(incidents_of_case(project_id, case.id, machine.id))
     news_since = partial(news_of, [one.id for one in series])
     found, told = await queries.case_history(
         session, project_id, series, newest(), None if curves_alone else news_since
@@ -117,6 +121,7 @@ async def find(
         machine=machine.name,
         history=history,
         counts=tuple(_counted(one, places[one.step.commit_id]) for one in _changes(news, found, places)),
+        told=() if known_incidents is None else tuple(incident_marks(known_incidents.value, places)),
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),

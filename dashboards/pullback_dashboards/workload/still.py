@@ -70,6 +70,11 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
         scale = _scale(plot)
         unit = f" {scale.unit}" if scale.unit else ""
         return Axes(f"{title}{log}", unit, len(view.commits), first, last, log=plot.log, notes=notes)
+    if view.state.y == "first":
+        return Axes(
+            f"{title}, ÷ first commit{log}", "×", len(view.commits), first, last,
+            baseline=1.0, baseline_name="first", log=plot.log, notes=notes,
+        )  # fmt: skip
     return Axes(
         f"{title}, variant ÷ {view.baseline}{log}", "×", len(view.commits), first, last,
         baseline=1.0, baseline_name=view.baseline, log=plot.log, notes=notes,
@@ -84,11 +89,11 @@ def _scale(plot: Plot) -> units.Scale:
 def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     strangers = tuple(v for v in view.variants if v not in TIERS)
     relative = view.state.y == "relative"
-    divisor = 1.0 if relative else _scale(plot).divisor
+    divisor = _scale(plot).divisor if view.state.y == "absolute" else 1.0
     return tuple(
         Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
         for track in plot.tracks
-        if not (relative and track.variant == view.baseline)
+        if not (track.variant == view.baseline and (relative or (view.compares and view.state.y == "first")))
     )
 
 
@@ -100,6 +105,9 @@ def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: 
         elif view.state.y == "absolute":
             if mark.value is not None and not (log and mark.value <= 0):
                 yield Spot(mark.place, mark.value / divisor)
+        elif view.state.y == "first":
+            since = view.since_first(mark)
+            yield None if since is None else Spot(mark.place, since, hollow=mark.outcome == "ambiguous")
         elif (height := relative_height(mark, log=log)) is not None:
             low, high = lower_height(mark), upper_height(mark)
             ends = None if low is None or high is None else (low, high)

@@ -6,6 +6,7 @@ The table and the figure are two forms of the same marks, so what is drawn can b
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from fastapi import Query
@@ -14,13 +15,13 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, events, other_levels
+from pullback_dashboards.workload.events import Counted, Event, Told, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.measured.measured import may_differ_by_the_commit
 
 Across = Literal["order", "date"]
-Against = Literal["relative", "absolute"]
+Against = Literal["relative", "first", "absolute"]
 Last = Literal["100", "500", "5000"]
 ROWS_ON_A_PAGE = 20
 
@@ -261,6 +262,27 @@ class WorkloadView:
         """True if any variant has a ratio to the baseline."""
         return _compares(self.plots)
 
+    @cached_property
+    def _firsts(self) -> dict[tuple[str, str], float]:
+        """The natural log of the first height of each track, by variant and metric: of its ratios, else of its values."""
+        firsts = {}
+        for plot in self.plots:
+            for track in plot.tracks:
+                logs = [log for mark in track.marks if (log := _log_of(mark)) is not None]
+                if logs:
+                    firsts[track.variant, plot.metric.name] = logs[0]
+        return firsts
+
+    def since_first(self, mark: Mark) -> float | None:
+        """The factor to the first commit that is shown, of the ratio to the baseline where there is one; of zero and less there is none.
+
+        Of a baseline, whose values drift with the machine, there is none either.
+        """
+        first, log = self._firsts.get((mark.variant, mark.metric)), _log_of(mark)
+        if first is None or log is None or (self.compares and mark.line.is_baseline):
+            return None
+        return math.exp(log - first)
+
     @property
     def baseline(self) -> str:
         """The variant that ratios are against."""
@@ -329,6 +351,7 @@ def workload_view(
     workload: str,
     state: State,
     counts: Sequence[Counted] = (),
+    others: Sequence[Told] = (),
     thinned: bool = False,
 ) -> WorkloadView:
     """The view of `state.case`: speed first, then the memory metric that the state names. Without ratios it has values."""
@@ -340,15 +363,20 @@ def workload_view(
         Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
     )
     claims = (claim for claim in history.claims if claim.case == case)
-    happened = events(counts, claims, other_levels(history, lines))
+    happened = events(counts, claims, [*other_levels(history, lines), *others])
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
-    if not _compares(plots):
+    if not _compares(plots) and state.y == "relative":
         state = replace(state, y="absolute")
-    plots = tuple(replace(plot, log=is_log(state.scale, _heights(plot, state.y))) for plot in plots)
+    plots = tuple(replace(plot, log=_is_log(plot, state)) for plot in plots)
     return WorkloadView(
         project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots, history.commits),
         events=happened, thinned=thinned,
     )  # fmt: skip
+
+
+def _is_log(plot: Plot, state: State) -> bool:
+    """True if the axis is logarithmic: of changes since the first commit it is unless asked otherwise, so that they are not flat."""
+    return state.scale != "linear" if state.y == "first" else is_log(state.scale, _heights(plot, state.y))
 
 
 def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
@@ -361,6 +389,14 @@ def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
         else:
             heights = (relative_height(mark, log=False) for mark in track.marks if not mark.failure)
             yield [height for height in heights if height is not None]
+
+
+def _log_of(mark: Mark) -> float | None:
+    if mark.failure:
+        return None
+    if mark.log_ratio is not None:
+        return mark.log_ratio
+    return math.log(mark.value) if mark.value is not None and mark.value > 0 else None
 
 
 def relative_height(mark: Mark, *, log: bool) -> float | None:

@@ -8,7 +8,7 @@ Every term of the chain was a product and a sum; it becomes one sum, which proce
 beside the products of the powers, and which the derivatives by the coefficients are anyway.
 
 This changes the order of a sum, which native plans do, but it also distributes products, so the error has another bound. With u
-the unit of rounding, b that of a blocked sum in units of it (`kernels/accumulators.py`, about 140), S the sum over i of the
+the unit of rounding, b that of a blocked sum in units of it (`llvm/accumulators.py`, about 140), S the sum over i of the
 magnitudes of the elements, and T the larger sum over i and k of |ck| |x[i]**k|, it is
 
     (m u T + b u S) for m terms as written        (b + m) u T as sums of terms

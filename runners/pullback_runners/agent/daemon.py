@@ -17,6 +17,7 @@ import structlog
 from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
+from pullback_runners.agent.isolation import BuildUser, cache_of, isolated
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.joblog import JobLog
 from pullback_runners.agent.leftovers import settle
@@ -48,6 +49,8 @@ class AgentOptions:
     name: str | None = None
     token: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    build_user: str | None = None  # as whom jobs are built and measured; None: the agent's own user
+    token_file: Path | None = None  # where `token` came from, which a build user must not read
     once: bool = False  # one job, or one look for a job, then end
     least_free_bytes: float = 5 * GIB
 
@@ -62,8 +65,20 @@ def run_agent(options: AgentOptions) -> None:
     _refuse_absent_device(options.device)
     signals = StopSignals()
     cpus = _keep_off_the_measured_cpu()
-    with _only_agent_on(options.data), ServiceClient(options.server, token=options.token) as client:
-        agent = _Agent(options, client, signals, cpus)
+    folders = [
+        Path(each) for each in (options.repository, *options.allowed) if each is not None and Path(each).is_dir()
+    ]
+    with (
+        _only_agent_on(options.data),
+        isolated(
+            options.data,
+            options.build_user,
+            readable=folders,
+            secret=[] if options.token_file is None else [options.token_file],
+        ) as user,
+        ServiceClient(options.server, token=options.token) as client,
+    ):
+        agent = _Agent(options, client, signals, cpus, user)
         try:
             agent.work()
         except StopAgent:
@@ -72,12 +87,18 @@ def run_agent(options: AgentOptions) -> None:
 
 class _Agent:
     def __init__(
-        self, options: AgentOptions, client: ServiceClient, signals: StopSignals, cpus: frozenset[int]
+        self,
+        options: AgentOptions,
+        client: ServiceClient,
+        signals: StopSignals,
+        cpus: frozenset[int],
+        user: BuildUser | None,
     ) -> None:
         self._options = options
         self._client = client
         self._signals = signals
         self._cpus = cpus
+        self._user = user
         self._jobs = options.data / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
@@ -85,12 +106,20 @@ class _Agent:
         self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
         # Hardware decides what an agent can measure; a job names what it needs.
         self._labels = {**options.labels, "device": options.device}
+        if user is not None:
+            self._labels["isolation"] = "user"
 
     def work(self) -> None:
         """Enrol, settle what a predecessor left, then take jobs until told to stop."""
         with self._signals.waiting():
             enrolment = self._enroll()
-        _log.info("enrolled", agent=enrolment.agent_id, server=self._options.server)
+        _log.info(
+            "enrolled",
+            agent=enrolment.agent_id,
+            server=self._options.server,
+            isolation="none" if self._user is None else "user",
+            builds_as="the agent's user" if self._user is None else self._user.name,
+        )
         self._settle_leftovers()
         self._uploads.start()
         while True:
@@ -136,7 +165,7 @@ class _Agent:
     def _settle_leftovers(self) -> None:
         for path in sorted(self._jobs.iterdir()):
             folder = JobFolder(path)
-            delivery = settle(folder)
+            delivery = settle(folder, self._user)
             if delivery is not None:
                 self._spool.put(delivery)
             folder.remove()
@@ -166,7 +195,7 @@ class _Agent:
     def _do(self, claim: Claim) -> None:
         """One job: prepare, measure, package, spool; the heartbeat goes on until the service has the outcome."""
         key = str(uuid.uuid4())  # made before the run, so that no retry of any kind can count it twice
-        folder = JobFolder.create(self._jobs, claim.lease, key)
+        folder = JobFolder.create(self._jobs, claim.lease, key, self._user)
         _log.info(
             "job",
             id=claim.lease.job_id,
@@ -198,11 +227,12 @@ class _Agent:
                 repository,
                 folder,
                 key,
-                cache=self._options.data / "cache",
+                cache=cache_of(self._options.data, self._user),
                 device=claim.job.device or self._options.device,
                 cpus=self._cpus,
                 tell=heartbeat.report,
                 cancelled=lambda: heartbeat.answer == "cancel",
+                user=self._user,
             )
         return report_delivery(claim.lease, key, report)
 

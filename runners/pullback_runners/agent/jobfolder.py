@@ -1,24 +1,31 @@
 """The folder of one attempt: everything a successor needs to clean up after an agent that was killed.
 
-attempt.json    the lease, the report's idempotency key and the folder's own format
-measuring.json  process mark of the measuring process, written right after its start
-order.json      what the measuring process is asked to do
-current/        the files at HEAD, for a commit that is older than the project's pullback.toml
-log.txt         what the measuring process and its workers printed
-report.json     the finished report (appears whole or not at all)
-failure.json    instead of it: why there is none
+attempt.json         the lease, the report's idempotency key and the folder's own format
+measuring.json       process mark of the measuring process, written right after its start
+log.txt              what the measuring process and its workers printed
+work/                what the measuring process writes, which may be another user's:
+work/current/        the files at HEAD, for a commit that is older than the project's pullback.toml
+work/report.json     the finished report (appears whole or not at all)
+work/failure.json    instead of it: why there is none
 """
 
 import json
+import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.agent.client import Lease
+from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.agent.spool import write_synced
+
+LARGEST_REPORT_BYTES = 64 * 1024 * 1024
+_LARGEST_FAILURE_BYTES = 1024 * 1024
 
 
 class JobFolder:
@@ -26,20 +33,24 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.current = path / "current"
+        self.work = path / "work"
+        self.current = self.work / "current"
         self.log = path / "log.txt"
-        self.order = path / "order.json"
-        self.report = path / "report.json"
-        self.failure = path / "failure.json"
+        self.report = self.work / "report.json"
+        self.failure = self.work / "failure.json"
         self._attempt = path / "attempt.json"
         self._measuring = path / "measuring.json"
 
     @classmethod
-    def create(cls, jobs: Path, lease: Lease, key: str) -> "JobFolder":
-        """Make the folder of a new attempt."""
+    def create(cls, jobs: Path, lease: Lease, key: str, user: BuildUser | None = None) -> "JobFolder":
+        """Make the folder of a new attempt, whose `work/` belongs to who builds."""
         folder = cls(jobs / f"{lease.job_id}-{lease.attempt}")
-        folder.path.mkdir(parents=True)
-        write_synced(folder._attempt, json.dumps({"lease": asdict(lease), "key": key}).encode())
+        folder.path.mkdir(mode=0o711, parents=True)
+        if user is None:
+            folder.work.mkdir()
+        else:
+            user.give(folder.work)
+        write_synced(folder._attempt, json.dumps({"lease": asdict(lease), "key": key}).encode(), mode=0o600)
         return folder
 
     def remembered(self) -> tuple[Lease, str] | None:
@@ -52,7 +63,7 @@ class JobFolder:
 
     def mark_measuring(self, mark: ProcessMark) -> None:
         """Remember the measuring process."""
-        write_synced(self._measuring, json.dumps(asdict(mark)).encode())
+        write_synced(self._measuring, json.dumps(asdict(mark)).encode(), mode=0o600)
 
     def measuring(self) -> ProcessMark | None:
         """Return the measuring process remembered here, running or not."""
@@ -62,13 +73,38 @@ class JobFolder:
             return None
 
     def finished_report(self) -> Mapping[str, Any] | None:
-        """Return the report if the measuring process wrote one."""
-        try:
-            report: Mapping[str, Any] = json.loads(self.report.read_bytes())
-        except FileNotFoundError:
-            return None
-        return report
+        """Return the report if the measuring process wrote one; JobFailedError if what it left is none."""
+        return _read_written(self.report, LARGEST_REPORT_BYTES, "report; measure fewer cases")
+
+    def written_failure(self) -> Mapping[str, Any] | None:
+        """Return why there is no report, if the measuring process wrote that."""
+        return _read_written(self.failure, _LARGEST_FAILURE_BYTES, "reason")
 
     def remove(self) -> None:
         """Delete the folder and all in it."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _read_written(path: Path, most_bytes: int, what: str) -> Mapping[str, Any] | None:
+    """The JSON object in a file of the measuring process, or None; no link, pipe or file of another name is read for it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise JobFailedError("workload", f"{path.name} of the job cannot be read ({error.strerror})") from error
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
+        os.close(descriptor)
+        raise JobFailedError("workload", f"{path.name} of the job is no file of its own")
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise JobFailedError("workload", f"the job wrote more than {most_bytes >> 20} MiB of {what}")
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise JobFailedError("workload", f"{path.name} of the job is no JSON") from error
+    if not isinstance(found, dict):
+        raise JobFailedError("workload", f"{path.name} of the job is no JSON object")
+    return found

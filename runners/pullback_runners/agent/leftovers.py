@@ -2,6 +2,8 @@
 
 import structlog
 
+from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
 from pullback_runners.agent.process_mark import end_trees
@@ -10,20 +12,25 @@ from pullback_runners.agent.spool import Delivery
 _log = structlog.get_logger()
 
 
-def settle(folder: JobFolder) -> Delivery | None:
+def settle(folder: JobFolder, user: BuildUser | None = None) -> Delivery | None:
     """Clean after one attempt of a dead agent; returns what the service must hear of it.
 
     A finished report is as good as if the agent had lived. Otherwise the attempt failed through no fault of the commit,
-    and saying so at once spares the service the wait for the lease to expire.
+    and saying so at once spares the service the wait for the lease to expire. `user` is who builds for this agent.
     """
     mark = folder.measuring()
     ended = end_trees([mark]) if mark is not None else []
+    if user is not None:
+        user.end_all()
     remembered = folder.remembered()
     _log.warning("cleaning after a killed agent", folder=folder.path.name, ended_processes=ended)
     if remembered is None:
         return None
     lease, key = remembered
-    report = folder.finished_report()
+    try:
+        report = folder.finished_report()
+    except JobFailedError as failure:
+        return failure_delivery(lease, failure.kind, str(failure), retryable=failure.retryable)
     if report is not None:
         return report_delivery(lease, key, report)
     return failure_delivery(lease, "infra", "The agent was killed while it worked on this job.", retryable=True)

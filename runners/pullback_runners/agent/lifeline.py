@@ -11,6 +11,7 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
 PARENT_VARIABLE = "PULLBACK_PARENT_PID"
 
 
@@ -21,9 +22,7 @@ def die_with_parent(parent_pid: int, with_signal: signal.Signals = signal.SIGKIL
     """
     if sys.platform != "linux":
         return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, int(with_signal), 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    _prctl(_PR_SET_PDEATHSIG, int(with_signal))
     if os.getppid() != parent_pid:  # it died between starting us and the call above
         os._exit(1)
 
@@ -33,3 +32,14 @@ def die_with_named_parent() -> None:
     parent = os.environ.pop(PARENT_VARIABLE, None)
     if parent is not None:
         die_with_parent(int(parent))
+
+
+def gain_no_privileges() -> None:
+    """Let no program that this process and its children start have more rights than they do: `sudo` and `su` do not help them."""
+    if sys.platform == "linux":
+        _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")

@@ -5,6 +5,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,15 +13,15 @@ from typing import Any
 
 from pullback_runners.agent.client import Claim
 from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
-from pullback_runners.agent.spool import write_synced
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
 
-LARGEST_REPORT_BYTES = 64 * 1024 * 1024
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
+_LONGEST_LINE_BYTES = 64 * 1024  # of progress: the job may write what it likes
 
 # What the measured code may see of the agent's environment: enough to run Python, nothing that is secret.
 _PASSED_ON = (
@@ -50,11 +51,12 @@ def measure(
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
     cancelled: Callable[[], bool],
+    user: BuildUser | None = None,
 ) -> Mapping[str, Any]:
     """Build and measure a job and return its report; JobFailedError says why there is none.
 
-    `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs.
-    Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
+    `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. Both
+    are done by `user`, if that is given. Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
     order = {
@@ -70,21 +72,28 @@ def measure(
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,
         "cpus": sorted(cpus),
+        "isolation": "none" if user is None else "user",
     }
-    write_synced(folder.order, json.dumps(order).encode())
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)}
+    if user is not None:
+        environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work)}
     read_end, write_end = os.pipe()
-    with folder.log.open("wb") as log:
+    with folder.log.open("wb") as log, tempfile.TemporaryFile() as ordered:
+        ordered.write(json.dumps(order).encode())
+        ordered.seek(0)
         process = subprocess.Popen(  # noqa: S603 - our own module
             [
                 *(sys.executable, "-P", "-m", "pullback_runners.agent.measuring"),
                 *(str(folder.path), str(write_end), str(os.getpid())),
             ],
-            stdin=subprocess.DEVNULL,
+            stdin=ordered,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)},
+            env=environment,
             pass_fds=[write_end],
             start_new_session=True,
+            cwd=folder.work,
+            **({} if user is None else user.process()),
         )
     os.close(write_end)
     mark = ProcessMark.of(process.pid)
@@ -96,6 +105,8 @@ def measure(
         if process.poll() is None:
             end_trees([mark], grace_s=END_GRACE_S)
         process.wait()
+        if user is not None:
+            user.end_all()
     return _result(process.returncode, folder)
 
 
@@ -126,18 +137,21 @@ def _follow(
                 process.wait(timeout=END_GRACE_S)
                 return
             *lines, unread = (unread + chunk).split(b"\n")
+            if len(unread) > _LONGEST_LINE_BYTES:
+                raise JobFailedError(
+                    "workload", f"the job wrote a line of more than {_LONGEST_LINE_BYTES} bytes as its progress"
+                )
             if lines:
-                tell(Progress(**json.loads(lines[-1])))  # only the newest matters
+                try:
+                    tell(Progress.from_json(lines[-1]))  # only the newest matters
+                except ValueError as error:
+                    raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:
-    if folder.failure.exists():
-        failure = json.loads(folder.failure.read_bytes())
-        raise JobFailedError(failure["kind"], str(failure["message"]))
-    if folder.report.exists() and folder.report.stat().st_size > LARGEST_REPORT_BYTES:
-        raise JobFailedError(
-            "workload", f"the report is larger than {LARGEST_REPORT_BYTES >> 20} MiB; measure fewer cases"
-        )
+    failure = folder.written_failure()
+    if failure is not None:
+        raise JobFailedError("build" if failure.get("kind") == "build" else "workload", str(failure.get("message")))
     report = folder.finished_report()
     if report is None:
         how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"

@@ -2,7 +2,7 @@
 
 `python -P -m pullback_runners.agent.measuring FOLDER PROGRESS_FD PARENT_PID`
 
-A process of its own so that the agent can end it, with everything it started, at any moment. It never sees the agent's
+It reads the order from its standard input. A process of its own so that the agent can end it, with everything it started, at any moment. It never sees the agent's
 token or the network address of the service: what is built and measured is other people's code.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.lifeline import die_with_parent
+from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
 from pullback_runners.agent.spool import write_synced
 from pullback_runners.progress import Progress
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 def main(folder: str, progress_fd: str, parent_pid: str) -> int:
-    """Measure as `order.json` in the folder says."""
+    """Measure as the order on standard input says."""
     die_with_parent(int(parent_pid), signal.SIGKILL)
     job = JobFolder(Path(folder))
-    order = json.loads(job.order.read_bytes())
+    order = json.load(sys.stdin)
+    if order["isolation"] != "none":
+        gain_no_privileges()
     if order["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cpus"])  # the agent itself keeps off the measured CPU
     progress = os.fdopen(int(progress_fd), "w", encoding="utf-8")
@@ -73,11 +75,19 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     except UsageError as error:
         raise BuildError(str(error)) from error
     built = build_subject(project, repository, commit)
+    _warn(built)
     workloads = project.workload_files(files or built.files)
     if compared is None:
         return _run(order, project, built, workloads, tell)
     reference = built if compared["sha"] == commit["sha"] else build_subject(project, repository, compared)
+    if reference is not built:
+        _warn(reference)
     return _compare(order, project, reference, built, workloads, tell)
+
+
+def _warn(built: "BuiltCommit") -> None:
+    if (said := built.warning()) is not None:
+        print(said, flush=True)  # noqa: T201 - the log of the job
 
 
 def _run(

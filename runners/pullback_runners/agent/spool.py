@@ -85,10 +85,10 @@ class Spool:
         return Waiting(len(sizes), sum(sizes))
 
 
-def write_synced(path: Path, content: bytes) -> None:
+def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write, sync and rename: after this returns a power cut does not lose the file, before it leaves no half of one."""
     partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:  # noqa: PTH123 - Path.open knows no mode
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

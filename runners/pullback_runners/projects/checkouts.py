@@ -115,10 +115,7 @@ def _write_files(repository: Path, sha: str, target: Path) -> list[tuple[str, st
 def copy_files(repository: Path, target: Path, submodules: Collection[str] = ()) -> None:
     """Copy the files as they are, uncommitted ones included, so that an editor that saves meanwhile changes no measurement."""
     for each in submodules:
-        if not (repository / each / ".git").exists():
-            raise BuildError(
-                f"submodule {each}, which {FILE} lists, is not checked out; `git submodule update --init {each}` does that"
-            )
+        refuse_absent_submodule(repository, each)
         copy_files(repository / each, target / each)
     listed = git(repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     links = {}
@@ -134,6 +131,14 @@ def copy_files(repository: Path, target: Path, submodules: Collection[str] = ())
         _link(links, target)
     except OSError as error:
         raise BuildError(f"the files of {repository} cannot be copied to {target}: {error}") from error
+
+
+def refuse_absent_submodule(repository: Path, path: str) -> None:
+    """Refuse a submodule that a project lists and that its clone does not have."""
+    if not (repository / path / ".git").exists():
+        raise BuildError(
+            f"submodule {path}, which {FILE} lists, is not checked out; `git submodule update --init {path}` does that"
+        )
 
 
 def _link(links: Mapping[Path, str], top: Path) -> None:

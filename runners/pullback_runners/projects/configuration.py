@@ -63,6 +63,8 @@ class Detection:
 
     trunk: str | None = None
     """The branch that is watched, if nobody chose one at the service."""
+    anchor: str | None = None
+    """The tag that the newest commit is compared with once a week."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,10 @@ class ProjectFile:
     def wrong_rule(self, place: int, key: str, sentence: str) -> UsageError:
         """The error about a key of a rule, by its place among the rules, with its line."""
         return _wrong(self.text, "rule", key, sentence, place=place)
+
+    def wrong_anchor(self, sentence: str) -> UsageError:
+        """The error about the anchor, with its line."""
+        return _wrong(self.text, "detection", "anchor", f"[detection] anchor: {sentence}")
 
     def workload_files(self, *places: Path) -> list[Path]:
         """The workload files that are named, in the first of these folders that holds all of them."""

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,23 +76,27 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
     """Run a command of a build; where it fails BuildError says which it was and ends with the last lines of its output."""
     _log.info("$ %s", command if isinstance(command, str) else shlex.join(command))
-    try:
-        done = subprocess.run(  # noqa: S603 - commands of the project's own file
-            command,
-            cwd=where,
-            env=variables,
-            shell=isinstance(command, str),
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
-    _log.info("%s", done.stdout.decode(errors="replace").rstrip())
+    with (
+        tempfile.TemporaryFile() as output
+    ):  # a pipe would be waited for as long as a server that the command started runs
+        try:
+            done = subprocess.run(  # noqa: S603 - commands of the project's own file
+                command,
+                cwd=where,
+                env=variables,
+                shell=isinstance(command, str),
+                check=False,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
+        output.seek(0)
+        written = output.read().decode(errors="replace")
+    _log.info("%s", written.rstrip())
     if done.returncode != 0:
-        written = done.stdout.decode(errors="replace")
         log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])
         raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
 
@@ -99,12 +104,14 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
 def installer(python: Path) -> list[str]:
     """The command that installs into the environment of a Python: uv's where that is installed, else pip's.
 
-    The pip beside Pullback serves all environments, if there is one: installing it into each takes longer than all else.
+    The pip beside Pullback serves all environments, if there is one: installing it into each takes longer than all else. For
+    another Python it starts itself again.
     """
     uv = shutil.which("uv")
     if uv:
         return [uv, "pip", "install", "--quiet", "--python", str(python)]
-    pip = [sys.executable, "-m", "pip", "--python", str(python)] if find_spec("pip") else [str(python), "-m", "pip"]
+    other = find_spec("pip") and str(python) != sys.executable
+    pip = [sys.executable, "-m", "pip", "--python", str(python)] if other else [str(python), "-m", "pip"]
     return [*pip, "install", "--quiet", "--disable-pip-version-check"]
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.projects.checkouts import copy_files, write_commit
+from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
@@ -46,8 +46,9 @@ class BuiltCommit:
         """A sentence on what its build changed elsewhere."""
         if not self.outside:
             return None
+        name = self.commit["sha"][:10] if self.commit else self.files.name
         return (
-            f"while {self.commit['sha'][:10]} was built, files changed outside of its folder, with which other commits are measured: "
+            f"while {name} was built, files changed outside of its folder, with which other commits are measured: "
             f"{', '.join(self.outside)}; let [build] commands write below the top of the commit alone"
         )
 
@@ -88,20 +89,27 @@ def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltComm
         raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
 
 
-def subject_of_files(project: ProjectFile, folder: Path) -> Subject:
+def subject_of_files(project: ProjectFile, folder: Path, warn: Callable[[str], None]) -> Subject:
     """The subject where no commit is named: the project's files where they are, if nothing has to be built.
 
     Else it is the commit that is checked out, built once; or a copy of the files in `folder`, if some of them are not committed.
+    `warn` gets the sentence on what its build changed elsewhere.
     """
     build = project.build
     if not build.commands and build.install == "path":
+        for each in build.submodules:
+            refuse_absent_submodule(project.top, each)
         environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
         return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
     commit = describe_commit(project.top)
     if commit is None or commit["dirty"]:
-        return build_files(project, commit or {}, folder).subject
-    return build_subject(project, project.top, commit).subject
+        built = build_files(project, commit or {}, folder)
+    else:
+        built = build_subject(project, project.top, commit)
+    if (said := built.warning()) is not None:
+        warn(said)
+    return built.subject
 
 
 def engine_digest(package: Path) -> str | None:

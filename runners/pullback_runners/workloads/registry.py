@@ -289,7 +289,10 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
     try:
         runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
     except (Exception, SystemExit) as error:
-        said = error if isinstance(error, UsageError) else repr(error)
+        _workloads.clear()
+        _workloads.update(before)  # what it had declared by then, a worker would not find
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        said = text if isinstance(error, UsageError) else f"{type(error).__name__}{f': {text}' if text else ''}"
         place = place_in((str(path),), error).replace(f"{path}, ", "")
         raise UsageError(f"{path} cannot be loaded{place}: {said}; mend the file") from error
     names = [name for name, declared in _workloads.items() if before.get(name) is not declared]

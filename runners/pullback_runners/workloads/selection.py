@@ -76,7 +76,8 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     loaded, refused = load_workload_files(files)
     chosen: set[str] = set()
     declared = [name for names in loaded.values() for name in names]
-    for wishes in [[pattern] for pattern in patterns or declared] or [[]]:
+    everything: list[list[str]] = [] if files else [[]]
+    for wishes in [[pattern] for pattern in patterns or declared] or everything:
         try:
             chosen |= {case.name for case in select_cases(suite, wishes, device)}
         except UsageError as error:

@@ -47,12 +47,18 @@ class Gate:
         """The caller of a request that may be served, or an error that says why it may not."""
         route = request.scope.get("route")
         need = need_of(request.method, getattr(route, "path", ""))
-        if need.scope is None:
-            return await self._whoever(request, session)
-        caller = await self._identify(request, session, need)
+        if need.limited:
+            self._count_address(request)
+        try:
+            if need.scope is None:
+                return await self._whoever(request, session)
+            caller = await self._identify(request, session, need)
+        except AuthenticationError:
+            self._count_address(request)
+            raise
         if self.required:
             if caller.anonymous:
-                self._of_addresses.take(address_of(request) or "")
+                self._count_address(request)
             else:
                 self._of_tokens.take(caller.name)
         if not caller.has(need.scope):
@@ -96,6 +102,10 @@ class Gate:
         bootstrap = self.bootstrap_digest if caller.token_id is None else None
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
 
+    def _count_address(self, request: Request) -> None:
+        if self.required:
+            self._of_addresses.take(address_of(request) or "")
+
     async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
         """The caller of an endpoint open to everybody: a token may still name one; an expired login is nobody."""
         if not self.required and "authorization" not in request.headers:
@@ -110,12 +120,7 @@ class Gate:
         if secret is not None:
             if secret.startswith(CODE_MARK):
                 return await self._by_code(request, session, secret)
-            try:
-                return await self.caller_of_token(session, secret)
-            except AuthenticationError:
-                if self.required:
-                    self._of_addresses.take(address_of(request) or "")
-                raise
+            return await self.caller_of_token(session, secret)
         if not self.required:
             return callers.LOCAL
         login = await self._by_cookie(request, session)

@@ -21,9 +21,12 @@ class Need:
     """Whether anybody may read it of projects that are public."""
     audited: bool = True
     """Whether a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
+    limited: bool = False
+    """Whether an address may ask for it only so often, although everybody is served."""
 
 
 OPEN = Need(None)
+OPEN_LIMITED = Need(None, limited=True)
 READ = Need("read", public=True)
 READ_INSIDE = Need("read")  # tells of machines, agents or the service itself, whichever project they serve
 OWN = Need("read")  # writes to boards of one's own; of projects' boards their queries ask for more
@@ -34,11 +37,11 @@ ADMIN = Need("admin")
 
 ENDPOINTS: Mapping[str, Need] = {
     "GET /healthz": OPEN,
-    "GET /readyz": OPEN,
+    "GET /readyz": OPEN_LIMITED,
     "GET /metrics": READ_INSIDE,
     "GET /status": READ_INSIDE,
-    f"GET {OPENAPI}": OPEN,
-    f"GET {API}/whoami": OPEN,
+    f"GET {OPENAPI}": OPEN_LIMITED,
+    f"GET {API}/whoami": OPEN_LIMITED,
     f"GET {API}/projects": READ,
     f"POST {API}/projects": ADMIN,
     f"GET {API}/projects/{{name:path}}": READ,
@@ -120,6 +123,7 @@ ENDPOINTS: Mapping[str, Need] = {
     "GET /reports/{report_id}": READ,
     "GET /projects": READ,
     "GET /projects/{project:path}": READ,
+    "GET /projects/{project:path}/accuracy": READ,
     "GET /projects/{project:path}/commits/{sha}": READ,
     "GET /projects/{project:path}/commits/{sha}/cases/{case:path}": READ,
     "GET /projects/{project:path}/compare": READ,
@@ -128,6 +132,12 @@ ENDPOINTS: Mapping[str, Need] = {
     "GET /projects/{project:path}/incidents": READ,
     "GET /projects/{project:path}/incidents/{incident_id}": READ,
     "GET /projects/{project:path}/workloads/{workload:path}": READ,
+    # Triage of incidents, as forms.
+    "POST /projects/{project:path}/incidents": UPLOAD,
+    "POST /projects/{project:path}/incidents/{incident_id}/verdict": UPLOAD,
+    "POST /projects/{project:path}/incidents/{incident_id}/assignee": UPLOAD,
+    "POST /projects/{project:path}/incidents/{incident_id}/confirm": UPLOAD,
+    "POST /projects/{project:path}/incidents/{incident_id}/bisect": UPLOAD,
     "GET /login": OPEN,
     "POST /login": OPEN,
     "POST /logout": OPEN,

@@ -20,7 +20,8 @@ class Enrolment(BaseModel):
 
     name: SentName
     labels: Labels = Field(
-        default={}, description="What jobs may ask for. `device` says where the agent measures: the CPU, if left out."
+        default={},
+        description="Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out.",
     )
     machine: MachineStatement
 
@@ -69,7 +70,8 @@ class ClaimedJob(BaseModel):
     variants: list[str] = Field(default=[], description="Variants to measure; none: those that the project measures.")
     kind: str
     requires: dict[str, Any] = Field(
-        default={}, description="What was asked of the agent's labels. `device` is where to measure; it is always said."
+        default={},
+        description="Properties that the job asks of the agent's labels. `device`, always there, is where to measure.",
     )
     timeout_s: float
     effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")
@@ -96,10 +98,10 @@ class AgentSummary(BaseModel):
     labels: dict[str, Any]
     enrolled_at: datetime
     last_seen_at: datetime
-    present: bool = Field(description="Whether it was heard of in the last five minutes.")
+    present: bool = Field(description="True if it was heard of in the last five minutes.")
     job_id: int | None
     job_since: datetime | None = Field(description="When it was given the job.")
     phase: str | None
     progress: dict[str, Any] | None
-    spool: SpoolStatement | None = Field(description="What it has not delivered yet; null where it never told.")
+    spool: SpoolStatement | None = Field(description="Results it has not delivered yet; null if it never told.")
     refuses: str | None = Field(description="Why it takes no jobs at present, in its own words.")

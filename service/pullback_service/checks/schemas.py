@@ -24,7 +24,7 @@ class CheckedCommit(BaseModel):
     author: str | None
     authored_at: datetime | None
     branch: str | None = Field(examples=["main"])
-    series: int = Field(description="How many series it has results of.", examples=[120])
+    series: int = Field(description="Number of series with results.", examples=[120])
 
     @classmethod
     def of(cls, named: NamedCommit, *, series: int) -> Self:

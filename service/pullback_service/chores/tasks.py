@@ -12,7 +12,7 @@ from pullback_service.database import Database
 from pullback_service.deferring import DETECT_SERIES, FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.incidents import detecting
+from pullback_service.incidents import anchoring, detecting
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.notifications import delivering, outbox
@@ -45,6 +45,7 @@ def register(app: App) -> None:
         (read_mirrors, EVERY_15_S),
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
+        (hold_against_anchors, EVERY_HOUR),
         (apply_retention, EVERY_HOUR),
         (project_readings, EVERY_MINUTE),
         (judge_steps, EVERY_MINUTE),
@@ -153,9 +154,26 @@ async def occupy_idle_machines(context: JobContext, timestamp: int) -> None:  # 
         logger.info("idle_machines_occupied", jobs=jobs)
 
 
+async def hold_against_anchors(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Queue the weekly comparisons of projects with their anchors; each project is a transaction."""
+    database = _database(context)
+    async with database.reading() as session:
+        projects = await anchoring.anchored_projects(session)
+    for project_id in projects:
+        async with database.writing.begin() as session:
+            jobs = await anchoring.hold_against_anchor(session, project_id)
+        if jobs:
+            logger.info("held_against_anchor", project=project_id, jobs=jobs)
+
+
 async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
-    """Roll up old process values and drop old files, where projects say so; each batch is a transaction."""
-    await retention.apply(_database(context))
+    """Roll up old process values and drop old files, where projects say so, and delete old notifications; each batch is a transaction."""
+    database = _database(context)
+    await retention.apply(database)
+    more = True
+    while more:
+        async with database.writing.begin() as session:
+            more = await outbox.delete_old(session)
 
 
 async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

@@ -547,6 +547,7 @@ class Client(Sender):
         | None = None,
         kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"] | None = None,
         since: datetime | None = None,
+        assignee: str | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(
@@ -561,6 +562,7 @@ class Client(Sender):
                     "state": state,
                     "kind": kind,
                     "since": since,
+                    "assignee": assignee,
                 },
                 repeatable=True,
             ),
@@ -667,7 +669,7 @@ class Client(Sender):
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
         suite: str | None = None,
         kind: Literal["run", "compare"] | None = None,
-        origin: Literal["asked", "backfill", "idle", "confirm", "bisect"] | None = None,
+        origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None = None,
         machine_id: int | None = None,
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
@@ -895,7 +897,7 @@ class Client(Sender):
         return self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
 
     def report_readiness(self) -> models.Health:
-        """The database answers and has the shape this release works with."""
+        """The database answers and has the shape this release works with; asked once a second at most."""
         return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
 
     def report_metrics(self) -> Content:

@@ -15,7 +15,7 @@ class SpoolStatement(Statement):
     waiting: int
     """Reports and failures the service has not taken yet."""
     bytes: int
-    """How large they are together."""
+    """Size of all of them together."""
 
 
 class AgentSummary(Answer):
@@ -29,14 +29,14 @@ class AgentSummary(Answer):
     enrolled_at: datetime
     last_seen_at: datetime
     present: bool
-    """Whether it was heard of in the last five minutes."""
+    """True if it was heard of in the last five minutes."""
     job_id: int | None
     job_since: datetime | None
     """When it was given the job."""
     phase: str | None
     progress: dict[str, Any] | None
     spool: SpoolStatement | None
-    """What it has not delivered yet; null where it never told."""
+    """Results it has not delivered yet; null if it never told."""
     refuses: str | None
     """Why it takes no jobs at present, in its own words."""
 
@@ -123,7 +123,7 @@ class BackfillPolicy(Statement):
     Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
     """
     depth: int | None = None
-    """How many commits of the branch to look at, from the newest one backwards."""
+    """Number of commits of the branch to look at, from the newest one backwards."""
     priority: int | None = None
     """Higher ones are given out first, among equals older ones."""
     timeout_s: float | None = None
@@ -144,7 +144,7 @@ class BackfillRequest(Statement):
     Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
     """
     depth: int | None = None
-    """How many commits of the branch to look at, from the newest one backwards."""
+    """Number of commits of the branch to look at, from the newest one backwards."""
     priority: int | None = None
     """Higher ones are given out first, among equals older ones."""
     timeout_s: float | None = None
@@ -338,7 +338,7 @@ class CheckedCommit(Answer):
     authored_at: datetime | None
     branch: str | None
     series: int
-    """How many series it has results of."""
+    """Number of series with results."""
 
 
 class CheckCounts(Answer):
@@ -517,7 +517,7 @@ class ClaimedJob(Answer):
     """Variants to measure; none: those that the project measures."""
     kind: str
     requires: dict[str, Any] = Field(default_factory=dict)
-    """What was asked of the agent's labels. `device` is where to measure; it is always said."""
+    """Properties that the job asks of the agent's labels. `device`, always there, is where to measure."""
     timeout_s: float
     effort: int = 1
     """Of the kind `compare`: how many times as long as usual to measure."""
@@ -693,7 +693,7 @@ class ComparedSeries(Answer):
     reason: str | None
     provisional: bool
     same_program: bool | None
-    """Whether both ran the same program; then time differs by the machine."""
+    """True if both ran the same program; then time differs by the machine."""
     equal_code: bool
     """Both commits have the same files of what is measured: nothing is claimed."""
     reference: ComparedSide | None
@@ -777,7 +777,7 @@ class MachineStatement(Statement):
     """A machine as an agent describes it."""
 
     host: str | None = None
-    """What the computer is told from its equals by."""
+    """Id that tells the computer from its equals."""
     fingerprint: str
     """The class: equal computers share it."""
     name: str
@@ -789,7 +789,7 @@ class Enrolment(Statement):
 
     name: str
     labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
-    """What jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
+    """Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
     machine: MachineStatement
 
 
@@ -848,10 +848,13 @@ class FailureStatement(Statement):
 
 
 class ForeseenIncident(Answer):
-    """An incident of the last 90 days: if it was told, and if it would have been by other rules."""
+    """An incident of the last 90 days: if it was told, and if it would have been by other rules.
 
-    id: int
-    url: str
+    One that only a budget of these rules would have made has no id.
+    """
+
+    id: int | None = None
+    url: str | None = None
     sentence: str
     told: bool
     would_be_told: bool
@@ -891,8 +894,9 @@ class IncidentChange(Answer):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
-    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more,
-    `failure` else. The ratio is natural-log of the values behind over those before.
+    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more, `anchor`
+    of what jobs that compare with the anchor show, `failure` else. The ratio is natural-log of the values behind over
+    those before.
     """
 
     log_ratio: float | None
@@ -909,7 +913,7 @@ class IncidentChange(Answer):
     series_id: int | None
     kind: Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
     worse: bool | None
-    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence"]
+    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence", "anchor"]
     standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
     reference: str
     commit: str
@@ -983,7 +987,7 @@ class IncidentDetail(Answer):
     machines: int
     changes: int
     seen: bool
-    """Whether it was found in results that are older than detection: nobody is told."""
+    """True if it was found in results older than detection: nobody is told."""
     verdict: VerdictSummary | None
     assignee: str | None
     """Who is in charge."""
@@ -1019,7 +1023,7 @@ class IncidentSummary(Answer):
     machines: int
     changes: int
     seen: bool
-    """Whether it was found in results that are older than detection: nobody is told."""
+    """True if it was found in results older than detection: nobody is told."""
     verdict: VerdictSummary | None
     assignee: str | None
     """Who is in charge."""
@@ -1079,8 +1083,9 @@ class JobDetail(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1164,8 +1169,9 @@ class JobSummary(Answer):
     """The commit it is compared with, in jobs of the kind `compare`."""
     machine_id: int | None
     """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm", "bisect"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."""
+    origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
+    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
@@ -1582,7 +1588,7 @@ class PointSummary(Answer):
     report_ids: list[UUID]
     """Reports behind the point, oldest first."""
     raw: list[RawPointSummary] | None = None
-    """What each report measured, with `raw=true`."""
+    """The measurement of each report, with `raw=true`."""
 
 
 class SeriesPoint(Answer):
@@ -1708,7 +1714,7 @@ class QueueStatus(Answer):
     lost: list[int]
     """Newest jobs that were lost in the last seven days, at most ten."""
     lost_because: str | None = None
-    """What was said of the newest of them, as far as it is short."""
+    """Message of the newest of them, shortened."""
 
 
 class ReportDetail(Answer):
@@ -1787,6 +1793,10 @@ class RulesAnswer(Answer):
     """The branch that is watched."""
     file_trunk: str | None
     """`[detection] trunk` of the file; what `pullback project set` says comes first."""
+    anchor: str | None
+    """The tag that the newest commit is compared with once a week."""
+    anchor_sha: str | None
+    """The commit of that tag, once a clone that has it told."""
     commit: str | None
     """The commit of the file that was sent last."""
     rules: list[RuleSummary]
@@ -1802,6 +1812,10 @@ class RulesStatement(Statement):
 
     trunk: str | None = None
     """`[detection] trunk` of the file."""
+    anchor: str | None = None
+    """`[detection] anchor` of the file: the tag that the newest commit is compared with once a week."""
+    anchor_sha: str | None = None
+    """The commit of that tag. Left out where the clone does not have it: what was told before goes on."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
     """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""

@@ -173,6 +173,8 @@ def judge_usual(
     ratios = (reference.log_ratio, reference.extent, candidate.log_ratio, candidate.extent)
     paired = compared & (reference.baseline != 0) & (reference.baseline == candidate.baseline)
     paired &= ~np.isnan(ratios).any(axis=0)
+    if values_compare:
+        paired &= ~np.isnan(log_ratio)  # nobody can tell which of the two changed
     evidence[paired] = EVIDENCE_CODE_OF["ratios"]
     change = candidate.log_ratio - reference.log_ratio
     width = _joined(reference.extent / 2, candidate.extent / 2)
@@ -180,8 +182,8 @@ def judge_usual(
     by_baseline = paired & (np.abs(change) > np.fmax(PROVISIONAL_SCATTER["ratios"], width))
     by_baseline &= values_compare & (np.abs(log_ratio - change) > np.abs(log_ratio))
     own_moved = np.abs(log_ratio) > np.fmax(PROVISIONAL_SCATTER["values"], own_width)
-    of_baseline = by_baseline & ~own_moved
     by_values = ~paired | (by_baseline & own_moved & (log_ratio * change > 0))
+    of_baseline = by_baseline & ~by_values
     evidence[compared & by_values] = EVIDENCE_CODE_OF["values"]
     change, width = np.where(by_values, log_ratio, change), np.where(by_values, own_width, width)
     scatter = np.where(by_values, PROVISIONAL_SCATTER["values"], PROVISIONAL_SCATTER["ratios"])

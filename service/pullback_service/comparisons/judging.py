@@ -5,7 +5,7 @@ same groups; `ratios`, each commit's ratio to the same baseline, measured at dif
 measured at different times. `faster`, `slower` and `same` are claims, and only pairs whose own numbers bear them out make
 them. Ratios and values make at most `likely_faster` and `likely_slower`: where the change is larger than its interval and
 than what such measurements scatter by without a commit to blame. A ratio that moved because its baseline did says nothing of
-the variant, whose own values then decide. A busy machine widens intervals and floors, and these decide; but a comparison on
+the variant, which is likely another only where its own values say so. A busy machine widens intervals and floors, and these decide; but a comparison on
 a busy machine whose floor nobody has measured is likely at most.
 """
 
@@ -270,7 +270,9 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
         return Judgement("ambiguous", evidence, reason=WITHOUT_RATIO)
     threshold = max(scatter, width or 0.0)
     outcome: Outcome = "ambiguous"
-    found = None if of_baseline else likely(change, width, evidence, bigger_is_better=bigger_is_better)
+    found = None
+    if not of_baseline and (values_compare or evidence == "ratios"):
+        found = likely(change, width, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
         reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
@@ -288,7 +290,7 @@ class Unpaired(NamedTuple):
     """The evidence of two readings: its kind, the change, and half the width of its 95 % interval.
 
     The change is None where a value is zero or less, the width where processes are too few. `of_baseline`: the ratio moved
-    because the baseline did, and the variant did not.
+    because the baseline did, and the variant did not, or went the other way than the ratio.
     """
 
     evidence: Literal["ratios", "values"]
@@ -301,8 +303,9 @@ def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool 
     """The stronger evidence there is of two readings: their ratios, unless these moved because the baseline did.
 
     What is measured is two changes, the variant's and the baseline's, and a ratio tells their difference. Where the baseline
-    changed more than the variant, and both did not go the same way with the machine, the variant is not blamed for it: its
-    own values decide where they changed, and nothing is likely where they did not. What scatters independently adds up squared.
+    changed more than the variant, the ratio says nothing of the variant: its own values decide where they changed as the ratio
+    did, and nothing is likely where they did not, or went the other way. Without values nobody can tell which of the two
+    changed. What scatters independently adds up squared.
     """
     own, width = log_ratio(reference, candidate), half_width(reference.spread, candidate.spread)
     before, now = _ratio(reference), _ratio(candidate)
@@ -310,13 +313,20 @@ def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool 
         return Unpaired("values", own, width)
     change, width_of_ratios = change_of_ratios(before, now)
     ratios = Unpaired("ratios", change, width_of_ratios)
-    if own is None or not values_compare or abs(change) <= max(PROVISIONAL_SCATTER["ratios"], width_of_ratios):
+    if not values_compare:
         return ratios
-    if abs(own - change) <= abs(own):
+    if own is None:
+        return Unpaired("values", None, width)
+    if abs(change) <= max(PROVISIONAL_SCATTER["ratios"], width_of_ratios) or not moved_by_baseline(change, own):
         return ratios
-    if abs(own) <= max(PROVISIONAL_SCATTER["values"], width or 0.0):
-        return ratios._replace(of_baseline=True)
-    return Unpaired("values", own, width) if own * change > 0 else ratios
+    if own * change > 0 and abs(own) > max(PROVISIONAL_SCATTER["values"], width or 0.0):
+        return Unpaired("values", own, width)
+    return ratios._replace(of_baseline=True)
+
+
+def moved_by_baseline(change: float, own: float) -> bool:
+    """True if the baseline changed more than the variant, whose ratio to it changed by `change` and whose value by `own`."""
+    return abs(own - change) > abs(own)
 
 
 def _ratio(reading: Reading) -> Bounded | None:

@@ -17,6 +17,7 @@ from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flag
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
+    numbers_given,
     readings_at_two,
     refuse_too_many,
     series_given,
@@ -150,7 +151,7 @@ async def compare(
     query = readings_at_two(*ids, where)
     about = None if across is not None else await statements_about(session, *ids, choice)
     async with statements.together(session, few=query) as ask:
-        readings, measured, series = ask(query.given_as("few")), ask(measured_given()), ask(series_given())
+        readings, measured, series = ask(numbers_given(query)), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
     refuse_too_many(readings.value)
@@ -336,8 +337,7 @@ def judged_series(
     if equal_code and wrong_gradient is None:
         judgement = of_equal_code(judgement)
     if across is not None and judgement.evidence in UNPAIRED:
-        outcome = "ambiguous" if judgement.evidence == "values" else judgement.outcome
-        judgement = judgement._replace(outcome=outcome, reason=ON_TWO_MACHINES)
+        judgement = judgement._replace(reason=ON_TWO_MACHINES)
     return Compared(
         key=key,
         series_id=series_id,
@@ -357,7 +357,7 @@ def _changed_software(
     grounds: Grounds, variant: str, reference: Reading | None, candidate: Reading | None
 ) -> str | None:
     """In words, what the count of each commit was made with where it was not the same."""
-    if reference is None or candidate is None:
+    if reference is None or candidate is None or not grounds.software.machines:
         return None
     return grounds.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None
 

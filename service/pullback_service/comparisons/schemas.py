@@ -94,7 +94,7 @@ class ComparedSeries(RatioFields):
     reason: str | None
     provisional: bool
     same_program: bool | None = Field(
-        description="Whether both ran the same program; then time differs by the machine."
+        description="True if both ran the same program; then time differs by the machine."
     )
     equal_code: bool = Field(description="Both commits have the same files of what is measured: nothing is claimed.")
     reference: ComparedSide | None

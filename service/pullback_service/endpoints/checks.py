@@ -37,7 +37,7 @@ async def check_commit(
     base: Annotated[
         Name | None,
         Query(
-            description="What it is held against: a branch or a commit, or rather where `head` parted from it. Default: the "
+            description="The reference: a branch or a commit; `head` is held against the commit where it parted from it. Default: the "
             "trunk of the project.",
             examples=["main"],
         ),

@@ -41,8 +41,9 @@ async def _chosen(
     state: Annotated[list[IncidentState] | None, Query(description="Any of these.", max_length=8)] = None,
     kind: IncidentKind | None = None,
     since: Annotated[Time | None, Query(description="Only those that were found then or later.")] = None,
+    assignee: Annotated[Name | None, Query(description="Only those that this person is in charge of.")] = None,
 ) -> IncidentChoice:
-    return IncidentChoice(project, tuple(state or ()), kind, since)
+    return IncidentChoice(project, tuple(state or ()), kind, since, assignee)
 
 
 ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]

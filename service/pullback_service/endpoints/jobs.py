@@ -1,5 +1,6 @@
 """Making and watching jobs; what agents say about the attempts they hold."""
 
+from contextlib import nullcontext
 from typing import Annotated
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, read_limited
+from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
 from pullback_service.errors import (
     ConflictError,
@@ -55,7 +56,7 @@ from pullback_service.reports.preparing import prepare
 from pullback_service.reports.rows import ForJob
 from pullback_service.reports.stated import Stated, refuse_contradictions
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownLogWaits, KnownSettings
+from pullback_service.runtime import KnownIntake, KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 from pullback_service.tokens.queries import refuse_ended
 
@@ -132,7 +133,9 @@ async def _chosen(
     kind: JobKind | None = None,
     origin: JobOrigin | None = None,
     machine_id: Annotated[KnownId | None, Query(description="The machine that tried them, or alone may.")] = None,
-    awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
+    awaits_approval: Annotated[
+        bool | None, Query(description="True: only those that wait for an administrator; false: only the others.")
+    ] = None,
 ) -> JobChoice:
     return JobChoice(
         project=project,
@@ -218,9 +221,7 @@ async def read_log(
     job_id: KnownId,
     offset: Offset = 0,
     attempt: Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Default: the newest.")] = None,
-    wait_s: Annotated[
-        float, Query(ge=0, le=30, description="How long to wait for more where nothing follows yet.")
-    ] = 0,
+    wait_s: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for more if nothing follows yet.")] = 0,
 ) -> Response:
     """The log from a byte offset on, as it was sent, at most a mebibyte at once.
 
@@ -309,9 +310,18 @@ async def append_log(
     return LogReceipt(size=await logs.append(session, held, offset, content, most_bytes=settings.max_log_bytes))
 
 
+async def _refuse_unknown_lease(
+    opened: OpenedReading, job_id: KnownId, number: AttemptNumber, lease: LeaseHeader
+) -> None:
+    """Refuse who has no lease before a body is read."""
+    async with opened() as session:
+        await leases.refuse_unknown(session, JobId(job_id), number, lease)
+
+
 @router.post(
     "/{job_id}/attempts/{number}/report",
     tags=["agents"],
+    dependencies=[Depends(_refuse_unknown_lease)],
     status_code=201,
     openapi_extra=OPENAPI_BODY,
     responses={
@@ -323,6 +333,7 @@ async def report_result(
     body: ReportBody,
     response: Response,
     session: WriteSession,
+    intake: KnownIntake,
     job_id: KnownId,
     number: AttemptNumber,
     lease: LeaseHeader,
@@ -332,7 +343,8 @@ async def report_result(
 
     One whose lease was lost is stored too, as `late`.
     """
-    prepared = await to_thread.run_sync(prepare, body)
+    async with intake.long if await is_long(body) else nullcontext():
+        prepared = await to_thread.run_sync(prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head

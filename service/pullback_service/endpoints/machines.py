@@ -63,7 +63,7 @@ async def read_noise(
     session: ReadSession,
     machine_id: KnownId,
     memory: KnownNoise,
-    days: Annotated[int, Query(ge=1, le=3650, description="How far back to look.")] = 90,
+    days: Annotated[int, Query(ge=1, le=3650, description="Number of days to look back.")] = 90,
     metric: Annotated[
         Name, Query(description="A noisy metric; of exact ones `metrics` says how often they differed.")
     ] = "time",

@@ -4,10 +4,12 @@ from difflib import get_close_matches
 from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
+from anyio import to_thread
 from fastapi import Depends, Request
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
-from pullback_service.importers.unpacking import SEND_THE_FILE
+from pullback_service.importers.unpacking import SEND_THE_FILE, is_longer
+from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.stated import Stated
 from pullback_service.runtime import KnownSettings
 
@@ -75,6 +77,13 @@ ReportBody = Annotated[bytes, Depends(read_report_body)]
 def is_read_at_once(body: bytes) -> bool:
     """True if reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
     return len(body) <= READ_AT_ONCE_BYTES and body.startswith(b"{")
+
+
+async def is_long(body: bytes) -> bool:
+    """True if reading a body takes one of the few turns of long ones: by its bytes when it is decompressed."""
+    if is_read_at_once(body):
+        return False
+    return len(body) >= LONG_BODY_BYTES or await to_thread.run_sync(is_longer, body, LONG_BODY_BYTES)
 
 
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:

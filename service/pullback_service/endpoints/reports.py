@@ -18,6 +18,7 @@ from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
     ReportBody,
+    is_long,
     is_read_at_once,
     refuse_unknown_parameters,
 )
@@ -39,7 +40,6 @@ from pullback_service.reports import queries, stored_files
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.preparing import prepare_upload
-from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.schemas import (
     PointPreview,
     ReportDetail,
@@ -106,7 +106,7 @@ async def upload_report(
             details={"commit": head.commit.sha},
         )
 
-    async with intake.long if len(body) >= LONG_BODY_BYTES else nullcontext():
+    async with intake.long if await is_long(body) else nullcontext():
         prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
         if prepared.body_bytes > LARGE_BODY_BYTES:
             background.add_task(give_back_memory)  # when this function and all it holds are gone

@@ -51,12 +51,12 @@ async def replace_rules(
     answer = await _answer(session, stored, replaced.rules)
     answer.changed, answer.older = replaced.is_changed, replaced.is_older
     if dry_run:
-        answer.file_trunk = said.trunk
+        answer.file_trunk, answer.anchor, answer.anchor_sha = said.trunk, *queries.anchor_by(stored, said)
         answer.last_90_days = await foresee(session, stored, replaced.rules)
     if dry_run or not replaced.is_changed:
         note_nothing(session)
     else:
-        details = {"rules": len(said.rules), "trunk": said.trunk, "commit": said.commit}
+        details = {"rules": len(said.rules), "trunk": said.trunk, "anchor": said.anchor, "commit": said.commit}
         note(session, subject=f"rules of {stored.name}", project=stored.name, **details)
     return answer
 
@@ -66,6 +66,8 @@ async def _answer(session: AsyncSession, stored: Project, rules: Sequence[Rule])
         project=stored.name,
         trunk=await trunk_of(session, stored.id),
         file_trunk=stored.file_trunk,
+        anchor=stored.anchor,
+        anchor_sha=stored.anchor_sha,
         commit=stored.rules_sha,
         rules=[RuleSummary.of(rule) for rule in rules],
     )

@@ -6,6 +6,9 @@ MOST_RESULTS = MOST_CASES
 MOST_VALUES = MOST_PROCESSES  # values of one metric of one result, each from a process of its own
 MOST_METRICS_OF_A_RESULT = MOST_METRICS
 MOST_SAMPLES = 2_000_000  # values inside one process, of which the median is kept
+# Of a body, counted before objects of Python are made of them, which take up to a hundred times their bytes.
+MOST_JSON_VALUES = 4_000_000
+MOST_JSON_CONTAINERS = 1_000_000  # arrays and objects
 MOST_FILES = 20_000
 MOST_LINES = 1_000_000
 LONGEST_LINE_BYTES = 32 * 1024 * 1024  # a GradBench response with 200,000 timings is one line of 8.5 MB

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers import compression
-from pullback_service.importers.limits import MOST_FILES, MOST_LAYERS
+from pullback_service.importers.limits import MOST_FILES, MOST_JSON_CONTAINERS, MOST_JSON_VALUES, MOST_LAYERS
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 
@@ -30,6 +30,31 @@ def decompress(body: bytes, limit: int) -> bytes:
     if compression.is_compressed(body):
         _unreadable(f"The body is compressed more than {MOST_LAYERS} times (MOST_LAYERS): send it compressed once.")
     return body
+
+
+def refuse_too_many_values(body: bytes) -> None:
+    """Raise where a body holds more values, or more arrays and objects, than are read. What strings hold is counted too."""
+    if len(body) <= MOST_JSON_CONTAINERS:
+        return
+    if body.count(b"{") + body.count(b"[") > MOST_JSON_CONTAINERS:
+        what = f"{MOST_JSON_CONTAINERS} arrays and objects (MOST_JSON_CONTAINERS)"
+    elif body.count(b",") >= MOST_JSON_VALUES:  # each value but the first follows a comma
+        what = f"{MOST_JSON_VALUES} values (MOST_JSON_VALUES)"
+    else:
+        return
+    raise TooLargeError(f"The body holds more than {what}: send a part of it at a time.")
+
+
+def is_longer(body: bytes, limit: int) -> bool:
+    """True if a body is longer than `limit` when it is decompressed; no more than that is decompressed to know it."""
+    if len(body) > limit:
+        return True
+    try:
+        return len(decompress(body, limit)) > limit
+    except TooLargeError:
+        return True
+    except UnreadableBodyError:
+        return False  # which is said when it is read
 
 
 def in_utf8(body: bytes) -> bytes:

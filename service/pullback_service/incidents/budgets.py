@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from math import log
-from operator import itemgetter
 from typing import Final
 
 from pullback_service.incidents.changes import Change, Places
@@ -13,19 +12,37 @@ BORNE_OUT_BY: Final = 2
 """Readings in a row that a measured value must be over; of a count one."""
 
 
-def over_budget(series: Iterable[BudgetedSeries], spent: Iterable[BudgetReading], places: Places) -> list[Change]:
-    """The stretches over a budget, each behind a reading that was not; what was over from the beginning no commit has brought."""
-    of_series = {each.series_id: each for each in series}
-    ordered = sorted(spent, key=lambda each: (each.series_id, places[each.commit_id]))
+def over_budget(
+    series: BudgetedSeries, spent: Iterable[BudgetReading], places: Places, before: Iterable[Change] = ()
+) -> list[Change]:
+    """The stretches over a budget, each behind a reading that was not; what was over from the beginning no commit has brought.
+
+    `before` are changes that were found when older readings were read than these: a stretch that began then goes on.
+    """
+    readings = sorted(spent, key=lambda each: places[each.commit_id])
+    if not readings:
+        return []
+    runs = [list(run) for _, run in groupby(readings, key=lambda each: each.is_over)]
+    begin = places[readings[0].commit_id]
     return [
-        change
-        for series_id, readings in groupby(ordered, key=itemgetter(0))
-        for change in _stretches(of_series[series_id], list(readings))
+        *(_gone_on(change, runs, places) for change in before if places[change.commit_id] <= begin),
+        *_stretches(series, runs),
     ]
 
 
-def _stretches(series: BudgetedSeries, readings: Sequence[BudgetReading]) -> Iterable[Change]:
-    runs = [list(run) for _, run in groupby(readings, key=lambda each: each.is_over)]
+def _gone_on(change: Change, runs: Sequence[Sequence[BudgetReading]], places: Places) -> Change:
+    """A change that began before all that was read, with its end as the readings say."""
+    if (
+        change.ended_id is not None
+        and change.ended_id in places
+        and places[change.ended_id] <= places[runs[0][0].commit_id]
+    ):
+        return change
+    back = runs[0] if not runs[0][0].is_over else runs[1] if len(runs) > 1 else None
+    return change._replace(ended_id=None if back is None else back[0].commit_id)
+
+
+def _stretches(series: BudgetedSeries, runs: Sequence[Sequence[BudgetReading]]) -> Iterable[Change]:
     needed = 1 if series.exact else BORNE_OUT_BY
     for place, (before, over) in enumerate(pairwise(runs), start=1):
         if not over[0].is_over or len(over) < needed:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 ChangeKind: TypeAlias = Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
-Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure", "budget", "absence"]
+Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure", "budget", "absence", "anchor"]
 Standing: TypeAlias = Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
 IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 

@@ -21,6 +21,9 @@ PRIORITY: Final = 50
 TIMEOUT_S: Final = 3600.0
 HEARD_OF_WITHIN_S: Final = 24 * 3600
 """An agent that was heard of within a day will come back for a job."""
+GIVEN_UP_AFTER_DAYS: Final = 14
+"""Days that a job of an incident, or of the anchor, waits for its machine, and a bisection for an agent that can go on."""
+NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
 MINUTES_A_DAY: Final = 120.0
 """Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise."""
 _A_COMPARISON_S: Final = 15.0
@@ -58,7 +61,7 @@ SELECT "case".id
 """
 _CHANGED: Final[LiteralString] = """
 SELECT case_id, reference_id, commit_id FROM change
- WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted'
+ WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted' AND evidence <> 'anchor'
 """
 _SPENT: Final[LiteralString] = """
   WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS began)
@@ -75,6 +78,16 @@ SELECT job.machine_id,
  WHERE job.origin IN ('confirm', 'bisect') AND job.machine_id = ANY (%(machines)s::bigint[])
    AND (job.created_at >= today.began OR job.finished_at >= today.began OR job.state IN ('queued', 'leased', 'running'))
  GROUP BY job.machine_id
+"""
+
+
+_GIVE_UP: Final[LiteralString] = """
+UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancelled', failure_message = %(nobody)s
+ WHERE id IN (
+       SELECT id FROM job
+        WHERE state = 'queued' AND origin IN ('confirm', 'bisect', 'anchor')
+          AND created_at < now() - make_interval(days => %(days)s)
+          FOR UPDATE SKIP LOCKED)
 """
 
 
@@ -95,6 +108,11 @@ async def measuring_machines(
     }  # fmt: skip
     rows = await statements.rows(session, _MEASURING, values) if machines else []
     return {row[0]: Measuring(row[0], row[1].partition(":")[0], row[2]) for row in rows}
+
+
+async def give_up_waiting(session: AsyncSession) -> None:
+    """Cancel jobs of incidents and anchors that wait for a machine which does not come back. Index: ix_job_state."""
+    await statements.run(session, _GIVE_UP, {"nobody": NOBODY_CAME, "days": GIVEN_UP_AFTER_DAYS})
 
 
 class Budget:

@@ -16,7 +16,8 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirming import MINUTES_A_DAY
+from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
+from pullback_service.incidents.finding import MOST_READINGS
 from pullback_service.incidents.grouping import Located, group, heirs
 from pullback_service.incidents.looking import look
 from pullback_service.incidents.ruling import unwatched
@@ -144,7 +145,8 @@ async def keep_incidents(
         brought=brought,
         least={series: 2 * size for series, size in least if size is not None},
     )
-    budgets = await budget_changes(session, project_id, trunk, sorted(looked_at))
+    known = [each.located.change for each in stored] if _is_at_the_end(brought, trunk) else None
+    budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)
     unseen = Counter((*found, *budgets, *missing))
     asked_for = set(pairs)
     kept: list[_Stored] = []
@@ -165,6 +167,14 @@ async def keep_incidents(
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
+
+
+def _is_at_the_end(brought: UploadContent | None, trunk: Trunk) -> bool:
+    """True if uploads brought nothing but readings among the newest commits of the trunk."""
+    if brought is None:
+        return False
+    newest = max(trunk.places.values(), default=0) - MOST_READINGS
+    return all(trunk.places[commit] > newest for commits in brought.commits.values() for commit in commits)
 
 
 async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
@@ -210,6 +220,7 @@ def _subject(change: Change) -> tuple[object, ...]:
         change.series_id,
         change.variant,
         change.kind in {"wrong_gradient", "failed"},
+        change.evidence == "anchor",
     )
 
 
@@ -299,8 +310,10 @@ async def _merge(session: AsyncSession, incident: int, into: int) -> None:
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
     """Defer detection for projects with reports that were missed, or whose jobs ended without a report; how many.
 
-    Index: ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
+    Jobs that nobody took for two weeks are given up first.
+    Index: ix_job_state, ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
     """
+    await give_up_waiting(session)
     rows = await statements.rows(session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE})
     return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])
 

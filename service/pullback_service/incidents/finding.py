@@ -1,20 +1,22 @@
 """The changes of one series along the trunk. Pure: steps and readings in, changes out.
 
-What uploads state of two commits (counts, pairs) is taken from the steps that `judging.py` judged, and claimed. What only the detector
-sees in readings that were made at different times is suspected, until pairs, or later commits, speak for it or against it.
+What uploads state of two commits (counts, pairs) is taken from the steps that `judging.py` judged, and claimed; a count of which only
+one report says so is suspected. So is what only the detector sees in readings that were made at different times, until pairs, or later
+commits, speak for it or against it.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha1
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from math import exp, inf, log
 from statistics import median
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, trend
+from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_baseline, trend
+from pullback_service.incidents.bisecting import EXPLAINED
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
@@ -56,7 +58,11 @@ class Watched(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there."""
+    """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
+
+    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out. `of_anchor`: the reference is the
+    anchor of the project, or was.
+    """
 
     reference_id: int
     commit_id: int
@@ -69,6 +75,8 @@ class Claim(NamedTuple):
     doubt: str | None
     before: float | None = None
     after: float | None = None
+    is_alone: bool = False
+    of_anchor: bool = False
 
 
 class Observed(NamedTuple):
@@ -91,16 +99,58 @@ class Suspicion(NamedTuple):
 
 
 def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Change], places: Places) -> list[Change]:
-    """The changes of a series: what was claimed of it, and what of the suspicions nobody claimed."""
-    claimed = _claimed(series, claims, places)
+    """The changes of a series: what was claimed of it, what of the suspicions nobody claimed, and what shows only against the anchor."""
+    near, far = ([claim for claim in claims if claim.of_anchor == is_far] for is_far in (False, True))
+    claimed = _claimed(series, near, places)
     if series.exact:
-        return _steadied(claimed, places)
+        return _steadied(claimed, places)  # every difference of a count is at its commit
     weighed = [
-        _weighed(change, claims, places)
+        _weighed(change, near, places)
         for change in suspected
         if not any(change.worse == other.worse and change.meets(other, places) for other in claimed)
     ]
-    return _with_ends([*claimed, *weighed], places)
+    found = _with_ends([*claimed, *weighed], places)
+    return [*found, *_since_anchor(series, far, found, places)] if far else found
+
+
+def _since_anchor(
+    series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
+) -> Iterable[Change]:
+    """Changes for the worse since an anchor, beyond those that are known: one from the first comparison that shows it to one that does not."""
+    by_anchor: dict[int, list[Claim]] = defaultdict(list)
+    for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
+        by_anchor[claim.reference_id].append(claim)
+    for of_one in by_anchor.values():
+        shown: Change | None = None
+        for claim in of_one:
+            if _is_beyond(claim, series, known, places):
+                if shown is None:
+                    (shown,) = _claimed(series, [claim], places)
+                    shown = shown._replace(evidence="anchor")
+            elif shown is not None and claim.outcome != "ambiguous":
+                yield shown._replace(ended_id=claim.commit_id)
+                shown = None
+        if shown is not None:
+            yield shown
+
+
+def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: Places) -> bool:
+    """True if more got worse since the anchor than known changes explain: four fifths of it, or all that its interval asks for."""
+    if trend(claim.outcome, bigger_is_better=series.bigger_is_better) != "worse":
+        return False
+    if claim.log_ratio is None or claim.low is None or claim.high is None:
+        return False
+    explained = sum(
+        change.log_ratio
+        for change in known
+        if change.log_ratio is not None
+        and change.standing != "refuted"
+        and places[claim.reference_id] <= places[change.reference_id]
+        and places[change.commit_id] <= places[claim.commit_id]
+        and (change.ended_id is None or places[change.ended_id] > places[claim.commit_id])
+    )
+    least = explained - claim.high if series.bigger_is_better else claim.low - explained
+    return least > 0 and abs(claim.log_ratio - explained) > (1 - EXPLAINED) * abs(claim.log_ratio)
 
 
 def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[Change]:
@@ -117,7 +167,7 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
                     kind="step",
                     worse=towards == "worse",
                     evidence="exact" if claim.evidence == "exact" else "paired",
-                    standing="claimed",
+                    standing="suspected" if claim.is_alone else "claimed",
                     reference_id=claim.reference_id,
                     commit_id=claim.commit_id,
                     log_ratio=claim.log_ratio,
@@ -133,36 +183,79 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
 
 def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
     """Changes of a count; of one that goes back and forth a single one, from its first change on."""
-    values: list[float] = []
-    begins: list[int] = []
-    for place, change in enumerate(claimed):
+    known: dict[int, float] = {}
+    for change in claimed:
         if change.before is None or change.after is None:
             return _with_ends(claimed, places)
-        if not values or values[-1] != change.before:
-            values.append(change.before)
-        begins.append(len(values))
-        until = places[claimed[place + 1].commit_id] if place + 1 < len(claimed) else 0
-        values += [change.after] * min(max(until - places[change.commit_id], 1), STEADY)
+        known |= {places[change.reference_id]: change.before, places[change.commit_id]: change.after}
+    values: list[float] = []
+    begins: dict[int, int] = {}
+    in_order = sorted(known)  # that of the trunk: claims may hold one another
+    for place, following in zip_longest(in_order, in_order[1:]):
+        begins[place] = len(values)
+        values += [known[place]] * (STEADY if following is None else min(following - place, STEADY))
     taken = [value for value, following in pairwise([*values, inf]) if value != following]
     if len(set(taken)) == len(taken):
         return _with_ends(claimed, places)  # it never took a value again
     found, rest = [], list(claimed)
     for shift in find_changes(values, exact=True):
         if shift.kind == "unsteady":
-            held = [change for begin, change in zip(begins, claimed, strict=True) if shift.first <= begin <= shift.last]
+            held = [change for change in claimed if shift.first <= begins[places[change.commit_id]] <= shift.last]
             rest = [change for change in rest if change not in held]
-            found += [change._replace(kind="unsteady", worse=None) for change in held[:1]]
+            found += [change._replace(kind="unsteady", worse=None, standing="claimed") for change in held[:1]]
     return [*_with_ends(rest, places), *found]
 
 
 def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     """The same changes with the commit at which their level was back; the change back is no change of its own.
 
-    Only what got worse ends so: an improvement that is lost again is a change for the worse.
+    Only what got worse ends so: an improvement that is lost again is a change for the worse, unless one report alone had counted it. A
+    change that narrower ones explain, as a bisection leaves them, is over when these are.
     """
+    ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
+    narrowest = [change for change in ordered if not _parts(change, ordered, places)]
+    explained = [change for change in ordered if _is_explained(change, _parts(change, narrowest, places))]
+    found = _ended([change for change in ordered if change not in explained])
+    whole = []
+    for change in explained:
+        parts = _parts(change, found, places)
+        ends = [part.ended_id for part in parts if part.ended_id is not None]
+        if parts and len(ends) == len(parts):
+            whole.append(change._replace(ended_id=max(ends, key=places.__getitem__)))
+        elif parts or change.worse:  # else it was the end of others
+            whole.append(change)
+    return sorted([*found, *whole], key=lambda change: (places[change.commit_id], places[change.reference_id]))
+
+
+def _parts(change: Change, others: Iterable[Change], places: Places) -> Sequence[Change]:
+    """Others in the same direction in narrower ranges within that of a change."""
+    first, last = places[change.reference_id], places[change.commit_id]
+    if change.standing == "refuted":
+        return ()
+    return [
+        other
+        for other in others
+        if (other.worse, other.evidence == "exact") == (change.worse, change.evidence == "exact")
+        and other.standing != "refuted"
+        and first <= places[other.reference_id]
+        and places[other.commit_id] <= last
+        and places[other.commit_id] - places[other.reference_id] < last - first
+    ]
+
+
+def _is_explained(change: Change, parts: Sequence[Change]) -> bool:
+    slack = 0.0 if change.evidence == "exact" else BACK
+    return bool(parts) and sum(map(_size, parts)) >= (1 - slack) * _size(change)
+
+
+def _ended(ordered: Iterable[Change]) -> list[Change]:
+    """Changes in the order of the trunk, none of which holds another, with the commits at which their levels were back."""
     found: list[Change] = []
     open_: list[int] = []
-    for change in sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id])):
+    for change in ordered:
+        if found and _is_taken_back(found[-1], change):
+            found[-1] = found[-1]._replace(ended_id=change.commit_id)
+            continue
         if change.worse and change.standing != "refuted" and change.ended_id is None:
             open_.append(len(found))
         if change.worse or change.standing == "refuted":
@@ -178,6 +271,17 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
         if last == 0 or left > slack * last:
             found.append(change)
     return found
+
+
+def _is_taken_back(change: Change, later: Change) -> bool:
+    """True if one report alone counted less, and the next commit counts as before."""
+    counts = change.before, change.after
+    return (
+        change.evidence == later.evidence == "exact"
+        and (change.worse, change.standing) == (False, "suspected")
+        and None not in counts
+        and (later.after, later.before) == counts
+    )
 
 
 def _size(change: Change) -> float:
@@ -253,22 +357,27 @@ def suspicions_of(
                 and shift.kind in LEVELS
                 and shift.first > 0
                 and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-                and not _is_of_baseline(shift, at_level)
+                and (change := _of_variant(_change_of(series, shift, at_level, values), at_level[shift.last]))
             ):
-                found.append(Suspicion(_change_of(series, shift, at_level, values), min(shift.chance, *seen_again)))
+                found.append(Suspicion(change, min(shift.chance, *seen_again)))
     return found
 
 
-def _is_of_baseline(shift: Shift, readings: Sequence[Observed]) -> bool:
-    """True if a ratio moved because its baseline did and the variant did not, as in `judging.evidence_of`.
+def _of_variant(change: Change, reading: Observed) -> Change | None:
+    """A change as the variant's own, None where a ratio moved because its baseline did: the rule of `judging.evidence_of`.
 
     The baseline is watched by its own values.
     """
-    if readings[shift.last].log_ratio is None:
-        return False
-    before, after = _around(shift, readings)
-    own = log(after / before) if before > 0 < after else 0.0
-    return abs(own - shift.size) > abs(own) and abs(own) <= PROVISIONAL_SCATTER["values"]
+    if reading.log_ratio is None or change.log_ratio is None:
+        return change
+    if change.before is None or change.after is None or not change.before > 0 < change.after:
+        return None
+    own = log(change.after / change.before)
+    if not moved_by_baseline(change.log_ratio, own):
+        return change
+    if own * change.log_ratio > 0 and abs(own) > PROVISIONAL_SCATTER["values"]:
+        return change._replace(log_ratio=own, low=None, high=None)
+    return None
 
 
 def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:

@@ -1,7 +1,8 @@
 """Grouping of changes to incidents. Pure: the same changes make the same groups, in whichever order they came.
 
 Changes are of one incident where they are of one kind, one commit can have caused all of them, and they are of one cause: they share
-the workload (sizes, variants, metrics, machines) or the variant (a tier across workloads).
+the workload (sizes, variants, metrics, machines) or the variant (a tier across workloads). What only comparisons with the anchor show
+is of no single commit, and stands apart.
 """
 
 from collections import defaultdict
@@ -22,9 +23,9 @@ class Located(NamedTuple):
 
 def group(found: Iterable[Located], places: Places) -> list[list[Located]]:
     """The groups, oldest first, each in the order of its range."""
-    by_kind: dict[str, list[Located]] = defaultdict(list)
+    by_kind: dict[tuple[str, bool], list[Located]] = defaultdict(list)
     for each in found:
-        by_kind[each.change.incident_kind].append(each)
+        by_kind[each.change.incident_kind, each.change.evidence == "anchor"].append(each)
     groups = [
         part
         for of_kind in by_kind.values()

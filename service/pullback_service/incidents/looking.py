@@ -120,7 +120,7 @@ class _Looking:
     async def at(self, pairs: Sequence[Pair]) -> Sequence[_SeriesFindings]:
         """Look at all series of some cases on some machines."""
         series = await read_series(self.session, pairs)
-        claims = await read_claims(self.session, series, self.trunk.places)
+        claims = await read_claims(self.session, series, self.trunk)
         noisy = [each for each in series if each.is_noisy]
         kept = await read_kept(self.session, noisy) if noisy else {}
         seen = await self._seen(noisy, kept)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
-from sqlalchemy import ARRAY, Select, select
+from sqlalchemy import ARRAY, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -90,6 +90,10 @@ SELECT bisection.state, commit.sha, bisection.share, bisection.job_id,
 
 OPEN: Final = ("confirmed", "likely", "suspected", "confirming")
 """States of incidents that nobody has refuted and nothing has ended."""
+CLOSED: Final = ("resolved", "unconfirmed", "refuted")
+"""States of incidents that are over, or that nothing bore out."""
+NOT_WORKING: Final = ("wrong_gradient", "failed", "missing")
+"""Kinds of incidents that have no size."""
 
 
 class NamedCommit(NamedTuple):
@@ -149,6 +153,9 @@ class IncidentChoice:
     states: Collection[str] = ()
     kind: str | None = None
     since: datetime | None = None
+    assignee: str | None = None
+    told: bool = False
+    """Only those that somebody was told of."""
 
 
 async def list_incidents(
@@ -161,12 +168,28 @@ async def list_incidents(
     return await details_of(session, (await session.scalars(statement)).all())
 
 
-async def incidents_open_first(
-    session: AsyncSession, choice: IncidentChoice, *, skip: int = 0, limit: int
+async def costly_incidents(
+    session: AsyncSession, choice: IncidentChoice, *, by_cost: bool, skip: int = 0, limit: int
 ) -> Sequence[Detail]:
-    """Open incidents, then the others, each newest first. Index: ix_incident_project_id, else pk_incident; as `details_of`."""
-    order = Incident.state.in_(OPEN).desc(), Incident.id.desc()
-    statement = _matching(choice).order_by(*order).offset(skip).limit(limit)
+    """Open incidents, then the others; each by what they cost, or the newest first.
+
+    What does not work costs most; then what takes most more of time or memory, the largest change of each case added up;
+    improvements come last. Index: ix_incident_project_id, else pk_incident; ix_change_incident_id; as `details_of`.
+    """
+    statement = _matching(choice).order_by(Incident.state.in_(OPEN).desc())
+    if by_cost:
+        each = (
+            select(func.max(func.abs(StoredChange.log_ratio)).label("size"))
+            .where(StoredChange.incident_id == Incident.id)
+            .group_by(StoredChange.case_id)
+            .correlate(Incident)
+            .subquery()
+        )
+        cost = select(func.sum(each.c.size)).scalar_subquery()
+        statement = statement.order_by(
+            Incident.kind == "better", Incident.kind.in_(NOT_WORKING).desc(), cost.desc().nulls_last()
+        )
+    statement = statement.order_by(Incident.id.desc()).offset(skip).limit(limit)
     return await details_of(session, (await session.scalars(statement)).all())
 
 
@@ -194,6 +217,11 @@ def _matching(choice: IncidentChoice) -> Select[Incident]:
         statement = statement.where(Incident.kind == choice.kind)
     if choice.since is not None:
         statement = statement.where(Incident.found_at >= choice.since)
+    if choice.assignee is not None:
+        statement = statement.where(Incident.assignee == choice.assignee)
+    if choice.told:
+        told = select(IncidentEvent.id).where(IncidentEvent.incident_id == Incident.id, IncidentEvent.told)
+        statement = statement.where(told.exists())
     return statement
 
 
@@ -231,6 +259,28 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
         ordered[place - 1]: Subject(workload, case, ordered[place - 1].variant, metric, machine)
         for place, workload, case, machine, metric in rows
     }
+
+
+async def named_changes(session: AsyncSession, changes: Collection[Change]) -> list[NamedChange]:
+    """Changes that are not stored, by their names. Index: pk_commit, pk_case, pk_machine, pk_series."""
+    subjects = await subjects_of(session, changes)
+    ends = {id_ for each in changes for id_ in (each.reference_id, each.commit_id, each.ended_id) if id_ is not None}
+    commits = _commits(await statements.rows(session, _COMMITS, {"ids": statements.array_of(ends)})) if ends else {}
+    return [
+        NamedChange(
+            change,
+            subject.workload,
+            subject.case,
+            subject.machine,
+            subject.metric,
+            None,
+            None,
+            commits[change.reference_id],
+            commits[change.commit_id],
+            None if change.ended_id is None else commits[change.ended_id],
+        )
+        for change, subject in subjects.items()
+    ]
 
 
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:

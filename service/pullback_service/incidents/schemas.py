@@ -90,7 +90,7 @@ class IncidentSummary(BaseModel):
     cases: int
     machines: int
     changes: int
-    seen: bool = Field(description="Whether it was found in results that are older than detection: nobody is told.")
+    seen: bool = Field(description="True if it was found in results older than detection: nobody is told.")
     verdict: VerdictSummary | None
     assignee: str | None = Field(description="Who is in charge.")
     merged_into: int | None
@@ -109,7 +109,8 @@ class IncidentChange(RatioFields):
     """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
 
     `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `budget` of a value
-    over the budget of a rule, `absence` of what reports of its suite do not have any more, `failure` else.
+    over the budget of a rule, `absence` of what reports of its suite do not have any more, `anchor` of what jobs that compare with the anchor show, `failure`
+    else.
     The ratio is natural-log of the values behind over those before.
     """
 
@@ -123,7 +124,7 @@ class IncidentChange(RatioFields):
     series_id: int | None
     kind: Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
     worse: bool | None
-    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence"]
+    evidence: Literal["exact", "paired", "levels", "failure", "budget", "absence", "anchor"]
     standing: Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
     reference: str
     commit: str

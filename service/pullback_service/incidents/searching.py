@@ -24,7 +24,16 @@ from pullback_service.incidents.bisecting import (
     side_of,
 )
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirming import Budget, Measuring, PlannedComparison, queue_comparison, shown_most
+from pullback_service.incidents.confirming import (
+    GIVEN_UP_AFTER_DAYS,
+    NOBODY_CAME,
+    Budget,
+    Measuring,
+    PlannedComparison,
+    queue_comparison,
+    shown_most,
+)
+from pullback_service.incidents.watching import OF_ANCHOR
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, StoredChange
 from pullback_service.models.jobs import Job
@@ -32,12 +41,12 @@ from pullback_service.models.jobs import Job
 BISECTED: Final = frozenset({"worse", "wrong_gradient", "failed"})
 """Kinds of incidents that are bisected without anybody asking."""
 
-_PAIRS: Final[LiteralString] = """
+_PAIRS: Final[LiteralString] = f"""
 SELECT reference_id, commit_id, log_ratio, low, high
   FROM step
  WHERE series_id = %(series)s AND commit_id = ANY (%(commits)s::bigint[]) AND evidence = 'paired' AND NOT stale
-   AND log_ratio IS NOT NULL
-"""
+   AND log_ratio IS NOT NULL AND NOT (via = 'compared' AND {OF_ANCHOR})
+"""  # noqa: S608 - our own words
 _COUNTS: Final[LiteralString] = """
 SELECT commit_id, value FROM reading
  WHERE series_id = %(series)s AND commit_id = ANY (%(commits)s::bigint[]) AND NOT dirty
@@ -107,6 +116,8 @@ async def search(
         lead = leading(changes, measuring, places)
         if incident.seen or incident.kind not in BISECTED or lead is None or commits_between(incident, places) < 2:
             return
+        if lead.evidence == "anchor":
+            return  # what drifts has no culprit; somebody may ask
         if await session.get(Bisection, incident.id) is not None:
             return  # another incident's search found its cause just now
         bisection = await begin(session, incident, lead)
@@ -150,7 +161,10 @@ async def go_on(
     measuring: Mapping[int, Measuring],
     budget: Budget,
 ) -> None:
-    """Queue the next job of a bisection, or say what it found. Nothing happens while a job waits or runs."""
+    """Queue the next job of a bisection, or say what it found. Nothing happens while a job waits or runs.
+
+    It is given up where its machine could not go on for two weeks.
+    """
     first, last = places.get(bisection.reference_id), places.get(bisection.commit_id)
     if first is None or last is None:
         bisection.state = "undecided"
@@ -166,6 +180,11 @@ async def go_on(
         await _end(session, incident, bisection, along, evidence, step)
         return
     by = measuring.get(bisection.machine_id)
+    if by is None and await _is_over(session, bisection, jobs):
+        because = f"No agent of its machine could go on for {GIVEN_UP_AFTER_DAYS} days. Begin again once one is back."
+        bisection.state, bisection.next_at = "undecided", None
+        note_event(session, incident, "bisected", details={"because": because})
+        return
     if by is None:
         bisection.next_at = now() + func.make_interval(0, 0, 0, 0, 1)
         return
@@ -194,6 +213,13 @@ def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int
         effort=step.effort,
         origin="bisect",
     )
+
+
+async def _is_over(session: AsyncSession, bisection: Bisection, jobs: Sequence[Job]) -> bool:
+    """True if nothing was heard of the machine of a bisection for so long that it is given up."""
+    ends = [job.finished_at for job in jobs if job.finished_at is not None and job.failure_message != NOBODY_CAME]
+    waited = func.now() - max([bisection.started_at, *ends]) > func.make_interval(0, 0, 0, GIVEN_UP_AFTER_DAYS)
+    return bool(await session.scalar(select(waited)))
 
 
 async def _jobs_of(session: AsyncSession, bisection: Bisection) -> Sequence[Job]:
@@ -227,6 +253,8 @@ async def _evidence(
     place_of = {id_: place for place, id_ in enumerate(along)}
     efforts: dict[tuple[int, int], int] = {}
     for job in jobs:
+        if job.failure_message == NOBODY_CAME:
+            continue  # that says nothing of the commit
         if job.reference_id in place_of and job.commit_id in place_of:
             pair = (place_of[job.reference_id], place_of[job.commit_id])
             efforts[pair] = max(job.effort, efforts.get(pair, 1))

@@ -41,7 +41,9 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     since = _since(detail.reference, detail.commit, quoted)
     if not changes:
         return f"Nothing is left of what was found {since}."
-    lead = _lead(detail)
+    lead = lead_of(detail)
+    if lead.change.evidence == "anchor":
+        since = f"than at the anchor {_named(detail.reference, quoted)}, as {_named(detail.commit, quoted)} shows"
     said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
     said += [f"; {clause}" for clause in _others(changes, lead)]
     if incident.state == "resolved" and detail.ended is not None:
@@ -50,6 +52,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
         said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
     elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
         said.append(" (not measured again: the machine had no time left for that)")
+    elif incident.state == "unconfirmed" and incident.ended_id is not None and not incident.asked:
+        said.append(" (the level was back before anybody measured it again)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."
@@ -62,7 +66,7 @@ def markdown(detail: Detail) -> str:
 
 def headline(detail: Detail) -> str:
     """An incident in a few words, without since when and where."""
-    return _happening(detail, _lead(detail)) if detail.changes else "Nothing is left of what was found"
+    return _happening(detail, lead_of(detail)) if detail.changes else "Nothing is left of what was found"
 
 
 def plain(text: str, longest: int = LONGEST_TITLE) -> str:
@@ -81,19 +85,22 @@ def in_code(text: str) -> str:
     return "`" + plain(text).replace("`", "'") + "`"
 
 
-def _lead(detail: Detail) -> NamedChange:
+def place_of_metric(metric: str | None) -> tuple[int, str]:
+    """The place of a metric among others: time before memory, then by name."""
+    name = metric or ""
+    return _METRIC_ORDER.index(name) if name in _METRIC_ORDER else len(_METRIC_ORDER), name
+
+
+def lead_of(detail: Detail) -> NamedChange:
     """The change that speaks for all: claimed before suspected, time before memory, of the whole range, the largest of these."""
     ends = detail.reference.id, detail.commit.id
 
     def rank(each: NamedChange) -> tuple[object, ...]:
-        metric = each.metric or ""
-        place = _METRIC_ORDER.index(metric) if metric in _METRIC_ORDER else len(_METRIC_ORDER)
         size = abs(each.change.log_ratio) if each.change.log_ratio is not None else float("inf")
         return (
             each.change.standing != "claimed",
             each.change.evidence == "budget",
-            place,
-            metric,
+            place_of_metric(each.metric),
             (each.reference.id, each.commit.id) != ends,
             -size,
             each.case,

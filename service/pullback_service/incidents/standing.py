@@ -62,7 +62,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
     if not standing:
         return "refuted"
     if all(change.ended_id is not None for change in standing):
-        return "resolved" if was in {"likely", "resolved"} else "unconfirmed"
+        return "resolved" if was in {"confirmed", "likely", "resolved"} else "unconfirmed"
     if is_measured_again:
         return "confirming"
     if ran_out_of_time:

@@ -1,7 +1,7 @@
 """Reading what budgets and missing results are found in: series with a budget, and what reports of a suite do not have any more."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,10 +10,11 @@ from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.budgets import over_budget
 from pullback_service.incidents.changes import Change
+from pullback_service.incidents.finding import MOST_READINGS
 from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
 from pullback_service.incidents.watching import Pair, Trunk, columns_of
-from pullback_service.rules.budgets import BudgetedSeries, spent_of
-from pullback_service.rules.matching import Subject, rule_for
+from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
+from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
 
 MOST_ON_BRANCHES: Final = 50
@@ -27,20 +28,27 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
   JOIN "case" ON "case".id = series.case_id
   JOIN machine ON machine.id = series.machine_id
 """
-# Of each stretch of readings over a budget, or within it, the first and the last.
+# Of each stretch of readings over a budget, or within it, the first and the last, with the number of readings that were looked at.
 _SPENT: Final[LiteralString] = """
-SELECT series_id, commit_id, value, log_ratio, low
+SELECT series_id, commit_id, value, log_ratio, low, number
   FROM (
-       SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, spent.over,
-              lag(spent.over) OVER along AS before, lead(spent.over) OVER along AS behind
-         FROM unnest(%(series)s::bigint[], %(budgets)s::float8[], %(times)s::bool[]) budgeted (id, budget, is_time)
-         JOIN reading ON reading.series_id = budgeted.id
-         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s,
-              LATERAL (
-                SELECT CASE WHEN budgeted.is_time THEN coalesce(reading.low, reading.log_ratio) > ln(budgeted.budget)
-                            ELSE reading.value > budgeted.budget END AS over) spent
-        WHERE NOT reading.dirty AND spent.over IS NOT NULL
-       WINDOW along AS (PARTITION BY reading.series_id ORDER BY branch_commit.position)) every
+       SELECT every.*, lag(over) OVER along AS before, lead(over) OVER along AS behind
+         FROM (
+              SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, reading.position,
+                     max(reading.number) OVER (PARTITION BY reading.series_id) AS number,
+                     CASE WHEN budgeted.is_time THEN coalesce(reading.low, reading.log_ratio) > ln(budgeted.budget)
+                          ELSE reading.value > budgeted.budget END AS over
+                FROM unnest(%(series)s::bigint[], %(budgets)s::float8[], %(times)s::bool[]) budgeted (id, budget, is_time),
+                     LATERAL (
+                     SELECT newest.series_id, newest.commit_id, newest.value, newest.log_ratio, newest.low, branch_commit.position,
+                            row_number() OVER (ORDER BY newest.ordered_at DESC, newest.commit_id DESC) AS number
+                       FROM reading newest
+                       JOIN branch_commit ON branch_commit.commit_id = newest.commit_id AND branch_commit.branch_id = %(branch)s
+                      WHERE newest.series_id = budgeted.id AND NOT newest.dirty
+                      ORDER BY newest.ordered_at DESC, newest.commit_id DESC
+                      LIMIT %(most)s) reading) every
+        WHERE over IS NOT NULL
+       WINDOW along AS (PARTITION BY series_id ORDER BY position)) every
  WHERE over IS DISTINCT FROM before OR over IS DISTINCT FROM behind
 """
 # A report of another tool names no suite, and any report of an earlier release may be of some cases only: what has less than half
@@ -120,19 +128,27 @@ _Variant = tuple[int, int, str]
 
 
 async def budget_changes(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair]
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    pairs: Collection[Pair],
+    *,
+    stored: Iterable[Change] | None = None,
+    rules: Sequence[Rule] | None = None,
 ) -> list[Change]:
-    """Changes of cases on machines that are over the budget of a rule.
+    """Changes of cases on machines that are over the budget of a rule: one of the project, unless others are given.
 
+    Given the changes that are `stored`, the newest `MOST_READINGS` readings of a series are read, and what is stored of older ones goes on.
     Index: uq_rule_project_id_place, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
     """
-    rules = [rule for rule in await rules_of(session, project_id) if rule.budget is not None]
-    if not rules or not pairs:
+    every = await rules_of(session, project_id) if rules is None else rules
+    budgets = [rule for rule in every if rule.budget is not None]
+    if not budgets or not pairs:
         return []
     budgeted = []
     for *series, workload, case, machine in await statements.rows(session, _NAMED, columns_of(pairs)):
         variant, metric = series[3], series[4]
-        rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
+        rule = rule_for(budgets, Subject(workload, case, variant, metric, machine), "budget")
         if rule is not None and rule.budget is not None:
             budgeted.append(BudgetedSeries._make((*series, rule.budget)))
     if not budgeted:
@@ -142,13 +158,30 @@ async def budget_changes(
         "budgets": [each.budget for each in budgeted],
         "times": [each.metric == "time" for each in budgeted],
         "branch": trunk.branch_id,
+        "most": None if stored is None else MOST_READINGS,
     }
     of_series = {each.series_id: each for each in budgeted}
-    spent = [
-        spent_of(of_series[series_id], *reading)
-        for series_id, *reading in await statements.rows(session, _SPENT, values, binary=True)
+    spent: dict[int, list[BudgetReading]] = defaultdict(list)
+    is_all: dict[int, bool] = {}
+    for series_id, *row, number in await statements.rows(session, _SPENT, values, binary=True):
+        is_all[series_id] = number != values["most"]
+        if row[0] in trunk.places and (found := spent_of(of_series[series_id], *row)) is not None:
+            spent[series_id].append(found)
+    before: dict[int, list[Change]] = defaultdict(list)
+    for change in stored or ():
+        is_there = change.commit_id in trunk.places and change.reference_id in trunk.places
+        if (
+            change.evidence == "budget"
+            and change.series_id is not None
+            and is_there
+            and not is_all.get(change.series_id, True)
+        ):
+            before[change.series_id].append(change)
+    return [
+        change
+        for series_id, readings in spent.items()
+        for change in over_budget(of_series[series_id], readings, trunk.places, before[series_id])
     ]
-    return over_budget(budgeted, [each for each in spent if each is not None], trunk.places)
 
 
 async def missing_changes(

@@ -108,14 +108,38 @@ SELECT following.*
         LIMIT %(most)s) following
  ORDER BY 1, 2
 """  # noqa: S608 - our own words
-_CLAIMS: Final[LiteralString] = """
+# A count that no other report bears out: neither one of the same commit nor that of the next one at which it was counted.
+OF_ANCHOR: Final[LiteralString] = """
+EXISTS (
+  SELECT FROM comparison
+    JOIN report ON report.id = comparison.report_id
+    JOIN job ON job.id = report.job_id
+    JOIN series ON series.case_id = comparison.case_id AND series.machine_id = comparison.machine_id
+         AND series.variant = comparison.variant AND series.metric = comparison.metric
+   WHERE job.origin = 'anchor' AND series.id = step.series_id
+     AND comparison.candidate_id = step.commit_id AND comparison.reference_id = step.reference_id)
+"""
+"""The condition of a step that a job states which compares with the anchor: what lies between is no matter of one commit."""
+_CLAIMS: Final[LiteralString] = f"""
 SELECT step.series_id, step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
-       step.doubt, before.value, after.value
+       step.doubt, before.value, after.value,
+       step.evidence = 'exact' AND coalesce(after.reports, 2) = 1
+       AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE,
+       step.via = 'compared' AND {OF_ANCHOR}
   FROM step
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading after ON after.commit_id = step.commit_id AND after.series_id = step.series_id
+  LEFT JOIN LATERAL (
+       SELECT reading.value
+         FROM reading
+         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+        WHERE reading.series_id = step.series_id
+          AND (reading.ordered_at, reading.commit_id) > (after.ordered_at, after.commit_id)
+          AND NOT reading.dirty AND reading.consistent AND reading.method IS NOT DISTINCT FROM after.method
+        ORDER BY reading.ordered_at, reading.commit_id
+        LIMIT 1) later ON step.evidence = 'exact' AND after.reports = 1
  WHERE step.series_id = ANY (%(series)s::bigint[]) AND step.news AND NOT step.stale AND step.evidence IN ('exact', 'paired')
-"""
+"""  # noqa: S608 - our own words
 _STATES: Final[LiteralString] = """
 SELECT series_id, state, suspects FROM series_state WHERE series_id = ANY (%(series)s::bigint[])
 """
@@ -240,8 +264,12 @@ async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk)
     if trunk.watched == trunk.name:
         return []
     await statements.run(session, _WATCHED, {"project": project_id, "trunk": trunk.name})
-    rows = await statements.rows(session, _EVERY_PAIR, {"project": project_id}) if trunk.watched is not None else []
-    return sorted(rows)
+    return await pairs_of(session, project_id) if trunk.watched is not None else []
+
+
+async def pairs_of(session: AsyncSession, project_id: ProjectId) -> list[Pair]:
+    """All cases and machines of a project. Index: ix_series_project_id."""
+    return sorted(await statements.rows(session, _EVERY_PAIR, {"project": project_id}))
 
 
 async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[Watched]:
@@ -393,12 +421,15 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
     }
 
 
-async def read_claims(
-    session: AsyncSession, series: Iterable[Watched], places: Places
-) -> Mapping[int, Sequence[Claim]]:
-    """The changes that uploads state of some series. Index: ix_step_news_of, pk_reading."""
-    ids = {"series": statements.array_of(each.series_id for each in series)}
+async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: Trunk) -> Mapping[int, Sequence[Claim]]:
+    """The changes that uploads state of some series.
+
+    Index: ix_step_news_of, pk_reading, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, ix_comparison_candidate,
+    pk_report, pk_job, pk_series.
+    """
+    ids = {"series": statements.array_of(each.series_id for each in series), "branch": trunk.branch_id}
     found: dict[int, list[Claim]] = defaultdict(list)
+    places = trunk.places
     for series_id, reference_id, commit_id, *judged in await statements.rows(session, _CLAIMS, ids, binary=True):
         if reference_id in places and commit_id in places and places[reference_id] < places[commit_id]:
             found[series_id].append(Claim(reference_id, commit_id, *judged))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, cast, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, cast, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -128,20 +128,25 @@ async def claim(
     return Lease(JobId(row.id), row.attempts, token)
 
 
+async def refuse_unknown(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> None:
+    """Raise where a token is not that of this attempt, before anything else is read. Index: uq_attempt_job_id_number."""
+    await _known(session, job_id, number, token, select(Attempt))
+
+
 async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> HeldAttempt:
     """Lock a job and one of its attempts for whoever shows the attempt's token. Index: uq_attempt_job_id_number."""
     job = await lock_job(session, job_id)
-    attempt = await session.scalar(
-        select(Attempt)
-        .where(Attempt.job_id == job_id, Attempt.number == number)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
+    locked = select(Attempt).with_for_update().execution_options(populate_existing=True)
+    return HeldAttempt(job, await _known(session, job_id, number, token, locked))
+
+
+async def _known(session: AsyncSession, job_id: JobId, number: int, token: UUID, attempts: Select[Attempt]) -> Attempt:
+    attempt = await session.scalar(attempts.where(Attempt.job_id == job_id, Attempt.number == number))
     if attempt is None:
         raise NotFoundError(f"Job {job_id} has no attempt {number}.")
     if attempt.lease_token != token:
         raise ConflictError(f"This lease token is not that of attempt {number} of job {job_id}: claim a job first.")
-    return HeldAttempt(job, attempt)
+    return attempt
 
 
 async def refuse_another_machine(session: AsyncSession, attempt: Attempt, fingerprint: str, host: str | None) -> None:

@@ -16,7 +16,7 @@ JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "
 FailureKind: TypeAlias = Literal["infra", "build", "workload", "timeout", "cancelled"]
 
 JobKind: TypeAlias = Literal["run", "compare"]
-JobOrigin: TypeAlias = Literal["asked", "backfill", "idle", "confirm", "bisect"]
+JobOrigin: TypeAlias = Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
 TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
 
 
@@ -95,7 +95,7 @@ class SpoolStatement(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     waiting: Count = Field(description="Reports and failures the service has not taken yet.", examples=[0])
-    bytes: Size = Field(description="How large they are together.", examples=[0])
+    bytes: Size = Field(description="Size of all of them together.", examples=[0])
 
 
 class AttemptSummary(BaseModel):
@@ -141,7 +141,7 @@ class JobSummary(BaseModel):
     reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
     machine_id: int | None = Field(description="The one machine that may take it.")
     origin: JobOrigin = Field(
-        description="Who wanted it: somebody, a backfill, a machine that was idle, or an incident that is confirmed or bisected."
+        description="Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project."
     )
     asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
     trust: TrustLevel

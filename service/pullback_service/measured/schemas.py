@@ -1,5 +1,8 @@
 """Answers about the code that was measured."""
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from pydantic import BaseModel, Field
 
 from pullback_service.measured.measured import Measured
@@ -13,6 +16,7 @@ class MeasuredSummary(BaseModel):
     harness: str | None = Field(description="Release of the harness.", examples=["0.9.0"])
 
 
-def plain_measured(measured: Measured) -> dict[str, str | None]:
-    """A `MeasuredSummary`."""
+@lru_cache(maxsize=1_000)
+def plain_measured(measured: Measured) -> Mapping[str, str | None]:
+    """A `MeasuredSummary`; thousands of readings share a few."""
     return {name: value or None for name, value in measured._asdict().items()}

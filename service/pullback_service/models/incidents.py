@@ -75,7 +75,9 @@ class StoredChange(RatioColumns, Base):
         Index("ix_change_project_id", "project_id", "case_id", "machine_id"),
         Index("ix_change_incident_id", "incident_id"),
         CheckConstraint("kind IN ('step', 'unsteady', 'wrong_gradient', 'failed', 'missing')", name="kind"),
-        CheckConstraint("evidence IN ('exact', 'paired', 'levels', 'failure', 'budget', 'absence')", name="evidence"),
+        CheckConstraint(
+            "evidence IN ('exact', 'paired', 'levels', 'failure', 'budget', 'absence', 'anchor')", name="evidence"
+        ),
         CheckConstraint("standing IN ('claimed', 'suspected', 'borne_out', 'ambiguous', 'refuted')", name="standing"),
     )
 

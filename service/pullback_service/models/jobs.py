@@ -13,7 +13,7 @@ JOB_STATES = ("queued", "leased", "running", "done", "failed", "cancelled", "los
 ATTEMPT_STATES = JOB_STATES[1:]
 FAILURE_KINDS = ("infra", "build", "workload", "timeout", "cancelled")
 TRUST_LEVELS = ("trusted", "untrusted")
-ORIGINS = ("asked", "backfill", "idle", "confirm", "bisect")
+ORIGINS = ("asked", "backfill", "idle", "confirm", "bisect", "anchor")
 OF_INCIDENTS = ("confirm", "bisect")
 """Origins of jobs that incidents have measured."""
 
@@ -56,6 +56,7 @@ class Job(Base):
         Index(
             "ix_job_of_incidents", "machine_id", "created_at", postgresql_where=text(_one_of("origin", OF_INCIDENTS))
         ),
+        Index("ix_job_anchor", "project_id", "machine_id", postgresql_where=text("origin = 'anchor'")),
         Index("ix_job_state", "state", "id"),
         CheckConstraint(_one_of("state", JOB_STATES), name="state"),
         CheckConstraint("timeout_s > 0", name="timeout"),

@@ -50,5 +50,9 @@ class Project(Base):
     """Changes in results that came before this are found, and told to nobody."""
     file_trunk: Mapped[str | None]
     """The trunk that `pullback.toml` names; what `trunk` says comes first."""
+    anchor: Mapped[str | None]
+    """The tag that `pullback.toml` names as the anchor: the newest commits are compared with it."""
+    anchor_sha: Mapped[str | None]
+    """The commit of that tag; null while no clone that has it told."""
     rules_sha: Mapped[str | None]
     """The commit of the file whose rules hold."""

@@ -32,6 +32,29 @@ FEWEST_FAILURES: Final = 5
 MOST_IN_DIGEST: Final = 50
 MOST_SWEPT_AT_ONCE: Final = 500
 
+KEPT_DAYS: Final = 90
+"""Days after which notifications are deleted that wait for no channel, with their deliveries."""
+DELETED_AT_ONCE: Final = 1000
+
+# Digests are deliveries of no notification; those that they took in go with them.
+_DELETE_OLD: Final = """
+  WITH old AS (
+       SELECT id FROM notification
+        WHERE created_at < now() - make_interval(days => %(days)s)
+          AND NOT EXISTS (SELECT FROM delivery WHERE notification_id = notification.id AND state = 'waiting')
+          AND NOT EXISTS (
+            SELECT FROM delivery
+              JOIN delivery digest ON digest.id = delivery.digest_id
+             WHERE delivery.notification_id = notification.id AND digest.state = 'waiting')
+        ORDER BY id LIMIT %(most)s),
+       gone AS (DELETE FROM notification WHERE id IN (SELECT id FROM old))
+SELECT count(*) FROM old
+"""
+_DELETE_OLD_DIGESTS: Final = """
+DELETE FROM delivery digest
+ WHERE notification_id IS NULL AND state <> 'waiting' AND created_at < now() - make_interval(days => %(days)s)
+   AND NOT EXISTS (SELECT FROM delivery WHERE digest_id = digest.id)
+"""
 _WRITE: Final = """
   WITH made AS (
        INSERT INTO notification (project_id, event, key, facts)
@@ -100,6 +123,17 @@ async def sweep(session: AsyncSession) -> int:
         .limit(MOST_SWEPT_AT_ONCE)
     )
     return sum([await defer_deliveries(session, channel_id) for channel_id in channels.all()])
+
+
+async def delete_old(session: AsyncSession) -> bool:
+    """Delete a batch of old notifications, and digests of which nothing is left; true if there may be more.
+
+    Index: pk_notification, ix_delivery_notification_id, pk_delivery, ix_delivery_digest_id.
+    """
+    values = {"days": KEPT_DAYS, "most": DELETED_AT_ONCE}
+    ((deleted,),) = await statements.rows(session, _DELETE_OLD, values)
+    await statements.run(session, _DELETE_OLD_DIGESTS, values)
+    return bool(deleted == DELETED_AT_ONCE)
 
 
 async def gather_digest(session: AsyncSession, channel_id: int) -> None:

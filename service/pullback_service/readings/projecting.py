@@ -54,13 +54,14 @@ SELECT {POINT_COLUMNS}
   LEFT JOIN measured ON measured.id = point.measured_id
  ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """  # noqa: S608 - our own words
+# Commit by commit, as uploads store them: whoever compares two commits reads a tenth of the pages that it would by series.
 _OF_COMMITS: LiteralString = f"""
 SELECT {POINT_COLUMNS}
   FROM point
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.commit_id = ANY (%(commits)s::bigint[])
- ORDER BY point.series_id, point.commit_id, report.started_at, point.id
+ ORDER BY point.commit_id, point.series_id, report.started_at, point.id
 """  # noqa: S608 - our own words
 _REMOVE_PAIRS: LiteralString = """
 DELETE FROM reading
@@ -243,7 +244,7 @@ async def renew(session: AsyncSession, commit_ids: Sequence[int], wrong: Collect
 
 
 def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
-    """The readings of points as `POINT_COLUMNS`, sorted by series and commit and then oldest first."""
+    """The readings of points as `POINT_COLUMNS`, those of a series at a commit together, oldest first."""
     return (reading_of(*each) for each in _pooled(rows))
 
 

@@ -1,7 +1,8 @@
 """Cases of a large report packed apart from each other, so that the page of one reads a twenty-fifth of the file.
 
 Each case is a frame of its own: frames that follow each other are unpacked as one file by whoever knows nothing of this.
-Behind them a skippable frame (RFC 8878, 3.1.2) says where each begins. What cannot be cut so is packed as one.
+Behind them a skippable frame (RFC 8878, 3.1.2) says where each begins, and has the outline, which is all that pages of whole
+reports show: of a file of 6 MB it is the fiftieth part, and read in 1 ms instead of 20. What cannot be cut so is packed as one.
 """
 
 import struct
@@ -11,18 +12,22 @@ from typing import Any, Final
 
 import orjson
 
+from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import packed, unpacked
 from pullback_service.reports.splitting import split
 from pullback_service.series.cases import identity
 
 TAIL_BYTES: Final = 16_384
 """As much of the end of a stored file has its index."""
+OUTLINE_TAIL_BYTES: Final = 262_144
+"""As much of the end of a stored file has its outline and its index, if it ends with `OUTLINED`."""
 _FEWEST_BYTES: Final = 65_536
 # A report with its slices has a quote in hundreds of bytes; of one without them a frame for each case would be larger.
 _BYTES_A_QUOTE: Final = 64
 _SKIPPABLE: Final = 0x184D2A50
 _MARK: Final = b"PBK1"
-_END: Final = struct.Struct(f"<I{len(_MARK)}s")
+OUTLINED: Final = b"PBK2"
+_END: Final = struct.Struct("<I4s")
 _BETWEEN: Final = b", \t\r\n"
 
 
@@ -63,27 +68,56 @@ def packed_apart(file: bytes) -> bytes:
         at, begin = at + len(frames[-1]), end
     frames.append(packed(file[begin:]))
     around = (0, len(frames[0])), (at, len(frames[-1]))
-    index = orjson.dumps({"around": around, "entries": places, "cases": [each.case for each, _ in named]})
-    end_of_file = index + _END.pack(len(index), _MARK)
-    if len(end_of_file) > TAIL_BYTES:
+    outlined = packed(orjson.dumps(outline(file)))
+    index = orjson.dumps(
+        {"around": around, "entries": places, "cases": [each.case for each, _ in named], "outline": len(outlined)}
+    )
+    size = len(index) + _END.size
+    if size > TAIL_BYTES:
         return packed(file)
-    return b"".join([*frames, struct.pack("<II", _SKIPPABLE, len(end_of_file)), end_of_file])
+    mark = OUTLINED
+    if len(outlined) + size > OUTLINE_TAIL_BYTES:
+        outlined, mark = b"", _MARK
+    behind = struct.pack("<II", _SKIPPABLE, len(outlined) + size)
+    return b"".join([*frames, behind, outlined, index, _END.pack(len(index), mark)])
 
 
 def index_of(tail: bytes | None) -> Index | None:
     """The index at the end of a stored file; None where there is none, or it cannot be read: then all of the file is."""
-    if tail is None or len(tail) < _END.size:
-        return None
-    size, mark = _END.unpack(tail[-_END.size :])
-    if mark != _MARK or size > len(tail) - _END.size:
+    told = _told(tail)
+    if told is None:
         return None
     try:
-        told = orjson.loads(tail[-_END.size - size : -_END.size])
         first, rest = ((int(at), int(length)) for at, length in told["around"])
         entries = {bytes.fromhex(name): (int(at), int(length)) for name, (at, length) in told["entries"].items()}
         return Index((first, rest), entries, told["cases"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def outline_in(tail: bytes | None) -> Any:
+    """The outline at the end of a stored file; None where there is none: then all of the file is read. ValueError for a damaged one."""
+    told = _told(tail)
+    if tail is None or told is None or not tail.endswith(OUTLINED):
+        return None
+    end = len(tail) - _END.size - _index_bytes(tail)
+    return orjson.loads(unpacked(tail[end - told.get("outline", 0) : end]))
+
+
+def _told(tail: bytes | None) -> dict[str, Any] | None:
+    """The index at the end of a stored file as JSON."""
+    if tail is None or not tail.endswith((_MARK, OUTLINED)) or not 0 < _index_bytes(tail) <= len(tail) - _END.size:
+        return None
+    try:
+        told = orjson.loads(tail[-_END.size - _index_bytes(tail) : -_END.size])
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _index_bytes(tail: bytes) -> int:
+    size: int = _END.unpack(tail[-_END.size :])[0] if len(tail) >= _END.size else 0
+    return size
 
 
 def read_parts(parts: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:

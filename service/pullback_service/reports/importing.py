@@ -11,7 +11,7 @@ from pullback_service.errors import FieldError, IncompleteRequestError, InvalidI
 from pullback_service.importers import registry
 from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
-from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
+from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
 from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.assembling import Place, assemble
 from pullback_service.reports.gathering import DoesNotHoldError, gather
@@ -29,6 +29,7 @@ def plain(body: bytes, *, limit: int) -> bytes:
     if not content or content.isspace():
         message = f"is empty: {SEND_THE_FILE}"
         raise UnreadableBodyError(f"The body {message}.", errors=[FieldError(path="$", message=message)])
+    refuse_too_many_values(content)
     return content
 
 

@@ -18,9 +18,18 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import id_of
+from pullback_service.reports.framing import OUTLINE_TAIL_BYTES, OUTLINED
 from pullback_service.statements import Query, Rows
 
 _FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s::uuid[])"
+_OUTLINES: Final[LiteralString] = """
+SELECT id,
+       CASE WHEN substring(body FROM octet_length(body) - 3) = %(outlined)s::bytea AND document IS NULL
+            THEN substring(body FROM greatest(octet_length(body) - %(tail)s::int + 1, 1)) ELSE body END,
+       document
+  FROM report
+ WHERE id = ANY (%(reports)s::uuid[])
+"""
 _PARTS: LiteralString = """
 SELECT CASE WHEN wanted.size IS NULL THEN report.body ELSE substring(report.body FROM wanted.at + 1 FOR wanted.size) END, report.document
   FROM unnest(%(reports)s::uuid[], %(at)s::int[], %(sizes)s::int[]) WITH ORDINALITY wanted (id, at, size, place)
@@ -92,9 +101,10 @@ def _stored(rows: Rows) -> Sequence[StoredReport]:
     return [StoredReport(Report(**dict(zip(_FIELDS, row, strict=False))), *row[-3:]) for row in rows]
 
 
-def files_of(report_ids: Collection[UUID]) -> Query[Mapping[UUID, Report]]:
-    """Reports by their ids, with their files and nothing else. Index: pk_report."""
-    return Query(_FILES, {"reports": [*report_ids]}, _files, width=3)
+def outlines_of(report_ids: Collection[UUID]) -> Query[Mapping[UUID, Report]]:
+    """Reports by their ids, with as much of their files as `outline_of` needs, and nothing else. Index: pk_report."""
+    values = {"reports": [*report_ids], "tail": OUTLINE_TAIL_BYTES, "outlined": OUTLINED}
+    return Query(_OUTLINES, values, _files, width=3)
 
 
 def _files(rows: Rows) -> Mapping[UUID, Report]:

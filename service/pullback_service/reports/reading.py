@@ -13,7 +13,7 @@ import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
-from pullback_service.importers.unpacking import SEND_THE_FILE
+from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
@@ -23,6 +23,8 @@ from pullback_service.reports.splitting import take_apart
 WRAPPER = "pullback"
 LONG_BODY_BYTES = 256 * 1024
 """Of a report that is read case by case: its values take ten times as much memory as its bytes."""
+
+MOST_LOOKED_THROUGH_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class ReadReport:
 
 def read_report(body: bytes) -> ReadReport:
     """Parse and validate an upload."""
+    refuse_too_many_values(body)
     unread = find_unread(body)
     return read_parsed(parse_json(body)) if unread is None else read_unread(unread, body)
 
@@ -139,7 +142,12 @@ class _NonFinite:
 
 
 def _first_non_finite(body: bytes) -> str | None:
-    """JSON path of the first NaN or infinity, or None when that is not what is wrong with the body."""
+    """JSON path of the first NaN or infinity, or None when that is not what is wrong with the body.
+
+    None too where looking for it takes more than half a second: the error then says line and column.
+    """
+    if len(body) > MOST_LOOKED_THROUGH_BYTES:
+        return None
     try:
         content = json.loads(body, parse_constant=lambda _: _NonFinite())
     except (ValueError, RecursionError):

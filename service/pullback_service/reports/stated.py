@@ -37,7 +37,7 @@ class Stated(BaseModel):
     branch: Name | None = None
     machine: SentName | None = Field(None, max_length=LONGEST_MACHINE)
     format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
-    variant: Name | None = Field(None, description="How it was executed; `external` unless the file says it.")
+    variant: Name | None = Field(None, description="Name of the variant; `external` unless the file says it.")
     unit: Name | None = Field(
         None,
         json_schema_extra=_grammar(r"[^,:\s]{1,32}"),

@@ -36,6 +36,13 @@ SELECT EXISTS (
          JOIN commit held ON held.id = there.commit_id
         WHERE sent.project_id = %(project)s AND sent.sha = %(sent)s AND held.project_id = %(project)s AND held.sha = %(held)s)
 """
+_IS_ON: Final[LiteralString] = """
+SELECT EXISTS (
+       SELECT FROM commit
+         JOIN branch_commit ON branch_commit.commit_id = commit.id
+         JOIN branch ON branch.id = branch_commit.branch_id
+        WHERE commit.project_id = %(project)s AND commit.sha = %(sha)s AND branch.project_id = %(project)s AND branch.name = %(trunk)s)
+"""
 # What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.watching.every_pair`.
 _LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
 
@@ -78,6 +85,8 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
         return Replaced(await rules_of(session, project.id), is_changed=False)
     wanted = [each.at(place) for place, each in enumerate(said.rules)]
     await _refuse_what_means_nothing(session, project, wanted)
+    anchor = anchor_by(project, said)
+    await _refuse_anchor_elsewhere(session, project, said)
     held = await rules_of(session, project.id)
     if said.commit is not None and project.rules_sha not in {None, said.commit}:
         values = {"project": project.id, "sent": said.commit, "held": project.rules_sha}
@@ -89,7 +98,10 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
         known[rule.says()]._replace(place=rule.place) if rule.says() in known else rule._replace(commit_sha=said.commit)
         for rule in wanted
     ]
-    is_changed = [rule.says() for rule in held] != [rule.says() for rule in new] or project.file_trunk != said.trunk
+    is_changed = [rule.says() for rule in held] != [rule.says() for rule in new] or (
+        project.file_trunk,
+        (project.anchor, project.anchor_sha),
+    ) != (said.trunk, anchor)
     if dry_run or (not is_changed and said.commit in {None, project.rules_sha}):
         return Replaced(new, is_changed=is_changed)
     if is_changed:
@@ -103,6 +115,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
             await statements.run(session, _LOOK_AGAIN, {"project": project.id})
         await defer_detection(session, ProjectId(project.id))
     project.file_trunk = said.trunk
+    project.anchor, project.anchor_sha = anchor
     project.rules_sha = said.commit
     await session.flush()
     return Replaced(await rules_of(session, project.id), is_changed=is_changed)
@@ -122,6 +135,30 @@ async def _is_another_look_due(
     return any(
         sets(held, series.subject) != sets(new, series.subject) for series in await series_of(session, project_id)
     )
+
+
+def anchor_by(project: Project, said: RulesStatement) -> tuple[str | None, str | None]:
+    """The anchor of a file, with its commit, which a clone without the tag does not tell."""
+    is_known = said.anchor_sha is None and said.anchor is not None and said.anchor == project.anchor
+    return said.anchor, project.anchor_sha if is_known else said.anchor_sha
+
+
+async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, said: RulesStatement) -> None:
+    """Refuse an anchor that is no commit of the trunk, as far as the service knows that."""
+    if said.anchor_sha is None:
+        return
+    trunk = project.trunk or said.trunk or await trunk_of(session, project.id)
+    values = {"project": project.id, "sha": said.anchor_sha, "trunk": trunk}
+    found = await statements.row(session, _IS_ON, values)
+    if not (found and found[0]):
+        message = (
+            f"{said.anchor} ({said.anchor_sha[:10]}) is no commit of {trunk} that is known here: tell its log with "
+            "`pullback log`, or name a tag along the first parents of that branch."
+        )
+        raise InvalidInputError(
+            f"The rules of {project.name!r} were not taken, and those that held go on: {message}",
+            errors=[FieldError(path="$.anchor", message=message)],
+        )
 
 
 async def _refuse_what_means_nothing(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> None:

@@ -64,6 +64,14 @@ class RulesStatement(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     trunk: Name | None = Field(None, description="`[detection] trunk` of the file.")
+    anchor: Name | None = Field(
+        None,
+        description="`[detection] anchor` of the file: the tag that the newest commit is compared with once a week.",
+    )
+    anchor_sha: Sha | None = Field(
+        None,
+        description="The commit of that tag. Left out where the clone does not have it: what was told before goes on.",
+    )
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(
         None,
@@ -99,10 +107,13 @@ class RuleSummary(BaseModel):
 
 
 class ForeseenIncident(BaseModel):
-    """An incident of the last 90 days: if it was told, and if it would have been by other rules."""
+    """An incident of the last 90 days: if it was told, and if it would have been by other rules.
 
-    id: int
-    url: str
+    One that only a budget of these rules would have made has no id.
+    """
+
+    id: int | None = None
+    url: str | None = None
     sentence: str
     told: bool
     would_be_told: bool
@@ -116,6 +127,8 @@ class RulesAnswer(BaseModel):
     file_trunk: str | None = Field(
         description="`[detection] trunk` of the file; what `pullback project set` says comes first."
     )
+    anchor: str | None = Field(description="The tag that the newest commit is compared with once a week.")
+    anchor_sha: str | None = Field(description="The commit of that tag, once a clone that has it told.")
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
     changed: bool = Field(False, description="True if the request changed anything, or would.")

@@ -143,7 +143,7 @@ class PointSummary(RatioFields):
     program_hash: str | None
     measured: MeasuredSummary
     report_ids: list[UUID] = Field(description="Reports behind the point, oldest first.")
-    raw: list[RawPointSummary] | None = Field(None, description="What each report measured, with `raw=true`.")
+    raw: list[RawPointSummary] | None = Field(None, description="The measurement of each report, with `raw=true`.")
 
 
 OF_READING = {

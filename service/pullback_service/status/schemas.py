@@ -31,7 +31,7 @@ class QueueStatus(BaseModel):
     awaiting_approval: int
     unservable: int = Field(description="Waiting for labels or a trust that no agent of the last hour offers.")
     lost: list[int] = Field(description="Newest jobs that were lost in the last seven days, at most ten.")
-    lost_because: str | None = Field(None, description="What was said of the newest of them, as far as it is short.")
+    lost_because: str | None = Field(None, description="Message of the newest of them, shortened.")
 
 
 class Status(BaseModel):

@@ -1,10 +1,11 @@
 """Every page in a real Chromium, in both themes, in two fonts, wide and on a phone: what must hold wherever one looks.
 
-The pages are those that the application has routes for, at the addresses that links lead to. All of them are looked at by
-one test, which loads each twice and tells everything it found: starting a browser and a service is what costs time.
+The pages are those that the application has routes for, at the addresses that links lead to. Each is loaded wide, narrow
+and without scripts, once for all tests of this file, and everything that was found is told: loading is what costs time.
 """
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +21,7 @@ AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 LOOKING = Path(__file__).with_name("looking.js").read_text(encoding="utf-8")
 
 WIDE, MIDDLE, NARROW = ({"width": width, "height": height} for width, height in ((1440, 900), (768, 900), (390, 844)))
+PAPER = {"width": 718, "height": 1000}
 MOST_BYTES = 150_000  # of a page with everything it loads, Plotly apart
 MOST_SHIFT = 0.02
 LAID_OUT = ["link-in-text-block", "target-size", "scrollable-region-focusable"]  # what depends on width and colours
@@ -49,7 +51,7 @@ WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance
 # What can be read, word by word, but for what scripts add (buttons, figures, times in the reader's own zone) and for what
 # the clock changes between two loads: estimates, and how long a chore has waited or run.
 WORDS = """() => { const words = []; const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  const apart = "button, time, .figure, .spoken, [role=status], [data-label=oldest], [data-label=for], [data-label=last]";
+  const apart = "button, time, .letters, .figure, .spoken, [role=status], [data-label=oldest], [data-label=for], [data-label=last]";
   while (walk.nextNode()) { const { parentElement: parent, data } = walk.currentNode;
     if (parent.checkVisibility() && !parent.closest(apart)) words.push(...data.replace(/in about \\S+ \\S+/g, "in about").split(/\\s+/)); }
   return words.filter(Boolean); }"""
@@ -105,6 +107,21 @@ class Visitor:
         self.page.set_viewport_size(size)
         if (beyond := self.page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 0:
             self.say(f"{beyond} px wider than a window of {size['width']}")
+        self.page.set_viewport_size(self.size)
+
+    def print_out(self):
+        """Say what would be wrong on paper with the page at hand."""
+        self.page.set_viewport_size(PAPER)
+        self.page.emulate_media(media="print")
+        ground = self.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        ink = self.page.evaluate("getComputedStyle(document.querySelector('main')).color")
+        if ground != "rgb(255, 255, 255)" or max(map(int, re.findall(r"\d+", ink)[:3])) > 80:
+            self.say(f"prints {ink} on {ground}")
+        for control in ("header.bar nav", "button", "form", ".skip"):
+            if self.page.locator(f"{control}:visible").count():
+                self.say(f"prints its {control}")
+        self.look(rules=["link-in-text-block"])
+        self.page.emulate_media(media="screen")
         self.page.set_viewport_size(self.size)
 
     def settle(self):
@@ -191,22 +208,44 @@ def site(base):
     )  # /help: as one comes from elsewhere, who brings no project along
 
 
-def look_at(browser, base, addresses):
-    """Load each page twice, wide and narrow, and look at it in both themes and two fonts; return every complaint.
+@dataclass
+class Looks:
+    """What loading every page showed."""
 
-    A window of the width of a tablet is tried with the page that was loaded in a wide one.
+    complaints: list[str]
+    on_paper: list[str] = field(default_factory=list)
+    lost: dict[str, list[str]] = field(default_factory=dict)
+    """Words that scripts alone show, by address."""
+    scripts_alone: list[str] = field(default_factory=list)
+    """Controls and figures that nobody without scripts has."""
+
+
+def look_at(browser, base, addresses, firsts=()):
+    """Load each page wide and narrow, and look at it in both themes and two fonts; return what was found.
+
+    A window of the width of a tablet is tried with the page that was loaded in a wide one. So is paper, for `firsts`, which
+    are loaded without scripts as well, right behind: words change with time.
     """
-    complaints = []
-    with Visitor(browser, base, size=WIDE, theme="light") as visitor:
+    looks = Looks([])
+    with (
+        Visitor(browser, base, size=WIDE, theme="light") as visitor,
+        Visitor(browser, base, size=WIDE, theme="light", java_script_enabled=False) as plain,
+    ):
         for address in addresses:
             visitor.goto(address)
+            if address in firsts:
+                _compare(visitor, plain, address, looks)
             visitor.loaded()
             visitor.look(keyboard=True)
             visitor.write_roomily()
             visitor.look("dark", rules=LAID_OUT)
             visitor.resize(MIDDLE)
+            if address in firsts:
+                on_screen, visitor.complaints = visitor.complaints, looks.on_paper
+                visitor.print_out()
+                visitor.complaints = on_screen
             visitor.wear("light")
-        complaints += visitor.complaints
+        looks.complaints += visitor.complaints
     with Visitor(browser, base, size=NARROW, theme="dark") as visitor:
         for address in addresses:
             visitor.goto(address)
@@ -215,8 +254,40 @@ def look_at(browser, base, addresses):
             visitor.write_roomily()
             visitor.look("light", rules=LAID_OUT)
             visitor.wear("dark")
-        complaints += visitor.complaints
-    return complaints
+        looks.complaints += visitor.complaints
+    return looks
+
+
+def _compare(scripted, plain, address, looks):
+    """Hold the page at hand against what is there without scripts."""
+    plain.address, plain.asked = address, []
+    plain.page.goto(plain.base + address)
+    words = set(plain.page.evaluate(WORDS))
+    if gone := [word for word in scripted.page.evaluate(WORDS) if word not in words]:
+        looks.lost[address] = gone
+    for button in plain.page.locator("button:visible").all():
+        if not button.evaluate("(button) => button.type === 'submit' && button.form !== null"):
+            looks.scripts_alone.append(f"{address}: {button.inner_text()}")
+    for figure in plain.page.locator(".figure").all():
+        if not figure.locator("svg.still").count():
+            looks.scripts_alone.append(f"{address}: a figure")
+    looks.scripts_alone += [asked for asked in plain.asked if "plotly" in asked or ".figure.json" in asked]
+
+
+@pytest.fixture(scope="module")
+def looks_of_the_site():
+    """What the first test that asked has seen, for those that follow."""
+    return []
+
+
+@pytest.fixture
+def looks(browser, site, looks_of_the_site):
+    """What every page looks like, printed and without scripts too."""
+    if not looks_of_the_site:
+        worth = site.worth_a_look()
+        firsts = {next(address for address in found if address in worth) for found in site.addresses.values()}
+        looks_of_the_site.append(look_at(browser, site.base, [*worth, "/login", "/no/such/page"], firsts))
+    return looks_of_the_site[0]
 
 
 FAULTY = """<!doctype html><html><body style="background: #fff"><main id="content"><h2>A heading of the second rank</h2>
@@ -253,8 +324,8 @@ def test_links_lead_to_every_page_and_nowhere_else(site):
     assert site.broken == []
 
 
-def test_every_page_can_be_read_and_worked_with_by_everybody(browser, site):
-    assert look_at(browser, site.base, [*site.worth_a_look(), "/login", "/no/such/page"]) == []
+def test_every_page_can_be_read_and_worked_with_by_everybody(looks):
+    assert looks.complaints == []
 
 
 def test_every_page_has_a_title_of_its_own(site):
@@ -265,52 +336,21 @@ def test_every_page_has_a_title_of_its_own(site):
     assert all(title.endswith(" · Pullback") for title in site.titles.values())
 
 
-def test_every_page_says_the_same_without_javascript(browser, site):
-    firsts = [next(iter(found)) for found in site.addresses.values()]
-    missing = {}
-    with (
-        Visitor(browser, site.base, size=WIDE, theme="light") as scripted,
-        Visitor(browser, site.base, size=WIDE, theme="light", java_script_enabled=False) as plain,
-    ):
-        for address in firsts:
-            scripted.goto(address)
-            plain.page.goto(site.base + address)
-            words = set(plain.page.evaluate(WORDS))
-            if gone := [word for word in scripted.page.evaluate(WORDS) if word not in words]:
-                missing[address] = gone
-            for button in plain.page.locator("button:visible").all():
-                assert button.evaluate("(button) => button.type === 'submit' && button.form !== null"), address
-            for figure in plain.page.locator(".figure").all():
-                assert figure.locator("svg.still").count(), address
-    assert missing == {}
-    assert [address for address in plain.asked if "plotly" in address or ".figure.json" in address] == []
+def test_every_page_says_the_same_without_javascript(looks):
+    assert looks.lost == {}
+    assert looks.scripts_alone == []
 
 
 def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base):
     found = sitemap.explore(empty_base)
     assert found.broken == []
     addresses = [*found.worth_a_look(), "/jobs", "/compare", "/explore"]
-    assert look_at(browser, empty_base, dict.fromkeys(addresses)) == []
+    assert look_at(browser, empty_base, dict.fromkeys(addresses)).complaints == []
 
 
 def test_signing_in_is_as_good_to_use(browser, guarded_base):
-    assert look_at(browser, guarded_base, ["/login"]) == []
+    assert look_at(browser, guarded_base, ["/login"]).complaints == []
 
 
-def test_every_page_prints_black_on_white_without_its_controls(browser, site):
-    complaints = []
-    with Visitor(browser, site.base, size={"width": 718, "height": 1000}, theme="dark") as visitor:
-        for found in site.addresses.values():
-            visitor.goto(next(iter(found)))
-            visitor.page.emulate_media(media="print")
-            ground = visitor.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-            ink = visitor.page.evaluate("getComputedStyle(document.querySelector('main')).color")
-            if ground != "rgb(255, 255, 255)" or max(map(int, re.findall(r"\d+", ink)[:3])) > 80:
-                visitor.say(f"prints {ink} on {ground}")
-            for control in ("header.bar nav", "button", "form", ".skip"):
-                if visitor.page.locator(f"{control}:visible").count():
-                    visitor.say(f"prints its {control}")
-            visitor.look(rules=["link-in-text-block"])
-            visitor.page.emulate_media(media="screen")
-        complaints = visitor.complaints
-    assert complaints == []
+def test_every_page_prints_black_on_white_without_its_controls(looks):
+    assert looks.on_paper == []

@@ -317,6 +317,10 @@ def told_everywhere(client, project, place):
         if mark["sha"] == sha and mark["since_tone"]
     )
     assert seen == said
+    compared = client.get(f"/projects/{project}/compare.md", params=asked | {"show": "all"}).raise_for_status().text
+    rows = [[cell.strip() for cell in line.split("|")] for line in compared.splitlines() if "n=100" in line]
+    assert len(rows) == len(items)
+    assert sorted((row[1], row[3]) for row in rows if row[1] in marks.values()) == said
     with Client(str(client.base_url)) as reader:
         receipt = changes_in_words(reader, project, sha)
     worse = sum(mark == "△" for mark, _ in said)
@@ -341,6 +345,8 @@ def told_everywhere(client, project, place):
             ],
         ),
         ((100, 25), (104, 25), []),
+        ((240, 25), (100, 22), ["▽ unfused: likely 2.4× faster: 240\u202fµs → 100\u202fµs"]),
+        ((100, 25), (200, 40), ["△ unfused: likely 2.0× slower: 100\u202fµs → 200\u202fµs"]),
     ],
 )
 def test_a_baseline_that_moved_is_told_once_and_of_no_other_variant(client, before, now, told):

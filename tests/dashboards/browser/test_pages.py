@@ -42,8 +42,12 @@ def places(base):
 def test_the_overview_shows_measured_factors(visit):
     page = visit(OVERVIEW)
     row = page.locator("table.heat tr", has_text="n=1000, act=tanh")
-    assert re.search(r"▼\s*0\.5\d\d×", row.inner_text())
+    # What changed stands in the cell, large, with its commit; the level beside it.
+    assert re.search(r"▲\s*\+3\.1 %\s*0\.5\d\d×", row.inner_text())
     assert "faster than unfused" in row.inner_text()
+    kinks = row.locator("a.kink").evaluate_all("links => links.map(link => link.pathname)")
+    assert kinks
+    assert all(re.search("/commits/[0-9a-f]{40}$", kink) for kink in kinks)
     assert row.locator("svg.spark").count() == 3  # the baseline has one of its times
 
 
@@ -152,7 +156,9 @@ def test_a_case_that_failed_says_why(visit, base):
 
 
 def test_a_commit_counts_arrays_without_a_unit(visit, places):
-    table = visit(next(place for place in places if "/commits/" in place)).locator("table", has_text="samples").first
+    page = visit(next(place for place in places if "/commits/" in place))
+    page.locator("details.more > summary", has_text="All results").click()
+    table = page.locator("table", has_text="samples").first
     column = table.locator("thead th").all_inner_texts().index("arrays")
     counts = [row.locator("th, td").nth(column).inner_text() for row in table.locator("tbody tr").all()]
     assert counts
@@ -168,7 +174,7 @@ def test_a_report_tells_what_was_not_measured(visit, places):
 
 def test_the_overview_switches_to_memory_by_its_address(visit):
     page = visit(OVERVIEW)
-    page.get_by_role("link", name="array bytes", exact=True).click()
+    page.locator("select[name=metric]").select_option(label="array bytes")
     page.wait_for_url("**metric=array_bytes**")
     assert page.get_by_role("heading", name="Memory against unfused").is_visible()
     assert "none, unlike unfused" in page.locator("table.heat").inner_text()
@@ -184,12 +190,12 @@ def test_a_filter_that_fits_no_case_says_so_and_nothing_of_those_it_has_not(visi
 
 def test_the_keyboard_stays_where_it_was_when_a_part_of_the_page_is_exchanged(visit):
     page = visit(OVERVIEW)
-    focused = "document.activeElement.closest('.choice')?.getAttribute('aria-label') + ': ' + document.activeElement.textContent"
-    for question, answer in (("order", "worst first"), ("metric", "arrays"), ("order", "best first")):
-        page.get_by_role("link", name=answer, exact=True).focus()
-        page.keyboard.press("Enter")
-        page.locator(".choice [aria-current]", has_text=re.compile(f"^{answer}$")).wait_for()
-        assert page.evaluate(focused) == f"{question}: {answer}"
+    focused = "document.activeElement.name + ' ' + document.activeElement.value"
+    for name, value in (("sort", "worst"), ("metric", "array_allocs"), ("sort", "best")):
+        page.locator(f"select[name={name}]").focus()
+        page.locator(f"select[name={name}]").select_option(value)
+        page.wait_for_url(f"**{name}={value}**")
+        assert page.evaluate(focused) == f"{name} {value}"
     page.get_by_role("searchbox").fill("dens")
     page.wait_for_url("**q=dens**")
     assert page.evaluate("document.activeElement.name + document.activeElement.selectionStart") == "q4"
@@ -220,7 +226,7 @@ def test_a_failed_commit_is_told_with_its_reason_and_has_no_point(visit):
     assert heights > 0
     assert page.evaluate("document.getElementById('figure').layout.shapes.filter(s => s.xref === 'x').length") == 1
     places = page.evaluate(
-        "document.getElementById('figure').data.filter(t => t.mode.includes('markers')).flatMap(t => t.x.filter((_, i) => t.y[i] !== null))"
+        "document.getElementById('figure').data.filter(t => t.mode.includes('markers') && t.name !== 'incidents').flatMap(t => t.x.filter((_, i) => t.y[i] !== null))"
     )
     assert 5 not in places
 

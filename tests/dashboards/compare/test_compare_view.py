@@ -75,7 +75,7 @@ def test_an_array_more_is_said_first():
 
 def test_alike_changes_are_said_together_with_the_largest():
     said = verdict(outcomes_of([exact("more", math.log(2)), exact("more", math.log(3), number=2)]), OLD, NEW)
-    assert said.text == "2 series are worse: fused arrays up to +200.0 % in 2 series."
+    assert said.text == "2 series are worse: fused arrays up to 3.0× in 2 series."
 
 
 def test_something_where_there_was_nothing_has_no_ratio():

@@ -72,7 +72,7 @@ async def test_what_happened_and_who_said_what_is_told(confirmed):
         ("assigned", False),
     ]
     assert "in charge: ada" in (said := await text(confirmed))
-    assert "put in charge ada" in said
+    assert "put in charge: ada" in said
     assert view["line"]["verdict"]["note"] == "Exact sums."
     page = (await confirmed.client.get(PAGE)).text
     assert 'href="https://git.example/7"' in page
@@ -133,3 +133,14 @@ async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, rep
     page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
     assert f'<a href="{PAGE}">incident 1</a> worse, confirmed' in page
     assert (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(1)}.json")).json()["incidents"] == []
+
+
+async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_after(confirmed, reports):
+    view = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}.json")).json()
+    shown = [(one["variant"], one["metric"], one["amount"], one["tone"]) for one in view["changes"]["series"]]
+    assert shown == [
+        ("fused", "time", "+29.7 %", "worse"),
+        ("fused", "array bytes", "+3\N{NARROW NO-BREAK SPACE}KiB", "worse"),
+    ]
+    page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
+    assert page.index("Before and after") < page.index("<summary>All results of the report</summary>")

@@ -15,9 +15,8 @@ async def several(history):
     """An open incident of time; behind it one of memory that is over, and an improvement."""
     slower = history.paired(history.commit(2), 0.26, "slower")
     slower["commit"]["title"] = "Unfuse `it` <b>"
-    await history.upload(
-        history.commit(1), slower, history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0)
-    )
+    later = [history.commit(number, array_bytes=4096.0 if number < 5 else 512.0) for number in range(3, 7)]
+    await history.upload(history.commit(1), slower, *later)
     return history
 
 
@@ -28,14 +27,15 @@ async def listed(history, **query):
 
 
 async def test_open_incidents_come_before_those_that_are_over(several):
-    view = await listed(several)
+    view = await listed(several, show="all")
     assert [(line["kind"], line["state"], line["is_open"]) for line in view["lines"]] == [
-        ("better", "confirmed", True),
         ("worse", "confirmed", True),
+        ("better", "confirmed", True),
         ("worse", "resolved", False),
     ]
-    assert [line["id"] for line in view["lines"]] == [3, 1, 2]
-    page = (await several.client.get(LIST)).text
+    assert [line["id"] for line in view["lines"]] == [1, 3, 2]
+    assert [line["id"] for line in (await listed(several, show="all", sort="newest"))["lines"]] == [3, 1, 2]
+    page = (await several.client.get(LIST, params={"show": "all"})).text
     assert page.index('id="open"') < page.index("takes 30 % more time") < page.index('id="closed"')
 
 
@@ -54,10 +54,10 @@ async def test_a_line_has_the_sentence_of_the_service_and_what_it_is_about(sever
 async def test_a_verdict_stands_in_the_line(several):
     answer = await several.client.post("/api/v1/incidents/1/verdict", json={"verdict": "expected"})
     assert answer.status_code == 200, answer.text
-    (line,) = [line for line in (await listed(several))["lines"] if line["id"] == 1]
+    (line,) = [line for line in (await listed(several, show="closed"))["lines"] if line["id"] == 1]
     assert (line["state"], line["verdict"]["verdict"]) == ("resolved", "expected")
-    rows = list(csv.DictReader(io.StringIO((await several.client.get(f"{LIST}.csv")).text)))
-    assert [(row["id"], row["verdict"]) for row in rows] == [("3", ""), ("2", ""), ("1", "expected")]
+    rows = list(csv.DictReader(io.StringIO((await several.client.get(f"{LIST}.csv?show=all")).text)))
+    assert {(row["id"], row["verdict"]) for row in rows} == {("3", ""), ("2", ""), ("1", "expected")}
 
 
 async def test_states_and_kinds_narrow_the_list_by_its_address(several):
@@ -65,23 +65,39 @@ async def test_states_and_kinds_narrow_the_list_by_its_address(several):
     view = await listed(several, kind="better")
     assert [line["id"] for line in view["lines"]] == [3]
     chosen = {one["label"]: [o["text"] for o in one["options"] if o["current"]] for one in view["questions"]}
-    assert chosen == {"state": ["open and resolved"], "kind": ["better"]}
+    assert chosen == {"show": ["open"], "kind": ["better"], "sort": ["cost"]}
     assert (await listed(several, state="refuted"))["empty"]["title"] == "No such incidents"
+
+
+async def test_what_costs_most_comes_first_and_what_does_not_work_before_all(history):
+    await history.upload(
+        history.commit(1),
+        history.commit(2, array_bytes=2048.0, workload="dense"),
+        history.commit(3, array_bytes=8192.0),
+        history.commit(4, array_bytes=8192.0, wrong=("dense",)),
+    )
+    lines = (await listed(history))["lines"]
+    assert [(line["kind"], line["commit"][-1]) for line in lines[:2]] == [("wrong_gradient", "4"), ("worse", "3")]
+
+
+async def test_what_was_told_is_a_list_of_its_own(several):
+    assert {line["id"] for line in (await listed(several, show="told"))["lines"]} == {1}
 
 
 async def test_a_long_list_comes_in_pages(several, monkeypatch):
     monkeypatch.setattr("pullback_dashboards.incidents.page.ON_A_PAGE", 2)
-    first = await listed(several)
-    assert ([line["id"] for line in first["lines"]], first["newer_href"]) == ([3, 1], None)
+    first = await listed(several, show="all")
+    assert ([line["id"] for line in first["lines"]], first["newer_href"]) == ([1, 3], None)
     second = (await several.client.get(first["older_href"].replace("incidents?", "incidents.json?"))).json()
     assert ([line["id"] for line in second["lines"]], second["older_href"]) == ([2], None)
-    assert second["newer_href"] == LIST
+    assert second["newer_href"] == f"{LIST}?show=all"
 
 
 async def test_a_project_without_incidents_is_told_what_would_appear_and_how(history):
     await history.upload(history.commit(1))
     page = (await history.client.get(LIST)).text
-    assert "No incidents" in page
+    assert "Nothing is open" in page
+    assert "no commit is known to have made a gradient slower" in page
     assert "<code>pullback project set demo --trunk BRANCH</code>" in page
 
 

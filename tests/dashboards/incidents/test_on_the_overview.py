@@ -14,9 +14,8 @@ async def shown(history):
 
 async def test_the_overview_begins_with_what_is_open_and_leads_to_all(history):
     slower = history.paired(history.commit(2), 0.26, "slower")
-    await history.upload(
-        history.commit(1), slower, history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0)
-    )
+    later = [history.commit(number, array_bytes=4096.0 if number < 5 else 512.0) for number in range(3, 7)]
+    await history.upload(history.commit(1), slower, *later)
     assert await shown(history) == [(1, "worse")]  # neither the improvement nor what is resolved
     page = (await history.client.get(OVERVIEW)).text
     assert page.index("takes 30 % more time") < page.index("Recent changes")

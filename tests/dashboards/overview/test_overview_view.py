@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pullback_dashboards.history import Reading
+from pullback_dashboards.news.view import RECENTLY, moves
 from pullback_dashboards.overview.ranking import Standing, means, ranked
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import bracket, heat_map
@@ -30,6 +31,7 @@ def heat(history, metric, *, opened=("dense",), toggles=False, state=None, most=
         state=state or State(project="p"),
         most_cases=most,
         toggles=toggles,
+        moves=tuple(moves(history, RECENTLY.commits)),
     )
 
 
@@ -247,3 +249,40 @@ def test_a_heat_map_says_what_it_is_of(history, build):
     assert replace(time, groups=()).title == "Cases"
     alone = build.history(build.line("pytest", [Reading(1e-3)]))
     assert heat(alone, build.time).title == "Time"
+
+
+def changed(build, metric, *readings):
+    base = [Reading(1.0)] * len(readings) if metric is build.time else [Reading(1024.0)] * len(readings)
+    return build.history(build.line("unfused", base, metric), build.line("fused", readings, metric))
+
+
+def test_a_cell_shows_the_change_with_the_commit_that_made_it_and_the_level_beside_it(build):
+    history = changed(build, build.time, build.paired(0.5), build.paired(0.65), build.paired(0.65))
+    cell = cells(history, build.time)["fused"]
+    assert (cell.change, cell.change_tone, cell.value) == ("+30.0 %", "likely-worse", "0.650×")
+    assert (cell.move.sha, cell.move.href) == (history.commits[1].sha, f"/projects/p/commits/{history.commits[1].sha}")
+    assert cell.recent == ("plain", "likely-worse", "plain")
+    assert heat(history, build.time).moved("fused").worse == 1
+
+
+def test_a_cell_without_a_change_shows_how_far_it_moved_and_has_no_tone(build):
+    cell = cells(changed(build, build.time, *[build.paired(ratio) for ratio in (0.5, 0.5, 0.501)]), build.time)["fused"]
+    assert (cell.change, cell.change_tone, cell.move) == ("+0.2 %", "plain", None)
+    assert "squares" in cell.strip
+
+
+def test_a_count_that_came_from_nothing_is_a_change_however_large(build):
+    cell = cells(changed(build, build.bytes, Reading(0.0), Reading(4096.0)), build.bytes)["fused"]
+    assert (cell.change.replace("\u202f", " "), cell.change_tone, cell.move.depth) == ("+4 KiB", "worse", 5)
+
+
+def test_a_closed_workload_shows_the_gravest_change_of_its_cases(build):
+    small, large = (
+        build.line("fused", readings, case=f"dense[n={size}]")
+        for size, readings in ((1, [build.paired(0.9)] * 2), (2, [build.paired(0.5), build.paired(0.65)]))
+    )
+    history = build.history(small, large)
+    (group,) = heat(history, build.time, opened=(), toggles=True).groups
+    (cell,) = group.summary.cells
+    assert "0.9" in cell.value
+    assert cell.change == "+30.0 %"

@@ -83,6 +83,13 @@ def test_one_group_is_no_groups():
     assert said.endswith("1 group)")
 
 
+@pytest.mark.parametrize(
+    ("factor", "shown"), [(81, "81×"), (3, "3.0×"), (2.9, "+190.0 %"), (1.3, "+30.0 %"), (1 / 81, "−98.8 %")]
+)
+def test_from_three_times_as_much_on_a_movement_is_a_factor(factor, shown):
+    assert factors.shift(math.log(factor)) == shown
+
+
 def test_beyond_a_million_nobody_counts_digits():
     middle = 200.0  # the largest of an upload
     told = (
@@ -99,11 +106,11 @@ def test_beyond_a_million_nobody_counts_digits():
         "7.2e+86×",
         "7.2e+86×",
         "7.2e+86–7.3e+86",
-        "+7.2e+88 %",
+        "more than 1,000,000×",
         "±7.2e+88 %",
         "more than 1,000,000× slower than unfused",
         "more than 1,000,000× as much as unfused",
-        "7.2e+88 % more time than aaaaaaaaa",
+        "more than 1,000,000× the time of aaaaaaaaa",
     )
     assert said(math.exp(-middle)) == "more than 1,000,000× faster than unfused"
     assert factors.factor(math.log(999_000)) == "999,000×"

@@ -203,3 +203,22 @@ def test_times_of_another_tool_are_not_called_memory():
     assert (
         beside_time([Metric("user_time", "s", exact=False), Metric("system_time", "s", exact=False)]) == "other metrics"
     )
+
+
+def test_values_relative_to_the_first_commit_are_of_ratios_and_leave_the_baseline_out(build):
+    lines = [
+        build.line("unfused", [Reading(value) for value in (1.0, 1.4, 0.8)]),
+        build.line("fused", [build.paired(ratio) for ratio in (0.5, 0.5, 0.65)]),
+    ]
+    view = view_of(build.history(*lines), y="first")
+    assert [plot.log for plot in view.plots] == [True]
+    unfused, fused = view.plots[0].tracks
+    assert [view.since_first(mark) for mark in unfused.marks] == [None, None, None]
+    assert [view.since_first(mark) for mark in fused.marks] == pytest.approx([1.0, 1.0, 1.3])
+    assert "÷ first commit" in chart(view)
+
+
+def test_values_without_a_baseline_are_relative_to_the_first_value(build):
+    view = view_of(build.history(build.line("external", [Reading(value) for value in (2.0, 3.0)])), y="first")
+    assert view.state.y == "first"
+    assert [view.since_first(mark) for mark in view.plots[0].tracks[0].marks] == pytest.approx([1.0, 1.5])

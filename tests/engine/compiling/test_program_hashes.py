@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.llvm.elementary import hyperbolic
 from pullback.backends.native import availability
-from pullback.backends.native.elementary import hyperbolic
 from pullback.compiling import rule_sources
 
 X = np.linspace(-2, 2, 50)

@@ -5,8 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import arranging
-from pullback.backends.native.fusing import fuse, kept_values
 from pullback.backends.native.memory import plan_memory
+from pullback.backends.nests.fusing import fuse, kept_values
 from pullback.core.types import type_of
 from pullback.ir.strides import contiguous_strides
 from pullback.passes.pipeline import Stages, simplify

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from pullback.backends.native import identity
-from pullback.backends.native.fusing import Alone, Fused, Kernels
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
-from pullback.backends.native.views import Access
+from pullback.backends.nests.fusing import Alone, Fused, Kernels
+from pullback.backends.nests.views import Access
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Literal, Node, Var

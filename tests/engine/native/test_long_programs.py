@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.elementary.calls import LONG_NEST, MOST_BODIES
+from pullback.backends.llvm.elementary.calls import LONG_NEST, MOST_BODIES
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import MOST_CALLS, emit_program
-from pullback.backends.native.views import Views
+from pullback.backends.nests.views import Views
 from pullback.compiling import compiled
 from pullback.ir import checker
 from pullback.ir.checker import check_graph

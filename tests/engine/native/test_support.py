@@ -38,7 +38,7 @@ def test_every_rule_has_a_native_form_or_a_reason_why_it_has_none(name):
     has_form = any(is_native(case) for case in ALL if case.primitive.name == name)
     assert has_form or name in NOT_NATIVE, (
         f"{name} has no native form, and every plan with it falls into pieces: an elementwise rule needs a row in "
-        "backends/native/elementary/scalars.py, any other one a kernel marked @emits in backends/native/kernels; "
+        "backends/llvm/elementary/scalars.py, any other one a kernel marked @emits in backends/native/kernels; "
         "where it is left to NumPy on purpose, NOT_NATIVE in backends/native/support.py needs its name and the reason"
     )
     assert not (has_form and name in NOT_NATIVE), f"{name} has a native form: take it out of NOT_NATIVE"

@@ -1,5 +1,8 @@
 import json
+import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,7 +18,7 @@ from pullback_runners.agent.client import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.leftovers import settle
-from pullback_runners.agent.measurement import measure
+from pullback_runners.agent.measurement import _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
 
 COMMIT = {
@@ -248,6 +251,32 @@ def test_the_measured_code_sees_no_secret(measured, folder, waves, monkeypatch, 
     names = set().union(*environments)
     assert "PATH" in names
     assert not {name for name in names if "TOKEN" in name or "DATABASE" in name}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("b'x' * 100_000", "a line of more than 65536 bytes"),
+        ("b'{garbage\\n'", "no progress"),
+        ("b'[]\\n'", "no progress"),
+        ("""b'{"phase": "x", "done": 1e9, "total": 1, "message": "", "case": null}\\n'""", "no progress"),
+        ("b'\\xff\\n'", "no progress"),
+        ("b'[' * 20_000 + b'\\n'", "no progress"),
+    ],
+)
+def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(written, said):
+    reading, writing = os.pipe()
+    program = f"import os, time; os.write({writing}, {written}); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-I", "-c", program], pass_fds=[writing])
+    os.close(writing)
+    try:
+        with pytest.raises(JobFailedError, match=said) as failed:
+            _follow(process, reading, deadline=time.monotonic() + 30, tell=pytest.fail, cancelled=lambda: False)
+        assert failed.value.kind == "workload"
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
 
 
 def test_leftovers_without_a_report_are_said_to_have_failed(folder):

@@ -226,6 +226,21 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
         lineup.end()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
+def test_all_threads_of_a_worker_take_its_turns_on_the_measured_cpu(faulty_workloads, sound_case):
+    cpu = max(os.sched_getaffinity(0))
+    lineup = Lineup(sound_case, [Member("threaded")], Surroundings([faulty_workloads], cpu))
+    try:
+        (worker,) = lineup.workers.values()
+        worker.answer()
+        worker.ask({"do": "warm", "cpus": [cpu]})
+        threads = [each.id for each in psutil.Process(worker._process.pid).threads()]
+        assert len(threads) > 1
+        assert [os.sched_getaffinity(thread) for thread in threads] == [{cpu}] * len(threads)
+    finally:
+        lineup.end()
+
+
 @pytest.mark.parametrize(
     ("calibrated", "shared"),
     [

@@ -31,6 +31,7 @@ XLA_FLAGS = "--xla_cpu_multi_thread_eigen=false"
 
 [detection]
 trunk = "develop"
+anchor = "v1.2"
 
 [[rule]]
 workload = "lstm*"
@@ -54,7 +55,7 @@ def test_every_key_is_read():
     assert found.build == Build("3.12", ("requirements.txt",), ("src",), "wheel", ("make",), ("ridge",), ("src",))
     assert found.measure == Measure(("bench/gradients.py",), "standard", ("jax",), "jax")
     assert found.environment == {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    assert found.detection == Detection("develop")
+    assert found.detection == Detection("develop", "v1.2")
     assert found.rules == (
         Rule(workload="lstm*", at_least=0.02, tell=("team",)),
         Rule(variant="native", metric="array_allocs", budget=0),
@@ -96,7 +97,8 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version like '3.12'"),
         ('[measure]\nsuite = "quik"\n', r"line 2: \[measure\] suite is 'quik'; known: quick, standard"),
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
-        ('[detection]\nanchor = "v1"\n', r"line 2: \[detection\] has no key 'anchor'; known: trunk"),
+        ('[detection]\nanchr = "v1"\n', r"line 2: \[detection\] has no key 'anchr'; did you mean 'anchor'\?"),
+        ("[detection]\ntrunk = 'a'\nanchor = 3\n", r"line 3: \[detection\] anchor is a string; write anchor = \"…\""),
         ('[rule]\nworkload = "a"\n', r"line 1: rule is a list of tables; write \[\[rule\]\] above"),
         (
             "[[rule]]\nwatch = false\n\n[[rule]]\nwatched = true\n",

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -15,9 +14,12 @@ from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 
 
-def compare(folder, *arguments):
-    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "compare", "--suite", "quick"]
-    return subprocess.run([*start, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+@pytest.fixture
+def compare(command):
+    def run(folder, *arguments):
+        return command("compare", "--suite", "quick", *arguments, folder=folder)
+
+    return run
 
 
 def built(repository, revision="HEAD"):
@@ -74,7 +76,7 @@ def assert_equal(report):
     assert abs(rows["time"]["log_ratio"]) < 0.1
 
 
-def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(repository):
+def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(compare, repository):
     repository.commit("first")
     repository.write("README", "words")
     repository.commit("words")
@@ -106,14 +108,25 @@ def test_a_commit_that_changes_nothing_measured_has_the_digest_of_the_one_before
     repository.write("src/__pycache__/waves.pyc", "")
     assert built(repository).subject.digest == first.subject.digest is not None
     project = find_project(repository.folder)
-    assert subject_of_files(project, repository.folder).digest == first.subject.digest
+    assert subject_of_files(project, repository.folder, pytest.fail).digest == first.subject.digest
     (repository.folder / "src/__pycache__/waves.pyc").unlink()
     repository.slow_down(2)
-    assert subject_of_files(project, repository.folder).digest is None  # these files are no commit's
+    assert subject_of_files(project, repository.folder, pytest.fail).digest is None  # these files are no commit's
     repository.commit("slow")
     assert (
-        built(repository).subject.digest == subject_of_files(project, repository.folder).digest != first.subject.digest
+        built(repository).subject.digest
+        == subject_of_files(project, repository.folder, pytest.fail).digest
+        != first.subject.digest
     )
+
+
+def test_bytecode_that_somebody_committed_makes_no_difference(repository):
+    repository.commit("first")
+    first = built(repository)
+    repository.write("src/__pycache__/waves.pyc", "x")
+    repository.git("add", "-f", "src/__pycache__")
+    repository.commit("bytecode")
+    assert built(repository).subject.digest == first.subject.digest is not None
 
 
 def test_what_is_installed_has_a_digest_of_its_own(repository):
@@ -130,7 +143,7 @@ def test_what_is_installed_has_a_digest_of_its_own(repository):
     assert built(repository).subject.code != first.subject.code
 
 
-def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):
+def test_a_workload_that_is_not_committed_yet_measures_both_commits(compare, repository):
     (repository.folder / "bench/total.py").rename(repository.folder / "total.py")
     (repository.folder / "pullback.toml").rename(repository.folder / "kept.toml")
     repository.git("add", "src")
@@ -141,7 +154,7 @@ def test_a_workload_that_is_not_committed_yet_measures_both_commits(repository):
     assert_equal(json.loads(done.stdout))
 
 
-def test_commits_with_other_requirements_have_an_environment_each(repository, tmp_path):
+def test_commits_with_other_requirements_have_an_environment_each(compare, repository, tmp_path):
     for version in ("1", "2"):
         file = wheel(tmp_path / "wheels", version)
         repository.write("requirements.txt", f"--no-index\n{file}\n")
@@ -200,6 +213,20 @@ def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository)
     assert first.document()["outside"] == [f"{clone}/outside.txt"]
 
 
+def test_what_the_build_of_the_files_as_they_are_writes_outside_is_told(repository, tmp_path):
+    clone = repository.folder
+    repository.write("pullback.toml", f"[build]\ncommands = ['date >> {clone}/outside.txt']\n")
+    repository.commit("first")
+    said = []
+    for folder in ("unused", "copied"):  # the commit; files that nobody has committed
+        subject_of_files(find_project(clone), tmp_path / folder, said.append)
+    assert [sentence.partition(",")[0] for sentence in said] == [
+        f"while {repository.git('rev-parse', 'HEAD')[:10]} was built",
+        f"while {repository.git('rev-parse', 'HEAD')[:10]} was built",
+    ]
+    assert all(f"{clone}/outside.txt" in sentence for sentence in said)
+
+
 def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     build_a_wheel(repository)
     repository.commit("first")
@@ -217,6 +244,14 @@ def with_submodule(repository, build):
     repository.commit("second")
 
 
+def test_a_run_of_the_files_as_they_are_asks_for_a_listed_submodule(repository, tmp_path):
+    with_submodule(repository, 'submodules = ["vendor/waves"]')
+    repository.git("submodule", "deinit", "-q", "-f", "vendor/waves")
+    said = "submodule vendor/waves, .* is not checked out; `git submodule update --init vendor/waves` does that"
+    with pytest.raises(BuildError, match=said):
+        subject_of_files(find_project(repository.folder), tmp_path, pytest.fail)
+
+
 def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository):
     with_submodule(repository, "commands = ['test -f vendor/waves/pullback.toml']")
     with pytest.raises(
@@ -232,7 +267,7 @@ def test_a_build_that_fails_names_the_submodules_that_it_is_without(repository):
         ("vendor", "the workloads import nothing from the commit's vendor/"),
     ],
 )
-def test_what_is_missing_where_a_submodule_is_not_listed_is_said_with_its_name(repository, path, said):
+def test_what_is_missing_where_a_submodule_is_not_listed_is_said_with_its_name(compare, repository, path, said):
     with_submodule(repository, f'path = ["{path}"]\n[measure]\nworkloads = ["bench/total.py"]')
     done = compare(repository.folder, "--against", "HEAD")
     assert done.returncode == 2
@@ -294,7 +329,7 @@ def test_what_a_commit_lacks_is_named(repository, build, said):
         ('[build]\ncommands = ["exit 4"]\n[measure]\nworkloads = ["bench/total.py"]', "`exit 4` ended with"),
     ],
 )
-def test_a_project_that_cannot_be_compared_is_refused_with_status_2(repository, project, said):
+def test_a_project_that_cannot_be_compared_is_refused_with_status_2(compare, repository, project, said):
     alone = (repository.folder / "bench/total.py").read_text().replace("import waves\n", "")
     repository.write("alone.py", alone)
     repository.write("pullback.toml", project)
@@ -305,23 +340,20 @@ def test_a_project_that_cannot_be_compared_is_refused_with_status_2(repository, 
     assert "Traceback" not in done.stderr
 
 
-def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(repository, tmp_path):
+def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, repository, tmp_path):
     text = (repository.folder / "src/waves.py").read_text()
     repository.commit("first")
     repository.write("src/waves.py", "raise ImportError('not yet')")
     sha = repository.commit("second")
     repository.write("src/waves.py", text)
     repository.commit("third")
-    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", "run", "--suite", "trial", "--json"]
-    done = subprocess.run(
-        [*start, "--commits", "HEAD~2..HEAD"], cwd=repository.folder, capture_output=True, text=True, check=False
-    )
+    done = command("run", "--suite", "trial", "--json", "--commits", "HEAD~2..HEAD", folder=repository.folder)
     assert done.returncode == 1, done.stderr
     assert f"commit {sha[:10]} cannot be measured: not yet" in done.stderr
     assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
 
 
-def test_a_reference_without_any_workload_in_common_is_refused(repository):
+def test_a_reference_without_any_workload_in_common_is_refused(compare, repository):
     text = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", "")
     repository.write("src/waves/__init__.py", "raise ImportError('not yet')")

@@ -121,6 +121,18 @@ def test_a_suite_that_is_misspelt_is_refused_with_the_known_ones(tmp_path, own_r
     assert "mine" not in registry._workloads
 
 
+def test_a_file_that_raises_behind_its_workloads_declares_none_and_nothing_else_is_measured(tmp_path):
+    file = tmp_path / "mine.py"
+    declared = "from pullback_runners.workloads import grid, workload\n@workload(wrt='x', quick=grid(n=(1,)))\ndef mine(n):\n    'x'\n"
+    file.write_text(f"{declared}def (\n")
+    with pytest.raises(UsageError, match=r"cannot be loaded \(line 5\): SyntaxError: invalid syntax; mend the file$"):
+        choose_cases("quick", [], [file])
+    file.write_text(f"{declared}1 / 0\n")
+    with pytest.raises(UsageError, match=r"\(line 5\): ZeroDivisionError: division by zero; mend the file$"):
+        choose_cases("quick", [], [file])
+    assert "mine" not in registry._workloads
+
+
 def test_what_a_function_of_the_file_raises_while_it_is_loaded_comes_with_its_name(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def sizes():\n    return 1 / 0\n\nsizes()\n")

@@ -1,8 +1,11 @@
 """Who is let in: with which token, to which endpoint, into which project, and what a refusal says."""
 
 import asyncio
+from uuid import uuid4
 
+import psycopg
 import pytest
+from psycopg import sql
 from sqlalchemy import select, text, update
 
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
@@ -311,6 +314,31 @@ async def test_who_asks_too_often_is_told_when_to_come_back(start_service, tmp_p
         statuses = [(await client.get(f"{API}/projects", headers=wrong)).status_code for _ in range(4)]
         assert statuses == [401, 401, 429, 429]
         assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_what_everybody_is_served_is_limited_by_address(start_service, tmp_path):
+    (tmp_path / "token").write_text("open sesame\n")
+    async with start_service(auth="token", token_file=tmp_path / "token", address_rate=0.5) as client:
+        paths = ("/readyz", f"{API}/openapi.json", f"{API}/whoami", f"{API}/projects")
+        assert [(await client.get(path)).status_code for path in paths] == [200, 200, 429, 429]
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_a_database_that_only_reads_still_answers_what_is_read(guarded, admin, make_token, report, database_url):
+    headers = await make_token("read", "upload")
+    assert (await admin.post(f"{API}/reports", json=report)).status_code == 201
+    report["id"] = str(uuid4())
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    assert (await guarded.get("/readyz")).status_code == 200
+    assert (await guarded.get(f"{API}/projects", headers=headers)).status_code == 200
+    refused = await guarded.post(f"{API}/reports", headers=headers, json=report)
+    assert "Nothing was stored, and reads go on" in problem_of(refused, 503)
+    assert refused.headers["retry-after"]
 
 
 async def test_projects_are_changed_one_setting_at_a_time(admin, looking):

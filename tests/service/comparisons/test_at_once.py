@@ -1,6 +1,6 @@
 """All series at once: the same of every usual one as the rule says of it alone."""
 
-from math import nan
+from math import log, nan
 
 import numpy as np
 from hypothesis import given
@@ -30,9 +30,27 @@ readings = st.builds(
     program_hash=st.sampled_from([None, "a", "b"]),
     dirty=st.booleans(),
 )
+moves = st.sampled_from([0.4, 0.8, 0.88, 0.98, 1.0, 1.02, 1.12, 1.38, 2.4])
+
+
+@st.composite
+def moved(draw):
+    """Two readings of a variant and its baseline, of which both, one or none moved, by much or little, either way."""
+    own, base = draw(moves), draw(moves)
+    width = draw(st.sampled_from([0.0, 0.01, 0.2]))
+    processes = draw(st.none() | st.lists(st.floats(0.95, 1.05), min_size=1, max_size=6))
+    ends = []
+    for of_variant, of_baseline in ((1.0, 1.0), (own, base)):
+        ratio = log(0.25 * of_variant / of_baseline)
+        spread = None if processes is None else [25 * of_variant * each for each in processes]
+        value = 25 * of_variant
+        ends.append(reading(value, spread, baseline="unfused", log_ratio=ratio, low=ratio - width, high=ratio + width))
+    return tuple(ends)
+
+
+pairs = st.tuples(st.none() | readings, st.none() | readings) | moved()
 series = st.tuples(
-    st.none() | readings,
-    st.none() | readings,
+    pairs,
     st.sampled_from(["exact", "noisy", "together"]),
     st.booleans(),
     st.booleans(),
@@ -68,19 +86,19 @@ def columns(found):
     return ReadingColumns.of(*(zip(*rows, strict=True) if rows else [()] * len(ReadingColumns._fields)))
 
 
-@given(st.lists(series, max_size=20))
-def test_a_usual_series_is_judged_as_alone(found):
-    older, newer = ([each[end] for each in found] for end in (0, 1))
-    exact, together = (np.array([each[2] == kind for each in found], bool) for kind in ("exact", "together"))
-    bigger, equal_code = (np.array([each[flag] for each in found], bool) for flag in (3, 4))
+@given(st.lists(series, max_size=20), st.booleans())
+def test_a_usual_series_is_judged_as_alone(found, values_compare):
+    older, newer = ([each[0][end] for each in found] for end in (0, 1))
+    exact, together = (np.array([each[1] == kind for each in found], bool) for kind in ("exact", "together"))
+    bigger, equal_code = (np.array([each[flag] for each in found], bool) for flag in (2, 3))
     said = judge_usual(
         columns(older), columns(newer), *(np.array([each is not None for each in end], bool) for end in (older, newer)),
         exact=exact, counted_together=together, bigger_is_better=bigger,
-        equal_code=equal_code,
+        equal_code=equal_code, values_compare=values_compare,
     )  # fmt: skip
     ranks, weights = urgencies(said.outcome, said.log_ratio, bigger)
     judgements = list(said.judgements())
-    for place, (*ends, kind, is_bigger, is_equal) in enumerate(found):
+    for place, (ends, kind, is_bigger, is_equal) in enumerate(found):
         # What processes counted differently, or with uncommitted changes, is not usual.
         usual = [end and end._replace(consistent=True, dirty=False) for end in ends] if kind == "exact" else ends
         alone = judge(
@@ -89,6 +107,7 @@ def test_a_usual_series_is_judged_as_alone(found):
             exact=kind == "exact",
             counted_together=0.0 if kind == "together" else None,
             bigger_is_better=is_bigger,
+            values_compare=values_compare,
         )
         if is_equal:
             alone = of_equal_code(alone)

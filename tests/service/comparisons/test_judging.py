@@ -396,8 +396,10 @@ def beside(value, base, processes=QUIET):
         ((25, 100), (20, 138), "likely_faster", "values"),  # both moved, each its own way
         ((25, 100), (34, 72), "likely_slower", "values"),
         ((25, 100), (34, 98), "likely_slower", "ratios"),
-        ((25, 100), (50, 220), "likely_faster", "ratios"),  # a machine half as fast, where the variant takes less
-        ((25, 100), (14, 50), "likely_slower", "ratios"),
+        ((25, 100), (50, 220), None, "ratios"),  # the variant did not go the way of its ratio
+        ((25, 100), (14, 50), None, "ratios"),
+        ((25, 240), (22, 100), None, "ratios"),
+        ((25, 100), (50, 180), "likely_slower", "ratios"),  # a machine half as fast, where the variant takes more
         ((25, 100), (27.5, 100), "likely_slower", "ratios"),
         ((25, 100), (25.1, 101), None, "ratios"),
     ],
@@ -424,6 +426,24 @@ def test_no_variant_is_likely_another_that_took_as_long_as_before(base, drift, p
     found = judge(beside(25, 100, processes), beside(now, 100 * base, processes), [], exact=False)
     if abs(log(base)) > abs(log(now / 25)):
         assert found.outcome == "ambiguous"
+
+
+@given(st.floats(0.2, 5), st.floats(0.2, 5), st.lists(st.floats(0.9, 1.1), min_size=3, max_size=5))
+def test_what_is_likely_of_a_variant_is_what_its_own_values_did(own, base, processes):
+    """Whatever the baseline did: a ratio that says otherwise accuses the baseline."""
+    found = judge(beside(25, 100, processes), beside(25 * own, 100 * base, processes), [], exact=False)
+    if found.outcome != "ambiguous":
+        assert (found.outcome == "likely_slower") == (own > 1)
+    turned = judge(beside(25 * own, 100 * base, processes), beside(25, 100, processes), [], exact=False)
+    assert (found.outcome == "ambiguous") == (turned.outcome == "ambiguous")
+
+
+def test_a_ratio_without_values_says_not_which_of_the_two_moved():
+    older, newer = beside(25, 100), beside(34, 100)
+    nothing = judge(older._replace(value=0.0), newer, [], exact=False)
+    assert (nothing.outcome, nothing.evidence, nothing.ratio.log_ratio) == ("ambiguous", "values", None)
+    assert "zero or less" in nothing.reason
+    assert judge(older._replace(value=0.0), newer, [], exact=False, values_compare=False).outcome == "likely_slower"
 
 
 def test_nothing_is_likely_of_the_same_program():

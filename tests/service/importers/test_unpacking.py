@@ -156,3 +156,21 @@ def test_zeros_may_follow_gzip_and_a_seek_table_zstd():
     for packed in (gzip.compress(b"a"), compression.compress(b"a")):
         with pytest.raises(UnreadableBodyError, match="Data follows"):
             unpacking.decompress(packed + b"junk", LIMIT)
+
+
+@pytest.mark.parametrize("piece", [b"{}", b"[]", b"1,", b'{"a":[', b"[[", b'"",'])
+def test_more_values_than_are_read_are_refused_before_they_are_made(piece):
+    body = piece * (4_000_000 // piece.count(b",") if b"," in piece else 1_000_001)
+    with pytest.raises(TooLargeError, match=r"more than \d+ (values|arrays and objects) \(MOST_JSON_"):
+        unpacking.refuse_too_many_values(body)
+    unpacking.refuse_too_many_values(body[: len(body) // 3])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, compression.compress])
+def test_a_body_is_long_by_what_it_holds(pack):
+    assert unpacking.is_longer(pack(bytes(LIMIT + 1)), LIMIT)
+    assert not unpacking.is_longer(pack(bytes(LIMIT)), LIMIT)
+
+
+def test_what_cannot_be_unpacked_is_not_long():
+    assert not unpacking.is_longer(b"\x1f\x8b" + bytes(LIMIT // 2), LIMIT)

@@ -17,7 +17,7 @@ URL = "/api/v1/rules?project=demo"
 
 def found(series, readings):
     spent = [spent_of(series, commit, *reading) for commit, reading in enumerate(readings)]
-    changes = over_budget([series], [each for each in spent if each is not None], PLACES)
+    changes = over_budget(series, [each for each in spent if each is not None], PLACES)
     return [(change.reference_id, change.commit_id, change.ended_id) for change in changes]
 
 
@@ -56,6 +56,15 @@ def test_stretches_are_all_commits_over_the_budget_behind_one_that_is_not(values
     assert over == {place for place, value in enumerate(values) if value > 0 and place > first}
 
 
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.integers(2, 30))
+def test_the_newest_readings_and_what_was_found_before_say_what_all_readings_do(values, most):
+    spent = [spent_of(COUNT, commit, value, None, None) for commit, value in enumerate(values)]
+    found = []
+    for end in range(1, len(values) + 1):
+        found = over_budget(COUNT, spent[:end][-most:], PLACES, found if end > most else ())
+    assert sorted(found) == sorted(over_budget(COUNT, spent, PLACES))
+
+
 @pytest.mark.anyio
 async def test_a_budget_that_is_exceeded_is_an_incident_of_its_commit_told_once(history, reports):
     await history.upload(history.commit(1))
@@ -80,12 +89,52 @@ async def test_a_budget_that_is_exceeded_is_an_incident_of_its_commit_told_once(
 
 
 @pytest.mark.anyio
-async def test_a_budget_that_was_exceeded_before_there_was_a_rule_is_seen_and_not_told(history):
-    sizes = [1024.0, 2048.0, 2048.0]
+async def test_a_dry_run_looks_for_values_over_a_new_budget_in_the_past(history, reports):
+    sizes = [1024.0, 1024.0, 2048.0, 2048.0, 512.0, 1024.0]
     documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
-    await history.upload(*documents[:2])
+    await history.upload(*documents)
+
+    async def foreseen(budget, **rule):
+        rules = {"rules": [{"metric": "array_bytes", "variant": "fused", "budget": budget, **rule}]}
+        answer = await history.client.put("/api/v1/rules", params={"project": "demo", "dry_run": True}, json=rules)
+        return [(each["id"], each["told"], each["would_be_told"]) for each in answer.json()["last_90_days"]]
+
+    assert await foreseen(1500) == [(None, False, True)]  # both ends were known before anybody could be told
+    assert await foreseen(3000) == []
+    answer = await history.client.put(
+        "/api/v1/rules",
+        params={"project": "demo", "dry_run": True},
+        json={"rules": [{"metric": "array_bytes", "variant": "fused", "budget": 1500}]},
+    )
+    (new,) = answer.json()["last_90_days"]
+    assert new["sentence"] == (
+        f"`fused` of `lstm` is over its budget (array_bytes is 2048, budget 1500) since {reports.sha(3)[:7]} "
+        '"Change 3", in `lstm[n=100,act=tanh,f4,cpu]`.'
+    )
+    assert (await history.client.get(URL)).json()["rules"] == []
+
+
+@pytest.mark.anyio
+async def test_a_budget_that_is_broken_by_what_is_an_incident_already_is_that_one(history):
+    sizes = [1024.0, 1900.0, 1900.0]
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)))
+    (known,) = await history.incidents()
+    rules = [{"at_least": 0.95}, {"metric": "array_bytes", "budget": 1500}]
+    for wanted, would in ((rules[:1], False), (rules, True)):
+        answer = await history.client.put(
+            "/api/v1/rules", params={"project": "demo", "dry_run": True}, json={"rules": wanted}
+        )
+        found = [(each["id"], each["told"], each["would_be_told"]) for each in answer.json()["last_90_days"]]
+        assert found == [(known.incident.id, True, would)]
+
+
+@pytest.mark.anyio
+async def test_a_budget_that_was_exceeded_before_there_was_a_rule_is_seen_and_not_told(history):
+    sizes = [1024.0, 2048.0, 2048.0, 2048.0]
+    documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
+    await history.upload(*documents[:3])
     told = await history.told()
     await history.client.put(URL, json={"rules": [{"metric": "array_bytes", "budget": 2000}]})
     await history.look()
-    await history.upload(documents[2])
+    await history.upload(documents[3])
     assert await history.told() == told

@@ -20,9 +20,8 @@ async def suspected(history, enroll, reports):  # noqa: F811
     await history.client.post(f"{API}/jobs", json=job)
     first = await (await agent.take(kinds=KINDS)).report(history.commit(1))
     assert first.status_code == 201, first.text
-    for number in range(2, 14):
-        document = history.commit(number, ratio=-0.5 if number < 11 else -0.4)
-        await history.upload(document | {"machine": agent.machine})
+    documents = [history.commit(number, ratio=-0.5 if number < 11 else -0.4) for number in range(2, 14)]
+    await history.upload(*(document | {"machine": agent.machine} for document in documents))
     return agent
 
 
@@ -147,6 +146,21 @@ async def slow_again(history, enroll, reports):  # noqa: F811
         document = lstm | {"machine": agent.machine}
         assert (await history.client.post(f"{API}/reports", json=document)).status_code == 201
     return agent
+
+
+async def test_a_measurement_that_nobody_takes_for_two_weeks_is_given_up(history, suspected, database):
+    assert await state(history) == "confirming"
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET created_at = created_at - interval '15 days'"))
+        await session.execute(text("UPDATE agent SET last_seen_at = last_seen_at - interval '15 days'"))
+        assert await sweep(session) == 1
+    await history.look()
+    assert await state(history) == "suspected"  # as where no agent can measure
+    (job,) = (await history.client.get(f"{API}/jobs", params={"origin": "confirm"})).json()["items"]
+    assert (job["state"], job["failure_message"]) == (
+        "cancelled",
+        "No agent of its machine took it within 14 days.",
+    )
 
 
 async def look_with(history, minutes):

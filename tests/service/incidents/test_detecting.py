@@ -84,6 +84,11 @@ async def test_the_order_of_uploads_decides_nothing(history, reports, seed):
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
 
 
+def busy(document):
+    limits = [{"name": "load", "limit": 0.1, "measured": 2.0}]
+    return document | {"harness": document["harness"] | {"quality": "contaminated", "limits": limits}}
+
+
 def another_machine(document):
     return document | {"machine": {"fingerprint": "another", "name": "another", "facts": {"cpu": "slow"}}}
 
@@ -140,9 +145,44 @@ async def test_a_level_that_is_back_ends_its_incident_and_an_improvement_is_told
 
 
 async def test_whoever_was_told_is_told_that_the_level_is_back(history):
-    sizes = [1024.0, 2048.0, 1024.0]
+    sizes = [1024.0, 2048.0, 2048.0, 1024.0]
     await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
+
+
+async def test_a_count_of_one_report_alone_is_suspected_and_told_once_another_report_agrees(history, reports):
+    await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
+    (only,) = await history.incidents()
+    assert (only.incident.state, await history.told()) == ("suspected", [])
+    again = busy(history.commit(2, array_bytes=2048.0, seed=2))
+    await history.upload(again)
+    (only,) = await history.incidents()
+    assert (only.incident.state, only.commit.sha) == ("confirmed", reports.sha(2))
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+async def test_the_next_commit_bears_out_a_count_or_speaks_against_it(history, reports):
+    await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
+    await history.upload(history.commit(3, array_bytes=2048.0))
+    assert told_as(await history.incidents(), reports) == [(1, 2, "worse", "confirmed", ("lstm",))]
+    await history.upload(history.commit(4, array_bytes=4096.0), history.commit(5, array_bytes=2048.0))
+    states = {each.commit.sha: each.incident.state for each in await history.incidents()}
+    assert states == {reports.sha(2): "confirmed", reports.sha(4): "unconfirmed"}
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+async def test_one_report_that_counts_less_makes_nothing_worse_of_the_commit_behind_it(history):
+    sizes = [1024.0, 1024.0, 512.0, 1024.0, 1024.0]
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
+    (only,) = await history.incidents()
+    assert (only.incident.kind, only.incident.state, await history.told()) == ("better", "unconfirmed", [])
+
+
+async def test_another_report_of_the_commit_that_counts_otherwise_refutes_it(history):
+    await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
+    await history.upload(history.commit(2))
+    (only,) = await history.incidents()
+    assert (only.incident.state, await history.told()) == ("refuted", [])
 
 
 async def test_a_count_that_goes_back_and_forth_is_one_incident(history):

@@ -38,7 +38,8 @@ async def test_an_incident_says_what_changed_since_when_and_by_what_evidence(his
 
 
 async def test_lists_are_filtered_and_paged(history, confirmed):
-    await history.upload(history.commit(3, array_bytes=4096.0), history.commit(4, array_bytes=512.0))
+    sizes = {3: 4096.0, 4: 4096.0, 5: 512.0, 6: 512.0}
+    await history.upload(*(history.commit(number, array_bytes=size) for number, size in sizes.items()))
 
     async def listed(**query):
         answer = await history.client.get(f"{API}/incidents", params=query)

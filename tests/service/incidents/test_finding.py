@@ -76,6 +76,35 @@ def test_a_count_that_grows_from_nothing_is_a_change_and_ends_when_it_is_nothing
     assert summary(counted(0, 0, 64, 64, 0)) == [(2, True, "claimed", 4)]
 
 
+def alone(before, after, commit):
+    ratio = _ratio(before, after)
+    outcome = "more" if after > before else "less"
+    rest = [None] * 4
+    return Claim(commit - 1, commit, outcome, "exact", ratio, *rest, before=before, after=after, is_alone=True)
+
+
+def test_a_count_that_one_report_says_alone_is_suspected():
+    assert summary(changes_of(COUNT, [alone(1, 2, 3)], [], PLACES)) == [(3, True, "suspected", None)]
+    there_and_back = [alone(1, 2, 3), alone(2, 1, 4)]
+    assert summary(changes_of(COUNT, there_and_back, [], PLACES)) == [(3, True, "suspected", 4)]
+
+
+def test_a_count_that_one_report_alone_says_was_less_ends_without_a_change_for_the_worse():
+    back = alone(1, 2, 4)._replace(is_alone=False)
+    assert summary(changes_of(COUNT, [alone(2, 1, 3), back], [], PLACES)) == [(3, False, "suspected", 4)]
+    borne_out = [alone(2, 1, 3)._replace(is_alone=False), back]
+    assert summary(changes_of(COUNT, borne_out, [], PLACES)) == [
+        (3, False, "claimed", None),
+        (4, True, "claimed", None),
+    ]
+
+
+def test_reports_that_each_count_otherwise_say_together_that_a_count_goes_back_and_forth():
+    steps = [alone(1 + at % 2, 2 - at % 2, 3 + at) for at in range(5)]
+    (only,) = changes_of(COUNT, steps, [], PLACES)
+    assert (only.kind, only.standing, only.commit_id) == ("unsteady", "claimed", 3)
+
+
 def test_a_level_that_is_not_wholly_back_is_two_changes():
     assert summary(counted(1, 4, 4, 3, 3)) == [(1, True, "claimed", None), (3, False, "claimed", None)]
 
@@ -93,6 +122,44 @@ def test_a_count_that_goes_back_and_forth_is_one_change_since_the_first_time():
     assert (only.kind, only.worse, only.reference_id, only.commit_id) == ("unsteady", None, 1, 2)
 
 
+def count_claim(reference, commit, before, after):
+    outcome = "more" if after > before else "less"
+    return Claim(
+        reference, commit, outcome, "exact", _ratio(before, after), None, None, None, None, before=before, after=after
+    )
+
+
+def test_comparisons_of_a_bisection_are_no_flips_of_a_count_and_end_together():
+    """One array more from 17 to 22, of which only every fifth commit was measured, and others while it was searched."""
+    searched = [count_claim(15, 20, 2, 3), count_claim(15, 17, 2, 3), count_claim(16, 17, 2, 3)]
+    found = changes_of(COUNT, searched, [], PLACES)
+    assert [(each.kind, each.reference_id, each.commit_id, each.ended_id) for each in found] == [
+        ("step", 15, 17, None),
+        ("step", 16, 17, None),
+        ("step", 15, 20, None),
+    ]
+    mended = changes_of(COUNT, [*searched, count_claim(22, 23, 3, 2)], [], PLACES)
+    assert {(each.kind, each.ended_id) for each in mended} == {("step", 23)}
+    assert len(mended) == 3
+
+
+def test_pairs_of_a_bisection_end_together_and_what_they_do_not_explain_stays():
+    def paired(reference, commit, ratio):
+        outcome = "slower" if ratio > 0 else "faster"
+        return Claim(reference, commit, outcome, "paired", ratio, ratio - 0.01, ratio + 0.01, 20, None)
+
+    searched = [paired(15, 20, 0.26), paired(15, 17, 0.25), paired(16, 17, 0.26), paired(22, 23, -0.26)]
+    found = changes_of(RATIO, searched, [], PLACES)
+    assert {each.ended_id for each in found} == {23}
+    assert len(found) == 3
+    two = [paired(10, 20, 0.3), paired(12, 13, 0.15), paired(16, 17, 0.15), paired(22, 23, -0.15)]
+    assert [(each.commit_id, each.ended_id) for each in changes_of(RATIO, two, [], PLACES)] == [
+        (13, None),
+        (17, 23),
+        (20, None),
+    ]
+
+
 def test_more_is_better_where_it_is():
     series = RATIO._replace(bigger_is_better=True)
     (only,) = found_in(series, [paired(3, 4, "faster", 0.2)], [])
@@ -106,6 +173,34 @@ def test_a_pair_takes_the_place_of_a_suspicion_of_the_same_series():
     assert (suspected.reference_id, suspected.commit_id) == (11, 12)
     (claimed,) = found_in(RATIO, [paired(11, 12, "slower", 0.1)], readings)
     assert (claimed.evidence, claimed.standing) == ("paired", "claimed")
+
+
+def far(commit, outcome, ratio, *, anchor=1):
+    return paired(anchor, commit, outcome, ratio)._replace(of_anchor=True)
+
+
+def test_what_got_worse_since_the_anchor_is_one_change_until_a_comparison_does_not_show_it():
+    claims = [far(20, "slower", 0.05), far(30, "slower", 0.07), far(40, "ambiguous", 0.01), far(50, "same", 0.0)]
+    (only,) = changes_of(RATIO, claims, [], PLACES)
+    assert (only.evidence, only.reference_id, only.commit_id, only.ended_id) == ("anchor", 1, 20, 50)
+    assert only.log_ratio == 0.05
+    (still,) = changes_of(RATIO, claims[:3], [], PLACES)
+    assert still.ended_id is None
+    assert changes_of(RATIO, [far(20, "faster", -0.05)], [], PLACES) == []
+
+
+def test_what_known_changes_explain_is_no_drift():
+    step = paired(9, 10, "slower", 0.05)
+    assert [each.evidence for each in changes_of(RATIO, [step, far(20, "slower", 0.055)], [], PLACES)] == ["paired"]
+    both = changes_of(RATIO, [step, far(20, "slower", 0.1)], [], PLACES)
+    assert [each.evidence for each in both] == ["paired", "anchor"]
+    mended = [step, paired(14, 15, "faster", -0.05), far(20, "slower", 0.05)]
+    assert [each.evidence for each in changes_of(RATIO, mended, [], PLACES)] == ["paired", "anchor"]
+
+
+def test_a_comparison_with_the_anchor_says_nothing_of_a_suspicion_in_between():
+    (only,) = found_in(RATIO, [far(18, "same", 0.0)], lived((0.0, 12), (0.1, 8)))
+    assert only.standing == "borne_out"
 
 
 def test_pairs_around_a_suspicion_refute_it_or_leave_it_open():
@@ -135,6 +230,20 @@ def test_a_variant_is_not_suspected_where_its_ratio_moved_because_the_baseline_d
     slower, faster = [1.0] * 20 + [1.38] * 20, [1.38] * 20 + [1.0] * 20
     assert not found_in(RATIO, (), lived((0.0, 20), (-log(1.38), 20), baseline=slower))
     assert not found_in(RATIO, (), lived((0.0, 20), (log(1.38), 20), baseline=faster))
+
+
+def test_a_variant_that_went_the_other_way_than_its_ratio_is_not_suspected():
+    faster = [1.0] * 20 + [1 / 2.4] * 20
+    assert not found_in(RATIO, (), lived((0.0, 20), (log(2.4 * 0.88), 20), baseline=faster))
+    slower = [1.0] * 20 + [2.0] * 20
+    assert not found_in(RATIO, (), lived((0.0, 20), (log(0.8), 20), baseline=slower))
+
+
+def test_a_variant_that_moved_less_than_its_baseline_is_suspected_of_what_it_moved_itself():
+    faster = [1.0] * 20 + [1 / 2.4] * 20
+    (only,) = found_in(RATIO, (), lived((0.0, 20), (log(2.4 * 1.3), 20), baseline=faster))
+    assert (only.worse, only.low, only.high) == (True, None, None)
+    assert abs(only.log_ratio - log(1.3)) < 0.01
 
 
 def test_a_baseline_is_suspected_by_its_own_values():

@@ -27,6 +27,12 @@ def change(reference, commit, *, workload="lstm", variant="fused", series=1, wor
     return Located(made, workload)
 
 
+def test_what_only_the_anchor_shows_is_an_incident_of_its_own():
+    step, drift = change(4, 5), change(1, 9, series=2)
+    drift = drift._replace(change=drift.change._replace(evidence="anchor"))
+    assert group([drift, step], PLACES) == [[step], [drift]]
+
+
 CHANGES = st.builds(
     lambda reference, width, workload, variant, series, worse: change(
         reference, reference + width, workload=workload, variant=variant, series=series, worse=worse

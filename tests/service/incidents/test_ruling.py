@@ -90,7 +90,7 @@ async def test_an_incident_that_was_told_goes_on_when_its_series_is_not_watched_
 
 async def test_a_dry_run_says_what_would_have_been_told_and_changes_nothing(history, put):
     await slower(history, 2, 0.05)
-    await history.upload(history.commit(3, array_bytes=4096.0))
+    await history.upload(*(history.commit(number, array_bytes=4096.0) for number in (3, 4)))
     answer = await put({"at_least": 0.5}, dry_run=True)
     found = [(each["told"], each["would_be_told"]) for each in answer["last_90_days"]]
     assert found == [(True, True), (True, False)]

@@ -117,7 +117,8 @@ async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_paren
     await bench.answer(culprit=11, size=0.0, memory=4096.0)
     found = await incident(history)
     assert (found["bisection"]["state"], found["bisection"]["culprit"]) == ("found", reports.sha(11))
-    assert len(bench.asked) == 4
+    assert bench.asked[0] == (GOOD, BAD, 1)  # a second report that counts so
+    assert len(bench.asked) == 1 + 4
     assert found["reference"]["sha"] == reports.sha(10)
 
 
@@ -164,6 +165,45 @@ async def test_a_machine_without_time_goes_on_the_next_day(history, bench, datab
         await detect(session, project)
     await bench.answer()
     assert (await incident(history))["bisection"]["state"] == "found"
+
+
+@pytest.mark.parametrize("is_queued", [True, False])
+async def test_a_search_is_given_up_where_its_machine_does_not_come_back(history, bench, database, is_queued):
+    document = history.paired(history.commit(BAD, ratio=-0.4), 0.1, "slower", reference=bench.reports.sha(GOOD))
+    document |= {"machine": bench.agent.machine}
+    assert (await history.client.post(f"{API}/reports", json=document)).status_code == 201
+
+    async def days_pass(days):
+        async with database.writing.begin() as session:
+            for change in (
+                "UPDATE agent SET last_seen_at = last_seen_at - make_interval(days => :days)",
+                "UPDATE job SET created_at = created_at - make_interval(days => :days)",
+                "UPDATE job SET finished_at = finished_at - make_interval(days => :days)",
+                "UPDATE bisection SET started_at = started_at - make_interval(days => :days)",
+                "UPDATE bisection SET next_at = next_at - make_interval(days => :days)",
+            ):
+                await session.execute(text(change), {"days": days})
+        for _ in range(2):
+            async with database.writing.begin() as session:
+                await sweep(session)
+            await history.look()
+
+    if is_queued:
+        await history.look()
+        await days_pass(8)
+    else:  # it was confirmed without time left, and the machine is gone the day after
+        async with database.writing.begin() as session:
+            (project,) = (await session.execute(text("SELECT id FROM project"))).scalars()
+            await detect(session, project, minutes_a_day=0)
+        await days_pass(8)
+    assert (await incident(history))["bisection"]["state"] == "running"
+    await days_pass(7)
+    found = await incident(history)
+    (event,) = [each for each in found["events"] if each["event"] == "bisected"]
+    assert event["details"]["because"].startswith("No agent of its machine could go on for 14 days.")
+    assert (found["state"], found["bisection"]["state"]) == ("confirmed", "undecided")
+    waiting = (await history.client.get(f"{API}/jobs", params={"state": "queued"})).json()["items"]
+    assert waiting == []
 
 
 async def test_what_is_older_than_detection_is_bisected_only_if_somebody_asks(history, bench, database):

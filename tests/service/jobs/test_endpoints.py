@@ -1,5 +1,7 @@
 """Listing and reading jobs."""
 
+from uuid import uuid4
+
 import pytest
 
 pytestmark = pytest.mark.anyio
@@ -70,3 +72,17 @@ async def test_an_unknown_job_is_a_problem(client):
     assert (await client.get("/api/v1/jobs/1")).status_code == 404
     assert (await client.post("/api/v1/jobs/1/cancel")).status_code == 404
     assert (await client.get("/api/v1/jobs/0")).status_code == 422
+
+
+async def test_who_has_no_lease_is_refused_before_a_result_is_read(client, queue, enroll):
+    await queue(1)
+    lease = await (await enroll()).take()
+    place = lease.url.rpartition("/")[0]
+    headers = {"Pullback-Lease": str(uuid4())}
+    for path, status in (
+        (f"{place}/1/report", 409),
+        (f"{place}/7/report", 404),
+        ("/api/v1/jobs/99/attempts/1/report", 404),
+    ):
+        answer = await client.post(path, content=b"no report", headers=headers)
+        assert answer.status_code == status, answer.text

@@ -43,6 +43,26 @@ async def test_what_is_rolled_back_is_told_to_nobody(box, project_id, database, 
     assert await box.tell(project_id)
 
 
+async def test_old_notifications_are_deleted_unless_they_wait(box, project_id, hooks, database):
+    await box.make_channel(project_id)
+    for number in range(8):
+        await box.tell(project_id, key=f"old {number}")
+    await box.work()  # five messages; three wait for a digest
+    await box.tell(project_id, key="new")
+    async with database.writing.begin() as session:
+        for table in ("notification", "delivery"):
+            await session.execute(text(f"UPDATE {table} SET created_at = created_at - interval '91 days'"))  # noqa: S608
+        await session.execute(text("UPDATE notification SET created_at = now() WHERE key = 'new'"))
+        assert not await outbox.delete_old(session)
+    assert await box.rows("SELECT count(*) FROM notification") == [(4,)]
+    await box.pass_time(2)
+    await box.work()
+    async with database.writing.begin() as session:
+        await outbox.delete_old(session)
+    assert await box.rows("SELECT key FROM notification") == [("new",)]
+    assert await box.rows("SELECT count(*) FROM delivery WHERE notification_id IS NULL AND state <> 'sent'") == [(0,)]
+
+
 async def test_a_channel_hears_nothing_of_what_was_before_it(box, project_id, hooks):
     await box.tell(project_id)
     await box.make_channel(project_id)

@@ -1,6 +1,7 @@
 """Readings are what the points say, whatever happened in whatever order."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -72,6 +73,21 @@ async def test_the_newest_report_is_the_one_that_was_measured_last(client, repor
     )
     assert [(row.value, str(row.report_id)) for row in found] == [(2048.0, newer["id"])]
     assert not await wrong(database)
+
+
+async def test_readings_of_a_commit_lie_together_however_many_commits_are_projected_at_once(
+    client, reports, database, looking
+):
+    for number in (1, 2, 3):
+        await upload(client, reports.report(number))
+    async with database.writing.begin() as session:
+        await session.execute(text("DELETE FROM reading"))
+        await session.execute(text("UPDATE commit SET projected = false"))
+    async for _ in project_everything(database):
+        pass
+    stored = (await looking.scalars(text("SELECT commit_id FROM reading ORDER BY ctid"))).all()
+    assert len(stored) == 12
+    assert len([each for each, _ in groupby(stored)]) == 3
 
 
 steps = st.lists(

@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.reports.framing import TAIL_BYTES, identity_of, index_of, packed_apart, read_parts
+from pullback_service.reports.framing import (
+    OUTLINE_TAIL_BYTES,
+    OUTLINED,
+    TAIL_BYTES,
+    identity_of,
+    index_of,
+    outline_in,
+    packed_apart,
+    read_parts,
+)
+from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import packed, unpacked
 
 SLICES = [[round(1e-4 + 1e-9 * place, 12) for place in range(600)] for _ in range(4)]
@@ -66,6 +76,31 @@ def test_an_index_does_not_know_a_case_that_is_not_there():
 def test_what_cannot_be_cut_is_packed_as_one(body):
     assert packed_apart(body) == packed(body)
     assert unpacked(packed_apart(body)) == body
+
+
+def test_the_outline_stands_at_the_end_of_a_large_report():
+    body = report([case(n) for n in range(3)])
+    stored = packed_apart(body)
+    assert stored.endswith(OUTLINED)
+    assert outline_in(stored) == outline_in(stored[-OUTLINE_TAIL_BYTES:]) == outline(body)
+    assert outline_in(packed(body)) is None
+    assert outline_in(None) is None
+
+
+def test_an_outline_too_large_for_the_end_is_left_out(monkeypatch):
+    body = report([case(n) for n in range(3)])
+    monkeypatch.setattr("pullback_service.reports.framing.OUTLINE_TAIL_BYTES", 500)
+    stored = packed_apart(body)
+    assert outline_in(stored) is None
+    assert unpacked(stored) == body
+    assert part(stored, case(1))[1] == case(1)
+
+
+def test_a_damaged_outline_is_a_value_error():
+    stored = packed_apart(report([case(n) for n in range(3)]))
+    begin = stored.rindex(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(ValueError, match="not as it was stored"):
+        outline_in(stored[: begin + 9] + bytes([stored[begin + 9] ^ 255]) + stored[begin + 10 :])
 
 
 def test_a_damaged_index_is_none():

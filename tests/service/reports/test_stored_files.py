@@ -15,6 +15,7 @@ from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import DamagedError, RequestError
 from pullback_service.models.reports import Report
+from pullback_service.reports.framing import OUTLINE_TAIL_BYTES, packed_apart
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import read_report
 from pullback_service.reports.stored_files import body_of, case_of, document_of, outline_of
@@ -95,6 +96,18 @@ def test_what_does_not_read_as_a_document_any_more_is_damage(content, column, re
         read(stored)
     (line,) = logs
     assert (line["event"], line["report"]) == ("stored_file_damaged", DOCUMENT["id"])
+
+
+def test_the_outline_is_read_from_the_end_of_a_large_file():
+    slices = [[round(1e-4 + 1e-9 * place, 12) for place in range(3000)] for _ in range(3)]
+    case = make_case("a")
+    case["variants"][0]["metrics"]["time"]["slices"] = slices
+    raw = orjson.dumps(make_report(cases=[case, make_case("b")]))
+    whole = Report(id=UUID(DOCUMENT["id"]), body=packed(raw), document=None)
+    end = Report(id=UUID(DOCUMENT["id"]), body=packed_apart(raw)[-OUTLINE_TAIL_BYTES:], document=None)
+    assert outline_of(end) == outline_of(whole)
+    with pytest.raises(DamagedError):
+        outline_of(Report(id=UUID(DOCUMENT["id"]), body=b"(" + packed_apart(b"x" * 9)[-40:], document=None))
 
 
 @pytest.mark.parametrize("read", [body_of, *READERS])

@@ -33,12 +33,16 @@ async def look(database):
 
 
 async def test_its_points_leave_history_and_its_incident_is_withdrawn(
-    client, uploaded, database, database_url, looking
+    client, uploaded, reports, database, database_url, looking
 ):
+    variants = [reports.variant("unfused"), reports.variant("fused", array_bytes=2048.0)]
+    agreeing = reports.report(2, cases=[reports.case(variants=variants)])
+    assert (await client.post("/api/v1/reports", json=agreeing)).status_code == 201
     await look(database)
     (before,) = (await client.get("/api/v1/incidents", params={"kind": "worse"})).json()["items"]
     assert before["state"] == "confirmed"
     url = f"/api/v1/reports/{uploaded[1]['id']}"
+    await client.post(f"/api/v1/reports/{agreeing['id']}/withdraw")
     withdrawn = await client.post(f"{url}/withdraw")
     assert (withdrawn.status_code, withdrawn.json()["status"]) == (200, "withdrawn")
     await look(database)

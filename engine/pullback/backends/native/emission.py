@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.module import Later, Module, Use
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass

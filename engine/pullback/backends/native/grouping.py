@@ -5,11 +5,11 @@ from dataclasses import field, replace
 
 from pullback.backends.native.arranging import arranged
 from pullback.backends.native.epilogues import with_epilogues
-from pullback.backends.native.fusing import Kernels, fuse, kept_values, nodes_of
-from pullback.backends.native.joining import joined_in_place
-from pullback.backends.native.merging import merged
-from pullback.backends.native.sinking import sunk
-from pullback.backends.native.views import Layouts, is_view, views_of
+from pullback.backends.nests.fusing import Kernels, fuse, kept_values, nodes_of
+from pullback.backends.nests.joining import joined_in_place
+from pullback.backends.nests.merging import merged
+from pullback.backends.nests.sinking import sunk
+from pullback.backends.nests.views import Layouts, is_view, views_of
 from pullback.dataclass import dataclass
 from pullback.errors import GraphError
 from pullback.ir.checker import is_checking

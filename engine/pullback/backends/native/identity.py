@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.fusing import ProductWithEpilogue, nodes_of
 from pullback.backends.native.memory import Memory
+from pullback.backends.nests.fusing import ProductWithEpilogue, nodes_of
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var

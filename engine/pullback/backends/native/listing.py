@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.fusing import Kernel, ProductWithEpilogue, nest_in, nodes_of
 from pullback.backends.native.grouping import Grouping
 from pullback.backends.native.memory import Memory
-from pullback.backends.native.views import Views
+from pullback.backends.nests.fusing import Kernel, ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.nests.views import Views
 from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names
 from pullback.ir.strides import contiguous_strides

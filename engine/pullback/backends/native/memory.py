@@ -9,7 +9,9 @@ from dataclasses import field
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.fusing import (
+from pullback.backends.native.grouping import Grouping
+from pullback.backends.native.kernels.registers import pays
+from pullback.backends.nests.fusing import (
     Alone,
     Kernel,
     Kernels,
@@ -18,10 +20,8 @@ from pullback.backends.native.fusing import (
     nest_in,
     nodes_of,
 )
-from pullback.backends.native.grouping import Grouping
-from pullback.backends.native.kernels.registers import pays
-from pullback.backends.native.stores import array_of
-from pullback.backends.native.views import Layouts
+from pullback.backends.nests.stores import array_of
+from pullback.backends.nests.views import Layouts
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides

@@ -9,20 +9,20 @@ where all went well; anything else means that these values cannot be computed he
 from collections.abc import Sequence
 from dataclasses import field, replace
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import memory_type, number
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.fusing import Alone, Fused, ProductWithEpilogue
-from pullback.backends.native.joining import is_in_place, join_of
 from pullback.backends.native.kernels.moving import copy_into, emit_joined
-from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
-from pullback.backends.native.nesting import Source, nest_of
-from pullback.backends.native.views import Access
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import memory_type, number
-from pullback.backends.native.writing.module import Module
+from pullback.backends.nests.fusing import Alone, Fused, ProductWithEpilogue
+from pullback.backends.nests.joining import is_in_place, join_of
+from pullback.backends.nests.nest import Nest, Step, Write
+from pullback.backends.nests.nesting import Source, nest_of
+from pullback.backends.nests.views import Access
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Literal, Var

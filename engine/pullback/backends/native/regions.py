@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.elementary import scalars
 from pullback.backends.native import listing
-from pullback.backends.native.elementary import scalars
 from pullback.backends.native.entry import in_order
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
-from pullback.backends.native.views import is_view
+from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass

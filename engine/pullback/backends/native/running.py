@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import Any
 
 from pullback.backends import interpreter
-from pullback.backends.native.elementary import scalars
+from pullback.backends.llvm.elementary import scalars
 from pullback.backends.native.entry import NativeProgram, Runner, Writer, runner, writer
-from pullback.backends.native.fusing import REDUCTIONS, is_elementwise
 from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import emit_program
+from pullback.backends.nests.fusing import REDUCTIONS, is_elementwise
 from pullback.ir.graph import Graph, Node
 from pullback.planning import schedule
 

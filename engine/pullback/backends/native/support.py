@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native.emission import EMITTERS
-from pullback.backends.native.fusing import space_of, why_not_fused
-from pullback.backends.native.views import is_view
-from pullback.backends.native.writing.lanes import DTYPES
+from pullback.backends.nests.fusing import space_of, why_not_fused
+from pullback.backends.nests.views import is_view
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Node
 from pullback.rules.complex_numbers import imag, real
@@ -15,9 +15,8 @@ _SPECIAL = "SciPy's special functions are called, not written anew"
 _COMPLEX = "native programs compute with the parts of complex numbers, as `passes/complex_parts.py` writes them"
 _ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
 
-#: Reasons why rules have no native form. Every other rule has one: a row in `elementary/scalars.py`, an emitter in
-#: `kernels`, or a
-#: form in primitives that have.
+#: Reasons why rules have no native form. Every other rule has one: a row in `llvm/elementary/scalars.py`, an
+#: emitter in `kernels`, or a form in primitives that have.
 NOT_NATIVE: Mapping[str, str] = {
     **dict.fromkeys(
         [

@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.native.writing.module import Module
 from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
 

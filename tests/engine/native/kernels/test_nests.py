@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
-from pullback.backends.native.writing.module import Module
 from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise, logic
 from pullback.rules.activations import identity

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.kernels import blas, choosing, cut_off, parts, products
 from pullback.backends.native.kernels.choosing import Choice, choose
@@ -18,7 +19,6 @@ from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.products import emit_product, write_product
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
-from pullback.backends.native.writing.module import Module
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Node, Var
 from pullback.rules import contractions

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.axes import with_few_axes
@@ -14,7 +15,6 @@ from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, 
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.threads import counts, sharing
-from pullback.backends.native.writing.module import Module
 from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import load
 from pullback.backends.native.threads import counts
@@ -18,7 +19,6 @@ from pullback.backends.native.threads.sharing import (
     part_of_block,
     share,
 )
-from pullback.backends.native.writing.module import Module
 
 
 def test_little_work_and_work_in_one_part_is_not_cut():

@@ -8,87 +8,20 @@ import math
 from dataclasses import replace
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn, cost_of_steps
-from pullback.backends.native.kernels.nest import Nest
-from pullback.dataclass import dataclass
+from pullback.backends.nests.axes import Axis, axes_of, merged, strides_of, with_axes
+from pullback.backends.nests.nest import Nest
 
 #: Vectors, and instructions, about, of a turn that goes along several short rows.
 _MOST_VECTORS = 8
 _MOST_COST = 400
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Axis:
-    """One axis, and what lies along it: strides of reads, writes and results, and which reductions reduce it."""
-
-    size: int
-    strides: tuple[int, ...]
-    reduced: tuple[bool, ...]
-
-
 def with_few_axes(nest: Nest, vector_bits: int) -> Nest:
     """The same nest over axes dropped, merged and ordered; there must be points in its space."""
     if nest.period:
         return nest
-    axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
-    return _with_period(_with_axes(nest, _ordered(axes, nest, vector_bits)), vector_bits)
-
-
-def _strides(nest: Nest) -> list[tuple[int, ...]]:
-    """Strides of reads, writes and reductions, in this order."""
-    strides = [read.strides for read in nest.reads]
-    strides += [write.strides for write in nest.writes]
-    return strides + [reduction.strides for reduction in nest.reductions]
-
-
-def _axes_of(nest: Nest) -> list[Axis]:
-    return [
-        Axis(
-            size,
-            tuple(along[axis] for along in _strides(nest)),
-            tuple(axis in reduction.axes for reduction in nest.reductions),
-        )
-        for axis, size in enumerate(nest.space)
-    ]
-
-
-def _with_axes(nest: Nest, axes: list[Axis]) -> Nest:
-    columns = [tuple(axis.strides[k] for axis in axes) for k in range(_operand_count(nest))]
-    reads = [replace(read, strides=columns.pop(0)) for read in nest.reads]
-    writes = [replace(write, strides=columns.pop(0)) for write in nest.writes]
-    reductions = [
-        replace(
-            reduction,
-            strides=columns.pop(0),
-            axes=frozenset(number for number, axis in enumerate(axes) if axis.reduced[k]),
-        )
-        for k, reduction in enumerate(nest.reductions)
-    ]
-    space = tuple(axis.size for axis in axes)
-    return replace(nest, space=space, reads=tuple(reads), writes=tuple(writes), reductions=tuple(reductions))
-
-
-def _operand_count(nest: Nest) -> int:
-    return len(nest.reads) + len(nest.writes) + len(nest.reductions)
-
-
-def _merged(axes: list[Axis]) -> list[Axis]:
-    axes = list(axes)
-    while True:
-        pair = next(
-            ((a, b) for a in axes for b in axes if a is not b and _continues(outer=a, inner=b)),
-            None,
-        )
-        if pair is None:
-            return axes
-        outer, inner = pair
-        axes[axes.index(outer)] = replace(inner, size=outer.size * inner.size)
-        axes = [axis for axis in axes if axis is not inner]
-
-
-def _continues(outer: Axis, inner: Axis) -> bool:
-    """True if a step along the outer axis goes, for every operand, where the inner axis ends."""
-    ends = tuple(stride * inner.size for stride in inner.strides)
-    return outer.reduced == inner.reduced and outer.strides == ends
+    axes = merged([axis for axis in axes_of(nest) if axis.size != 1])
+    return _with_period(with_axes(nest, _ordered(axes, nest, vector_bits)), vector_bits)
 
 
 def _ordered(axes: list[Axis], nest: Nest, vector_bits: int) -> list[Axis]:
@@ -118,7 +51,7 @@ def _cost_along(axis: Axis, axes: list[Axis], nest: Nest, lanes: int) -> float:
 
 def cycles_of_nest(nest: Nest, vector_bits: int) -> float:
     """Estimated cycles of a nest for the layouts of its operands: compares layouts, not nests. Its space has points."""
-    axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
+    axes = merged([axis for axis in axes_of(nest) if axis.size != 1])
     lanes = vector_bits // (8 * nest.widest)
     least = min((_cost_along(axis, axes, nest, lanes) for axis in axes), default=0.0)
     return math.prod(nest.space) * (least + (cost_of_a_turn(nest) - cost_of_steps(nest)) / lanes)
@@ -136,7 +69,7 @@ def _with_period(nest: Nest, vector_bits: int) -> Nest:
     if not outer or width > 4 * lanes or not width % lanes or turn > _MOST_VECTORS * lanes:
         return nest
     for rows, height in enumerate(outer):
-        joint = [(strides[rows], strides[-1]) for strides in _strides(nest)]
+        joint = [(strides[rows], strides[-1]) for strides in strides_of(nest)]
         again = [number for number, (far, near) in enumerate(joint) if near and not far]
         in_line = all(far == near * width for number, (far, near) in enumerate(joint) if number not in again)
         same = all((rows in reduction.axes) == (len(outer) in reduction.axes) for reduction in nest.reductions)

@@ -6,10 +6,10 @@ as C' = B' A', and a factor in the other order is given with the flag that trans
 
 from contextlib import ExitStack
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.threads.sharing import blas_on_this_thread
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import memory_type, number
 
 _PREFIXES = {"f4": "s", "f8": "d"}
 _LARGEST = 2**31 - 1

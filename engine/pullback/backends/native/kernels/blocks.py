@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernels.nest import Nest, Read, Reduction, Write
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type
+from pullback.backends.nests.nest import Nest, Read, Reduction, Write
 from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 

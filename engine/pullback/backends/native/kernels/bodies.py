@@ -13,17 +13,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.elementary import scalars
-from pullback.backends.native.elementary.calls import most_bodies
-from pullback.backends.native.kernels import accumulators, tiling
-from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.llvm import accumulators
+from pullback.backends.llvm.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.llvm.elementary import scalars
+from pullback.backends.llvm.elementary.calls import most_bodies
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.costs import is_long
-from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.kernels.transposing import shuffled, transposed
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 

@@ -5,6 +5,7 @@ A number without a branch is not handled by native code: the program declines, a
 
 from collections.abc import Sequence
 
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.steps import (
     memory_of,
@@ -12,7 +13,6 @@ from pullback.backends.native.kernels.steps import (
     why_not_steps,
     write_step,
 )
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.control.switch_rule import switch
 from pullback.ir.graph import Graph, Node
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
@@ -24,8 +26,6 @@ from pullback.backends.native.kernels.convolution.winograd.weights import write_
 from pullback.backends.native.kernels.tiles import add_pairwise
 from pullback.backends.native.threads.rooms import Rooms, share_with_rooms
 from pullback.backends.native.threads.sharing import estimated_ns
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding

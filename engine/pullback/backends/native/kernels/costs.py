@@ -1,7 +1,7 @@
 """The cost of a nest: rough figures that decide how far its body is repeated instead of looped over."""
 
-from pullback.backends.native.elementary import scalars
-from pullback.backends.native.kernels.nest import Nest
+from pullback.backends.llvm.elementary import scalars
+from pullback.backends.nests.nest import Nest
 
 
 def cost_of_a_turn(nest: Nest) -> int:

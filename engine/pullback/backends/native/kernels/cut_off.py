@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.module import Module
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.linking import choices, host_target, load
 from pullback.backends.native.linking.objects import cache_folder
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.module import Module
 from pullback.dataclass import dataclass
 
 #: Few rows or columns are read once each, which BLAS does no faster.

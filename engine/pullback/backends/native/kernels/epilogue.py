@@ -13,6 +13,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.blocks import (
     Cut,
@@ -28,15 +30,13 @@ from pullback.backends.native.kernels.blocks import (
     with_own_pointers,
     write_block,
 )
-from pullback.backends.native.kernels.nest import Nest
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.kernels.parts import nanoseconds_of
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.products import write_product
 from pullback.backends.native.kernels.shared_nests import estimated_ns
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS, share
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type
+from pullback.backends.nests.nest import Nest
 from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node

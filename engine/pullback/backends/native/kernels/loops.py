@@ -11,6 +11,8 @@ do not meet are cut into blocks of rows: see `row_blocks`.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.registers import Registers, pays
 from pullback.backends.native.kernels.row_blocks import blocks_of_rows
@@ -23,8 +25,6 @@ from pullback.backends.native.kernels.steps import (
     write_step,
 )
 from pullback.backends.native.threads.sharing import share
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type
 from pullback.control.scan_rule import Layout, scan
 from pullback.ir.graph import Graph, Node
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.nest import Constant, Nest, Read, Step, Write
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.native.views import part
-from pullback.backends.native.writing.lanes import memory_type
+from pullback.backends.nests.nest import Constant, Nest, Read, Step, Write
+from pullback.backends.nests.views import part
 from pullback.core.types import Shape
 from pullback.ir.graph import Node
 from pullback.ir.strides import places

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Literal
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.choosing import Choice, choose, parts
 from pullback.backends.native.kernels.packing import Panel, pack
 from pullback.backends.native.kernels.pieces import Along, pieces_of
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.dataclass import dataclass
 
 _LINE = 64

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.kernels.choosing import Choice
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.threads.sharing import blocks_of
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type
 from pullback.dataclass import dataclass
 
 #: Writes a product from and to what pointers point to, those of A, B and C.

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.writing.function import Function, Index
 
 
 def each(

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
 from pullback.backends.native.kernels.choosing import choose, lanes_apart
@@ -23,7 +24,6 @@ from pullback.backends.native.kernels.multiplying import write_in_two, write_til
 from pullback.backends.native.kernels.parts import Partition, Write, partition_of_blas, partition_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.threads.sharing import share
-from pullback.backends.native.writing.function import Function, Index
 from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
 from pullback.rules.quotients import one_unless
 

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.elementary import scalars
+from pullback.backends.llvm.accumulators import Combiner
+from pullback.backends.llvm.elementary import scalars
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
-from pullback.backends.native.kernels.accumulators import Combiner
-from pullback.backends.native.views import is_view
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
+from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
+from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node

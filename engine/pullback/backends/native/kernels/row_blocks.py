@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pullback.backends.native.elementary import scalars
+from pullback.backends.llvm.elementary import scalars
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS
 from pullback.control.scan_rule import Layout
 from pullback.core.kinds import Scalar

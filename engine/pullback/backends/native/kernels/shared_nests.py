@@ -9,7 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from pullback.backends.native.elementary import scalars
+from pullback.backends.llvm.elementary import scalars
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.blocks import (
@@ -26,11 +28,9 @@ from pullback.backends.native.kernels.blocks import (
     with_own_pointers,
     write_block,
 )
-from pullback.backends.native.kernels.nest import Nest
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.threads.sharing import ENOUGH, blocks_of, share
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type
+from pullback.backends.nests.nest import Nest
 
 PARTIALS_BYTES: Final = 1 << 15
 """Results of blocks are on the stack of the program: not more than this."""

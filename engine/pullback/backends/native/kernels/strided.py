@@ -3,8 +3,8 @@
 Lane by lane it takes two instructions a number; this way as many a vector as the stride says, and as many loads.
 """
 
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.kernels.transposing import shuffled
-from pullback.backends.native.writing.lanes import Lanes
 
 _MOST_APART = 4
 

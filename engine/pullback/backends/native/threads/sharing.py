@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR
-from pullback.backends.native.writing.function import Function, Index
 
 SHARED_FROM_NS: Final = 20_000
 """Work below this stays on one thread. To offer blocks takes about a microsecond, if threads do not sleep."""

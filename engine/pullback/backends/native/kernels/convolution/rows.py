@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 #: Squares of numbers are transposed in registers: 4 x 4, whatever the width of a register.
 _SQUARE = 4

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.eigen import eigh, eigvalsh

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.linear import pulling, small
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
@@ -18,8 +20,6 @@ from pullback.backends.native.kernels.linear.matrices import (
 )
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
 from pullback.backends.native.kernels.moving import copy_into
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
 from pullback.rules.determinants import MOST_COFACTORS, adjugate
 from pullback.rules.factorizations import cholesky, cholesky_pull

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.native.threads.sharing import blas_on_this_thread
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.dataclass import dataclass
 
 _PREFIXES = {"f4": "s", "f8": "d"}

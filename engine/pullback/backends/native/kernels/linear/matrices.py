@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.kernels.linear import small
 from pullback.backends.native.kernels.linear.lapack import Matrix
 from pullback.backends.native.kernels.linear.stacks import Place
-from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
 
 #: Rows of matrices that are written out: about the cube of it is the length of the text.

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.linear import small
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
@@ -17,8 +19,6 @@ from pullback.backends.native.kernels.linear.matrices import (
 )
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
 from pullback.backends.native.kernels.moving import copy_into
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.lu_factors import ORDER_DTYPE, lu_solve

@@ -11,6 +11,8 @@ Weights are packed and transformed before, by a kernel of their own. Lanes are t
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.planes import fill
 from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile
@@ -21,8 +23,6 @@ from pullback.backends.native.kernels.convolution.winograd.transforms import ter
 from pullback.backends.native.kernels.convolution.winograd.weights import Made
 from pullback.backends.native.kernels.tiles import Column, Factor, sum_products
 from pullback.backends.native.kernels.tiles import Tile as Products
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 #: Products of so many channels are added up apart: the errors of equal terms grow with their number.
 _CHAIN = 16

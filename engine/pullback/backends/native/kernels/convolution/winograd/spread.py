@@ -9,10 +9,10 @@ Places between rows are computed as well, and mean nothing.
 from collections.abc import Sequence
 from functools import reduce
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.weights import EDGES, least_square
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 
 def write_doubts(

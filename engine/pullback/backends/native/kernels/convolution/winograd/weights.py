@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.writing.lanes import Lanes, memory_type, number
 from pullback.backends.native.kernels.convolution.rows import clear_row, transpose_rows
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TERMS, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.transforms import Matrix, terms_of_window
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type, number
 from pullback.dataclass import dataclass
 
 #: The largest error, in eps times the sum of magnitudes.

@@ -1,0 +1,30 @@
+"""Options that several commands have, each with one help text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback_cli import completions
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+DEFAULT_SERVER = "http://127.0.0.1:8000"
+Server = Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
+]
+
+Clone = Annotated[Path | None, typer.Option(help="The project's clone; default: the one of this folder.")]
+Cases = Annotated[
+    list[str] | None,
+    typer.Option(help="A workload, a case's name or a glob; may be repeated.", autocompletion=completions.workloads),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A tier or peer; may be repeated; default: all that a workload declares, or the tiers.",
+        autocompletion=completions.variants,
+    ),
+]

@@ -1,0 +1,75 @@
+"""`/projects/{project}/accuracy`: how often Pullback was right, as people judged it."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+
+from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routers import page_router
+from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.unprojected import note_unprojected
+from pullback_service import statements
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.accuracy import judged_incidents, noticed_steps
+from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import ReadSession
+
+router = page_router(note_unprojected, route_class=WholeNames)
+
+COLUMNS = ("part", "name", "said", "right", "noise", "withdrawn", "precision", "low", "high")
+
+
+async def _read(project: str, session: ReadSession) -> AccuracyView:
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    async with statements.together(session) as ask:
+        judged, noticed = ask(judged_incidents(project_id)), ask(noticed_steps(project_id))
+    return accuracy_view(project, judged.value, noticed.value)
+
+
+AskedView = Annotated[AccuracyView, Depends(_read)]
+_PATH = "/projects/{project:path}/accuracy"
+
+
+@router.get(_PATH + ".json")
+async def accuracy_json(view: AskedView) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get(_PATH + ".csv")
+async def accuracy_csv(view: AskedView) -> Response:
+    """The same as CSV."""
+    return csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS)
+
+
+@router.get(_PATH)
+@router.get(_PATH + ".md")
+async def accuracy_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(
+        request,
+        "accuracy.html",
+        title="Accuracy",
+        project=view.project,
+        view=view,
+        against_baseline=None,
+        twins=("json", "csv", "md"),
+    )
+
+
+def _table(view: AccuracyView) -> Iterator[dict[str, Any]]:
+    for row in (view.whole, *view.parts):
+        low, high = row.interval or (None, None)
+        yield {
+            "part": row.part,
+            "name": row.name,
+            "said": row.said,
+            "right": row.right,
+            "noise": row.noise,
+            "withdrawn": row.withdrawn,
+            "precision": row.share,
+            "low": low,
+            "high": high,
+        }

@@ -1,0 +1,95 @@
+"""PTX: kernels around phases, and LLVM's code generator for NVIDIA's machines.
+
+A kernel calls its phases one after the other, with a barrier between two; they are written into it. Its pointers are of
+different memory (`noalias`), and those that are only read `readonly`, so that reads may go by the read-only cache.
+"""
+
+import re
+from collections.abc import Sequence
+
+import llvmlite.binding as llvm
+
+from pullback.backends.cuda.kernels.writing import Kernel, Kernels
+from pullback.dataclass import dataclass
+
+#: By architecture, the oldest PTX that knows it: a driver need not be newer.
+PTX_OF = {"sm_80": "ptx70", "sm_90": "ptx78"}
+
+_TRIPLE = "nvptx64-nvidia-cuda"
+_CODEGEN_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """PTX and the kernels that are its entries."""
+
+    ptx: str
+    kernels: tuple[Kernel, ...]
+
+
+def ptx_of(kernels: Kernels, architecture: str) -> Code:
+    """The PTX of kernels for an architecture, `sm_80` or `sm_90`."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(
+        cpu=architecture, features=f"+{PTX_OF[architecture]}", opt=_CODEGEN_LEVEL
+    )
+    heading = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
+    module = llvm.parse_assembly(heading + device_text(kernels), llvm.create_context())
+    module.verify()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(_CODEGEN_LEVEL))
+    passes.run(module, builder)
+    return Code(machine.emit_assembly(module), kernels.kernels)
+
+
+def device_text(kernels: Kernels) -> str:
+    """The text of phases with the kernels around them."""
+    declared = [
+        "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+        "declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+        "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)",
+    ]
+    return "\n".join([*declared, *map(_around, kernels.kernels), kernels.text])
+
+
+def _around(kernel: Kernel) -> str:
+    parameters = ", ".join(
+        f"ptr noalias{'' if one.is_written else ' readonly'} align 16 %p{number}"
+        for number, one in enumerate(kernel.parameters)
+    )
+    shared = f"@{kernel.name}_shared"
+    lines = [
+        f"{shared} = internal addrspace(3) global [{max(kernel.shared_bytes, 1)} x i8] undef, align 16",
+        f"define ptx_kernel void @{kernel.name}({parameters}) nounwind {{",
+        f"  %shared = addrspacecast ptr addrspace(3) {shared} to ptr",
+        *_index("thread", "tid", kernel.index_type),
+        *_index("block", "ctaid", kernel.index_type),
+    ]
+    for number, phase in enumerate(kernel.phases):
+        if number:
+            lines.append("  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+        lines.append(f"  call void @{phase}({arguments(kernel)})")
+    return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def _index(name: str, register: str, type_: str) -> list[str]:
+    read = f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()"
+    if type_ == "i32":
+        return [f"  %{name} = {read}"]
+    return [f"  %{name}_short = {read}", f"  %{name} = zext i32 %{name}_short to {type_}"]
+
+
+def arguments(kernel: Kernel) -> str:
+    """The arguments of a phase, by the names that the functions around phases give them."""
+    pointers = [f"ptr %p{number}" for number in range(len(kernel.parameters))]
+    return ", ".join([*pointers, "ptr %shared", f"{kernel.index_type} %thread", f"{kernel.index_type} %block"])
+
+
+def entries(ptx: str) -> Sequence[str]:
+    """The names of the kernels in PTX."""
+    return re.findall(r"\.entry (\w+)", ptx)

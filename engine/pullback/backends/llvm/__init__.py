@@ -1,0 +1,1 @@
+"""LLVM IR: its writer, and elementary functions written with it, for whatever machine LLVM has a target for."""

@@ -1,0 +1,10 @@
+"""Nests: how the nodes of a graph become kernels, whatever machine runs them.
+
+graph -> views        values that are the memory of another value                 views.py
+-> stores       stores that write where their array lies                    stores.py
+-> fusing       elementwise and reducing nodes grouped into loop nests      fusing.py
+-> merging      nests that were begun apart put together                    merging.py
+-> sinking      values computed in the nest that reads them                 sinking.py
+-> joining      parts of a joined array computed where they belong          joining.py
+-> nesting      a group of nodes as a `Nest`: reads, steps, writes, sums    nesting.py, nest.py, axes.py
+"""

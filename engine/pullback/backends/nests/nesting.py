@@ -1,0 +1,98 @@
+"""The nodes of a fused kernel as a nest: what it reads, computes and writes, and in which layout."""
+
+from collections.abc import Collection, Sequence
+
+from pullback.backends.nests.fusing import COPIES, REDUCTIONS, Fused, loop_dtypes, reduced_axes
+from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.views import Access, Views
+from pullback.core.types import Shape
+from pullback.ir.graph import Atom, Literal, Node, Var
+from pullback.rules.activations import identity
+
+
+class Source:
+    """The reads of a nest, each place of memory once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[Atom, int, tuple[int, ...]], int] = {}
+        self._places: dict[tuple[Atom, int], int] = {}
+        self.reads: list[Read] = []
+        self.operands: list[Access] = []
+        """By pointer of the nest, what it points to."""
+
+    def read(self, access: Access, shape: Shape, space: Shape) -> int | Constant:
+        """The number of a value that is read, or the number that it is."""
+        if isinstance(access.root, Literal):
+            return Constant(access.root.value)
+        strides = access.over(shape, space)
+        key = (access.root, access.offset, strides)
+        if key not in self._numbers:
+            place = self._places.get(key[:2])
+            if place is None:
+                place = self._places[key[:2]] = len(self.operands)
+                self.operands.append(access)
+            self._numbers[key] = len(self.reads)
+            self.reads.append(Read(place, strides, access.dtype))
+        return self._numbers[key]
+
+
+def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, list[Access]]:
+    """The nest, and by pointer what it points to."""
+    source = Source()
+    space = kernel.space
+    numbers: dict[Var, int] = {}
+    for atom in (atom for node in kernel.nodes for atom in node.inputs):
+        if isinstance(atom, Var) and atom not in kernel.values:
+            read = source.read(views.access(atom), atom.type.shape, space)
+            if isinstance(read, int):
+                numbers[atom] = read
+
+    def value_of(atom: Atom) -> int | Constant:  # a dict would take 0.0 for -0.0
+        if isinstance(atom, Var) and atom in numbers:
+            return numbers[atom]
+        root = views.access(atom).root
+        assert isinstance(root, Literal)  # noqa: S101 - everything else is read above
+        return Constant(root.value)
+
+    steps: list[Step] = []
+    writes: list[Write] = []
+    reduced: list[Reduction] = []
+    operands = list(source.operands)
+    for node in kernel.nodes:
+        result = node.outputs[0]
+        if node.primitive in REDUCTIONS:
+            value = value_of(node.inputs[0])
+            if isinstance(value, Constant):  # a number that is stretched and summed
+                value = _number_of(steps, source, Step(identity, (value,), (result.type.dtype,), result.type.dtype))
+            reduced.append(_reduction(node, value, len(operands), space, views))
+            operands.append(views.access(result))
+            continue
+        numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
+        if result in kept:
+            access = views.access(result)
+            writes.append(Write(numbers[result], len(operands), access.strides, result.type.dtype))
+            operands.append(access)
+    return Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced)), operands
+
+
+def _number_of(steps: list[Step], source: Source, step: Step) -> int:
+    steps.append(step)
+    return len(source.reads) + len(steps) - 1
+
+
+def _step(node: Node, values: Sequence[int | Constant]) -> Step:
+    result, operands = node.outputs[0].type, tuple(values)
+    if node.primitive in COPIES:
+        return Step(identity, operands, (result.dtype,), result.dtype)
+    return Step(node.primitive, operands, loop_dtypes(node), result.dtype, node.params)
+
+
+def _reduction(node: Node, value: int, pointer: int, space: Shape, views: Views) -> Reduction:
+    axes = reduced_axes(node)
+    result = node.outputs[0]
+    strides = views.access(result).strides
+    if len(strides) < len(space):  # reduced axes are not kept with one element
+        own = iter(strides)
+        strides = tuple(0 if axis in axes else next(own) for axis in range(len(space)))
+    strides = tuple(0 if axis in axes else stride for axis, stride in enumerate(strides))
+    return Reduction(value, REDUCTIONS[node.primitive], axes, pointer, strides, result.type.dtype)

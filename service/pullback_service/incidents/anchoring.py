@@ -1,0 +1,102 @@
+"""Holding the newest commit of the trunk against the anchor of a project, in turns, once a week on each machine that measures it.
+
+Each step of a slow drift is too small to be seen; many of them are not.
+"""
+
+from collections.abc import Sequence
+from typing import Final, LiteralString
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.commits.trunk import TRUNK
+from pullback_service.ids import CommitId, JobId, ProjectId
+from pullback_service.incidents.confirming import HEARD_OF_WITHIN_S, measuring_machines
+from pullback_service.job_channel import ring
+from pullback_service.jobs.trust import trust_in
+from pullback_service.models.jobs import Job
+
+EVERY_DAYS: Final = 7
+PRIORITY: Final = -10
+"""Behind whatever somebody asked for, and before the work of idle machines."""
+TIMEOUT_S: Final = 4 * 3600.0
+
+_ANCHORED: Final[LiteralString] = "SELECT id FROM project WHERE anchor_sha IS NOT NULL ORDER BY id"
+# The row is locked, so that of two workers the second sees the jobs of the first.
+_ANCHOR: Final[LiteralString] = f"""
+SELECT anchor.commit_id, anchor.branch_id, anchor.position
+  FROM project
+  JOIN commit ON commit.project_id = project.id AND commit.sha = project.anchor_sha
+  JOIN branch ON branch.project_id = project.id AND branch.name = {TRUNK}
+  JOIN branch_commit anchor ON anchor.branch_id = branch.id AND anchor.commit_id = commit.id
+ WHERE project.id = %(project)s
+   FOR NO KEY UPDATE OF project
+"""  # noqa: S608 - our own words
+_DUE: Final[LiteralString] = """
+SELECT DISTINCT agent.machine_id
+  FROM agent
+ WHERE agent.last_seen_at > now() - make_interval(secs => %(within_s)s)
+   AND (agent.project_id IS NULL OR agent.project_id = %(project)s)
+   AND NOT EXISTS (
+       SELECT FROM job
+        WHERE job.origin = 'anchor' AND job.project_id = %(project)s AND job.machine_id = agent.machine_id
+          AND (job.created_at > now() - make_interval(days => %(days)s) OR job.state IN ('queued', 'leased', 'running')))
+"""
+_NEWEST: Final[LiteralString] = """
+SELECT DISTINCT ON (report.machine_id) report.machine_id, report.commit_id
+  FROM report
+  JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
+ WHERE report.project_id = %(project)s AND report.machine_id = ANY (%(machines)s::bigint[])
+   AND report.status = 'accepted' AND NOT report.dirty AND branch_commit.position > %(position)s
+   AND NOT EXISTS (
+       SELECT FROM job
+        WHERE job.origin = 'anchor' AND job.project_id = %(project)s AND job.machine_id = report.machine_id
+          AND job.reference_id = %(anchor)s AND job.commit_id = report.commit_id AND job.state = 'done')
+ ORDER BY report.machine_id, branch_commit.position DESC
+"""
+
+
+async def anchored_projects(session: AsyncSession) -> Sequence[ProjectId]:
+    """The projects that have an anchor. Index: none, a table of a few rows."""
+    return [ProjectId(row[0]) for row in await statements.rows(session, _ANCHORED, {})]
+
+
+async def hold_against_anchor(session: AsyncSession, project_id: ProjectId) -> list[JobId]:
+    """Queue the comparisons with the anchor of a project that are due; the new jobs.
+
+    Nothing is due where the service does not know the anchor as a commit of the trunk, or where nothing was measured behind it.
+    Index: pk_project, uq_commit_project_id_sha, uq_branch_project_id_name, pk_branch_commit, ix_job_anchor, ix_report_machine.
+    """
+    anchor = await statements.row(session, _ANCHOR, {"project": project_id})
+    if anchor is None:
+        return []
+    anchor_id, branch_id, position = anchor
+    of_project = {"project": project_id, "within_s": HEARD_OF_WITHIN_S, "days": EVERY_DAYS}
+    machines = {row[0] for row in await statements.rows(session, _DUE, of_project)}
+    measuring = await measuring_machines(session, project_id, machines)
+    values = {
+        "project": project_id, "branch": branch_id, "machines": statements.array_of(measuring), "position": position,
+        "anchor": anchor_id,
+    }  # fmt: skip
+    newest = await statements.rows(session, _NEWEST, values) if measuring else []
+    jobs = [
+        Job(
+            project_id=project_id,
+            commit_id=commit_id,
+            reference_id=anchor_id,
+            suite=measuring[machine_id].suite,
+            kind="compare",
+            priority=PRIORITY,
+            requires=measuring[machine_id].requires,
+            timeout_s=TIMEOUT_S,
+            machine_id=machine_id,
+            origin="anchor",
+            trust=await trust_in(session, {CommitId(anchor_id), CommitId(commit_id)}),
+        )
+        for machine_id, commit_id in newest
+    ]
+    session.add_all(jobs)
+    await session.flush()
+    if jobs:
+        await ring(session)
+    return [JobId(job.id) for job in jobs]

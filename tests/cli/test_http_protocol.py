@@ -1,0 +1,69 @@
+"""Connections that send half a head, or a byte of it now and then."""
+
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+import uvicorn
+
+from pullback_cli import http_protocol
+from pullback_cli.http_protocol import BoundedHeadProtocol
+
+HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+async def answer(scope, receive, send):
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+@pytest.fixture
+def connect(monkeypatch):
+    monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
+    config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=BoundedHeadProtocol)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    opened = []
+
+    def open_one():
+        opened.append(socket.create_connection(listening.getsockname(), timeout=10))
+        return opened[-1]
+
+    yield open_one
+    for connection in opened:
+        connection.close()
+    server.should_exit = True
+    thread.join(10)
+    listening.close()
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD[:-2]])
+def test_half_a_head_is_cut_off(connect, sent):
+    connection = connect()
+    connection.sendall(sent)
+    assert connection.recv(1) == b""
+
+
+def test_bytes_now_and_then_gain_no_time(connect):
+    connection, began = connect(), time.monotonic()
+    connection.settimeout(0.02)
+    for byte in HEAD[:-2] * 10:
+        connection.sendall(bytes([byte]))
+        with suppress(TimeoutError):
+            if not connection.recv(1):
+                break
+    assert time.monotonic() - began < 5
+
+
+def test_the_next_request_of_a_connection_has_its_own_time(connect):
+    connection = connect()
+    for _ in range(3):
+        connection.sendall(HEAD)
+        assert connection.recv(100).startswith(b"HTTP/1.1 204")
+        time.sleep(0.2)  # idle, which is no head
+    connection.sendall(HEAD[:9])
+    assert connection.recv(1) == b""

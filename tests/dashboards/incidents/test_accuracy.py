@@ -1,0 +1,67 @@
+"""The page of accuracy: verdicts of people as precision, by what they are about; and how small a step would be noticed."""
+
+import csv
+import io
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+PAGE = "/projects/demo/accuracy"
+
+
+@pytest.fixture
+async def judged(history):
+    """Two incidents of counts in different workloads, of which one is called noise."""
+    for number, (lstm, dense) in enumerate(((1024.0, 1024.0), (4096.0, 1024.0), (4096.0, 4096.0), (4096.0, 4096.0)), 1):
+        document = history.commit(number, array_bytes=lstm)
+        (case,) = [case for case in document["cases"] if case["case"]["workload"] == "dense"]
+        case["variants"][1]["metrics"]["array_bytes"]["value"] = dense
+        await history.upload(document)
+    for incident, verdict in ((1, "real"), (2, "noise")):
+        answer = await history.client.post(f"/api/v1/incidents/{incident}/verdict", json={"verdict": verdict})
+        assert answer.status_code == 200, answer.text
+    return history
+
+
+async def test_nothing_is_said_while_nothing_was_found(history):
+    await history.upload(history.commit(1))
+    page = (await history.client.get(PAGE)).text
+    assert "there is nothing to be right about" in page
+
+
+async def test_precision_is_what_people_called_right_of_what_they_judged(judged):
+    view = (await judged.client.get(f"{PAGE}.json")).json()
+    assert {name: view["whole"][name] for name in ("said", "right", "noise", "withdrawn")} == {
+        "said": 2, "right": 1, "noise": 1, "withdrawn": 1,
+    }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO((await judged.client.get(f"{PAGE}.csv")).text)))
+    assert {(row["part"], row["name"]): row["precision"] for row in rows} == {
+        ("all", ""): "0.5",
+        ("evidence", "confirmed"): "0.5",
+        ("machine", "box"): "0.5",
+        ("workload", "dense"): "0.0",
+        ("workload", "lstm"): "1.0",
+    }
+    page = (await judged.client.get(PAGE)).text
+    assert "1 right, 1 noise" in page
+    assert "50 %" in page
+
+
+async def test_a_verdict_that_was_taken_back_does_not_count(judged):
+    (await judged.client.delete("/api/v1/incidents/2/verdict")).raise_for_status()
+    whole = (await judged.client.get(f"{PAGE}.json")).json()["whole"]
+    assert (whole["right"], whole["noise"]) == (1, 0)
+
+
+async def test_the_smallest_step_that_would_be_noticed_is_told_of_each_machine_and_case(history, reports):
+    await history.upload(*(history.commit(number) for number in range(1, 25)))
+    noticed = (await history.client.get(f"{PAGE}.json")).json()["noticed"]
+    assert [(one["machine"], one["metric"]) for one in noticed] == [("box", "time")]
+    assert 0 < noticed[0]["half"] < 0.3
+    case = f"/projects/demo/commits/{reports.sha(24)}/cases/lstm%5Bn=100,act=tanh,f4,cpu%5D"
+    blocks = {
+        one["variant"]: one["resolution"] for one in (await history.client.get(f"{case}.json")).json()["variants"]
+    }
+    assert 0 < blocks["fused"] < 0.3
+    assert "noticed from" in (await history.client.get(case)).text

@@ -1,0 +1,16 @@
+"""Where nothing is native here, kernels cannot be tried on the CPU; tests/engine/native/test_availability.py says so."""
+
+import pytest
+
+from pullback.backends.native import availability
+
+if not availability.is_available():
+    collect_ignore = ["test_any_order.py", "test_assembled.py", "test_nests.py", "test_places.py", "test_traffic.py"]
+
+
+@pytest.fixture(scope="session")
+def nests_of_plans():
+    """Some nests of case tables, workloads, golden files and expressions; all with PULLBACK_EVERY_KERNEL=1."""
+    from tests.engine.cuda import nests
+
+    return list(nests.of_plans())

@@ -1,0 +1,101 @@
+"""Kernels of a subject, held against rules that their text has to keep; each rule is a function that raises."""
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from pullback.backends.cuda.kernels.ptx import device_text, ptx_of
+from pullback.backends.cuda.kernels.writing import write_kernels
+
+MOST_REGISTERS = 128
+
+
+def kernels_of(subject):
+    """The kernels of a subject."""
+    return write_kernels(subject.nest, subject.places)
+
+
+# --- pointers ----------------------------------------------------------------------------------------------------------
+_ROOTED = re.compile(r"\s*(%[\w.]+) = getelementptr [^,]+, ptr (%[\w.]+),")
+_READ = re.compile(r"= load [^,]+, ptr (%[\w.]+)")
+_WRITTEN = re.compile(r"^\s*store .+, ptr (%[\w.]+)")
+_KERNEL = re.compile(r"define ptx_kernel void @(\w+)\((.*)\)")
+
+
+def check_places(kernels):
+    """What a kernel reads and writes of a piece goes by one pointer; what it writes is not `readonly`."""
+    text = device_text(kernels)
+    heads = dict(_KERNEL.findall(text))
+    bodies = {
+        found[1]: found[2] for found in re.finditer(r"@(\w+)\([^\n]*\{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE)
+    }
+    for kernel in kernels.kernels:
+        pieces = [one.piece for one in kernel.parameters]
+        assert len(set(pieces)) == len(pieces), f"{kernel.name} has two pointers of one piece, both noalias"
+        parameters = heads[kernel.name].split(", ")
+        assert all("noalias" in one for one in parameters)
+        read, written = set(), set()
+        for phase in kernel.phases:
+            of_phase = _used(bodies[phase])
+            read |= of_phase[0]
+            written |= of_phase[1]
+        for number, parameter in enumerate(parameters):
+            assert ("readonly" in parameter) == (number not in written), f"{kernel.name} writes by {parameter}"
+            assert number in read | written, f"{kernel.name} does not use {parameter}"
+
+
+def _used(body):
+    """The parameters that a function loads and stores by."""
+    roots = {}
+    used = set(), set()
+    for line in body.splitlines():
+        if rooted := _ROOTED.match(line):
+            roots[rooted[1]] = roots.get(rooted[2], rooted[2])
+        for own, pattern in zip(used, (_READ, _WRITTEN), strict=True):
+            if found := pattern.search(line):
+                own.add(roots.get(found[1], found[1]))
+    return tuple({int(name[2:]) for name in own if re.fullmatch(r"%p\d+", name)} for own in used)
+
+
+# --- machine code ------------------------------------------------------------------------------------------------------
+def ptxas():
+    """The assembler of a CUDA toolkit or of the wheel `nvidia-cuda-nvcc`; None if there is none."""
+    if found := shutil.which("ptxas"):
+        return found
+    for package in ("nvidia", "nvidia.cuda_nvcc"):
+        spec = find_spec(package) if find_spec("nvidia") else None
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            for path in sorted(Path(folder).glob("**/bin/ptxas")):
+                if os.access(path, os.X_OK):
+                    return str(path)
+    return None
+
+
+def check_assembled(kernels, architecture, folder):
+    """Machine code without a stack or spilled registers, in few registers; gives the numbers of registers."""
+    code = ptx_of(kernels, architecture)
+    path = folder / "kernels.ptx"
+    path.write_text(code.ptx)
+    command = [ptxas(), "-v", f"-arch={architecture}", str(path), "-o", str(folder / "kernels.cubin")]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", said.stderr)
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", said.stderr)]
+    assert len(registers) == len(kernels.kernels)
+    assert set(frames) == {("0", "0", "0")}, said.stderr
+    assert max(registers) <= MOST_REGISTERS, registers
+    return registers
+
+
+def accesses(kernels, architecture="sm_90"):
+    """Loads and stores of global memory in the PTX of kernels, by their bytes."""
+    counts = {}
+    for kind, vector, bits in re.findall(
+        r"\t(ld|st)\.global(?:\.nc)?(?:\.v(\d))?\.\w(\d+)", ptx_of(kernels, architecture).ptx
+    ):
+        key = f"{kind}{int(vector or 1) * int(bits) // 8}"
+        counts[key] = counts.get(key, 0) + 1
+    return counts

@@ -1,0 +1,73 @@
+"""Kernels become machine code of both architectures without spilled registers; needs `ptxas` of CUDA, no device."""
+
+import numpy as np
+import pytest
+from tests.engine.cuda import nests
+from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, ptxas
+from tests.engine.cuda.random_nests import random_subject
+
+from pullback.backends.cuda.kernels import grids
+from pullback.backends.cuda.kernels.phases import Place
+from pullback.backends.cuda.kernels.ptx import PTX_OF
+from pullback.backends.cuda.kernels.writing import write_kernels
+from pullback.backends.nests.nest import Nest, Read, Reduction, Step, Write
+from pullback.core.primitive import Primitive
+
+#: One nest of so many of the sample is assembled: 0.2 s each.
+EVERY = 8 if nests.EVERY > 1 else 1
+
+needs_ptxas = pytest.mark.skipif(ptxas() is None, reason="NO KERNELS ARE ASSEMBLED: ptxas of CUDA is not installed")
+
+
+@needs_ptxas
+@pytest.mark.parametrize("architecture", PTX_OF)
+def test_kernels_of_plans_have_no_stack_and_few_registers(architecture, nests_of_plans, tmp_path):
+    for subject in nests_of_plans[::EVERY]:
+        check_assembled(kernels_of(subject), architecture, tmp_path)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("seed", range(500, 506))
+def test_kernels_of_random_nests_have_no_stack_and_few_registers(seed, tmp_path):
+    check_assembled(kernels_of(random_subject(seed)), "sm_90", tmp_path)
+
+
+@needs_ptxas
+def test_kernels_of_too_many_values_at_once_are_found(tmp_path, monkeypatch):
+    """Vectors of 64 numbers, four at a time."""
+    for name, value in (
+        ("LOAD_BYTES", 256),
+        ("MOST_REPEATED", 10**6),
+        ("IN_FLIGHT", 1 << 30),
+        ("HELD_REGISTERS", 10**6),
+    ):
+        monkeypatch.setattr(grids, name, value)
+    with pytest.raises(AssertionError):
+        check_assembled(write_kernels(dense(4096, 1024, "f4"), [Place(k, 0) for k in range(5)]), "sm_90", tmp_path)
+
+
+def dense(rows, columns, dtype):
+    """The nest behind the product of a dense layer: bias, tanh, its derivative, the gradient of the bias, the loss."""
+    table, own = Primitive.table, np.dtype(dtype)
+    reads = (Read(0, (columns, 1), own), Read(1, (0, 1), own))
+    steps = (Step(table["add"], (0, 1), (own, own), own), Step(table["tanh"], (2,), (own,), own))
+    reductions = (
+        Reduction(3, "sum", frozenset({0}), 3, (0, 1), own),
+        Reduction(3, "sum", frozenset({0, 1}), 4, (0, 0), own),
+    )
+    return Nest((rows, columns), reads, steps, (Write(3, 2, (columns, 1), own),), reductions)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_lines_that_are_aligned_are_loaded_and_stored_16_bytes_at_a_time(dtype):
+    places = [Place(k, 0) for k in range(5)]
+    kernels = write_kernels(dense(512, 1024, dtype), places)
+    found = accesses(kernels)
+    assert found["ld16"] >= 2
+    assert found["st16"] >= 1
+
+
+def test_lines_that_are_not_aligned_are_loaded_one_by_one():
+    shifted = [Place(0, 4), *(Place(k, 0) for k in range(1, 5))]
+    found = accesses(write_kernels(dense(512, 1024, "f4"), shifted))
+    assert found["ld4"] >= 4

@@ -1,0 +1,102 @@
+"""Kernels of nests, run on the CPU, compute what the native tier does; every nest there is with PULLBACK_EVERY_KERNEL=1."""
+
+import os
+
+import numpy as np
+import pytest
+from tests.engine.cuda import nests
+from tests.engine.cuda.kernels_of import kernels_of
+from tests.engine.cuda.random_nests import random_subject
+
+from pullback.backends.cuda.emulation import Emulator
+from pullback.backends.cuda.kernels import grids, writing
+from pullback.backends.cuda.kernels.phases import Place
+from pullback.backends.cuda.kernels.writing import write_kernels
+from pullback.backends.nests.nest import Nest, Read, Reduction, Step
+from pullback.core.primitive import Primitive
+
+RANDOM = int(os.environ.get("PULLBACK_RANDOM_KERNELS", "25"))
+
+
+def check(subject):
+    memory = nests.Memory(subject)
+    emulator = Emulator(kernels_of(subject))
+    run = lambda addresses: emulator.run(addresses, np.random.default_rng(1), nests.scratch)  # noqa: E731
+    with np.errstate(all="ignore"):
+        nests.check_against_native(subject, memory, run)
+    memory.bits()
+
+
+def test_nests_of_plans_are_those_of_the_native_tier(nests_of_plans):
+    assert len(nests_of_plans) > 80
+    for subject in nests_of_plans:
+        check(subject)
+
+
+@pytest.mark.parametrize("seed", range(RANDOM))
+def test_random_nests_are_those_of_the_native_tier(seed):
+    check(random_subject(seed))
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Grids of few threads and terms, so that small nests have many blocks, splits of splits, and units at a time."""
+    for name, value in (
+        ("THREADS", 32),
+        ("LEAST_TURNS", 2),
+        ("MOST_TERMS", 3),
+        ("IN_FLIGHT", 1 << 20),
+        ("ENOUGH_BLOCKS", 4),
+    ):
+        monkeypatch.setattr(grids, name, value)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1000 + RANDOM))
+@pytest.mark.usefixtures("cut")
+def test_random_nests_in_many_blocks_are_those_of_the_native_tier(seed):
+    check(random_subject(seed))
+
+
+def test_long_nests_are_several_kernels_of_the_same_values(monkeypatch):
+    monkeypatch.setattr(writing, "MOST_STEPS", 2)
+    for seed in range(2000, 2010):
+        check(random_subject(seed))
+
+
+def test_reductions_of_nothing_are_what_they_start_from():
+    f8 = np.dtype("f8")
+    tanh = Step(Primitive.table["tanh"], (0,), (f8,), f8)
+    reductions = [Reduction(1, kind, frozenset({0}), k + 1, (0, 1), f8) for k, kind in enumerate(("sum", "prod"))]
+    nest = Nest((0, 3), (Read(0, (3, 1), f8),), (tanh,), (), tuple(reductions))
+    sums, products = np.full(3, np.nan), np.full(3, np.nan)
+    Emulator(write_kernels(nest, [Place(0, 0), Place(1, 0), Place(2, 0)])).run(
+        [0, sums.ctypes.data, products.ctypes.data]
+    )
+    assert sums.tolist() == [0, 0, 0]
+    assert products.tolist() == [1, 1, 1]
+
+
+def test_indices_are_wide_where_there_are_more_elements_than_narrow_ones_count():
+    f4 = np.dtype("f4")
+
+    def index_type(rows):
+        nest = Nest(
+            (rows, 2**12), (Read(0, (2**12, 1), f4),), (), (), (Reduction(0, "sum", frozenset({0, 1}), 1, (0, 0), f4),)
+        )
+        return write_kernels(nest, [Place(0, 0), Place(1, 0)]).kernels[0].index_type
+
+    assert index_type(2**18) == "i32"
+    assert index_type(2**20) == "i64"
+
+
+def test_many_terms_are_summed_as_exactly_as_by_the_native_tier():
+    """One block would give an accumulator 3,000 terms: splits are summed by a kernel of their own."""
+    f4 = np.dtype("f4")
+    n = 3_000_000
+    x = (np.random.default_rng(0).random(n) + 1).astype("f4")
+    nest = Nest((n,), (Read(0, (1,), f4),), (), (), (Reduction(0, "sum", frozenset({0}), 1, (0,), f4),))
+    kernels = write_kernels(nest, [Place(0, 0), Place(1, 0)])
+    total = np.zeros((), "f4")
+    Emulator(kernels).run([x.ctypes.data, total.ctypes.data])
+    assert len(kernels.kernels) == 2
+    assert abs(total - np.sum(x, dtype="f8")) <= 2e-7 * float(total)
