@@ -499,9 +499,7 @@ async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: T
     ):
         claim = Claim(*judged)
         if older_id is not None or newer_id is not None:
-            moved = claim._replace(
-                reference_id=older_id or claim.reference_id, commit_id=newer_id or claim.commit_id
-            )
+            moved = claim._replace(reference_id=older_id or claim.reference_id, commit_id=newer_id or claim.commit_id)
             if not is_measured_anew:
                 of_rewritten.append((series_id, moved))
         elif _is_along(claim, places):
@@ -514,7 +512,11 @@ async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: T
 
 
 def _is_along(claim: Claim, places: Places) -> bool:
-    return claim.reference_id in places and claim.commit_id in places and places[claim.reference_id] < places[claim.commit_id]
+    return (
+        claim.reference_id in places
+        and claim.commit_id in places
+        and places[claim.reference_id] < places[claim.commit_id]
+    )
 
 
 class _Facts(NamedTuple):

@@ -1,10 +1,13 @@
 """Suspicions are measured again by an agent of the machine that raised them, before anybody is told."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import enroll  # noqa: F401 - a fixture
 
 from pullback_service.incidents.detecting import detect, sweep
+from pullback_service.incidents.triage import give_verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -275,3 +278,23 @@ async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebod
     assert [event for _, event in await history.told()] == ["likely"]
     await measured_again(history, suspected, reports, affected=("same", 0.0))
     assert [event for _, event in await history.told()] == ["likely", "withdrawn"]
+
+
+async def test_a_verdict_that_is_given_while_states_are_settled_decides(history, suspected, database):
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    (confirming,) = await history.incidents()
+    async with database.writing.begin() as session:  # by which it would be likely
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    async with database.writing.begin() as session:
+        await give_verdict(session, confirming.incident.id, "noise", note=None, link=None, by="ada")
+        await session.flush()
+        settling = asyncio.create_task(look_with(history, 60))
+        while not settling.done():
+            if (await session.execute(text("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))).scalar_one():
+                break
+            await asyncio.sleep(0.01)
+    await settling
+    assert await state(history) == "refuted"
+    assert await history.told() == []

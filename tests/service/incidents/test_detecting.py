@@ -1,6 +1,5 @@
 """From uploads to incidents, with a real database and a real worker."""
 
-import asyncio
 import random
 from collections import defaultdict
 from itertools import pairwise
@@ -12,7 +11,6 @@ from sqlalchemy import text
 from pullback_service import worker
 from pullback_service.incidents import looking
 from pullback_service.incidents.finding import FOUND_BY, changes_of
-from pullback_service.incidents.triage import give_verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -279,29 +277,13 @@ async def test_what_somebody_expected_is_the_level_from_which_it_gets_worse(hist
     assert [event for _, event in await history.told()] == ["confirmed", "resolved", "confirmed", "resolved"]
 
 
-async def test_a_verdict_that_is_given_while_changes_are_looked_for_decides(history, database):
-    await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
-    (suspected,) = await history.incidents()
-    again = await history.client.post(f"{API}/reports", json=history.commit(2, array_bytes=2048.0, seed=2))
-    assert again.status_code == 201, again.text  # by which it would be confirmed
-    async with database.writing.begin() as session:
-        await give_verdict(session, suspected.incident.id, "noise", note=None, link=None, by="ada")
-        await session.flush()
-        looking_meanwhile = asyncio.create_task(history.look())
-        waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
-        while not looking_meanwhile.done() and not (await session.execute(text(waiting))).scalar_one():
-            await asyncio.sleep(0.01)
-    await looking_meanwhile
-    (only,) = await history.incidents()
-    assert (only.incident.state, await history.told()) == ("refuted", [])
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_reports_that_are_withdrawn_leave_nothing_whenever_they_come_and_go(history, reports, seed):
     chance = random.Random(seed)
     documents = story(history)
     never = [
-        history.commit(number, array_bytes=9999.0, wrong=("lstm",) if number == 6 else (), seed=7) for number in (3, 6, 10)
+        history.commit(number, array_bytes=9999.0, wrong=("lstm",) if number == 6 else (), seed=7)
+        for number in (3, 6, 10)
     ]
     every = [*documents, *never]
     chance.shuffle(every)
@@ -340,7 +322,9 @@ async def test_a_new_detector_finds_the_same_incidents_and_tells_nobody(history,
     told = await history.told()
     assert [event for _, event in told] == ["likely"]
     async with database.writing.begin() as session:
-        await session.execute(text("UPDATE change SET detector = 'levels 1', low = low - 0.01 WHERE evidence = 'levels'"))
+        await session.execute(
+            text("UPDATE change SET detector = 'levels 1', low = low - 0.01 WHERE evidence = 'levels'")
+        )
         await session.execute(text("UPDATE series_state SET state = ''"))
     await history.upload(documents[16])
     (after,) = await history.incidents()
@@ -357,7 +341,10 @@ async def push(history, reports, *numbers):
     """Tell what the trunk is: commits by their numbers, oldest first."""
     commits = []
     for parent, number in pairwise((0, *numbers)):
-        commit = reports.report(number % REBASED)["commit"] | {"sha": reports.sha(number), "parents": [reports.sha(parent)]}
+        commit = reports.report(number % REBASED)["commit"] | {
+            "sha": reports.sha(number),
+            "parents": [reports.sha(parent)],
+        }
         commits.append({name: commit[name] for name in ("sha", "parents", "author", "authored_at", "title")})
     log = {"project": "demo", "branch": "main", "commits": commits[::-1]}
     answer = await history.client.post("/api/v1/commits", json=log)
