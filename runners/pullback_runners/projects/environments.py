@@ -182,7 +182,7 @@ def _find_python(wanted: str | None) -> Path:
     if not _is(version, wanted):
         raise BuildError(
             f"{found} is Python {version}, and {FILE} asks for {wanted} in [build] python; "
-            f"install that, or write python = \"{minor}\" if any {minor} will do"
+            f'install that, or write python = "{minor}" if any {minor} will do'
         )
     return Path(found)
 
