@@ -36,7 +36,9 @@ def main() -> None:
         questions = SAME if options.what == "same" else planted(options.engine or list(LIBRARIES))
         questions = [each for each in questions if fnmatchcase(each.name, options.only)]
         if not questions:
-            parser.error(f"no row is named {options.only}; rows are named like 'jax two', 'numpy equal', 'two environments'")
+            parser.error(
+                f"no row is named {options.only}; rows are named like 'jax two', 'numpy equal', 'two environments'"
+            )
         sessions = Sessions(folder, options.json, options.lock)
         for question in sessions.run(questions, options.sessions, options.minutes):
             last = sessions.rows[question.name][-1]

@@ -86,7 +86,9 @@ def choose_for(
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
         python = interpreter(subject)[0]
-        remedy = "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
+        remedy = (
+            "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
+        )
         raise UsageError(f"{python} cannot load workloads: {said[0]}{remedy}")
     answer = json.loads(done.stdout)
     if "failed" in answer:

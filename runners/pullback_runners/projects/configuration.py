@@ -191,7 +191,9 @@ def _check_values(text: str, found: ProjectFile) -> None:
         raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; give a version like '3.12'")
     if found.build.python is not None and tuple(map(int, found.build.python.split("."))) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; the harness needs {oldest} or newer")
+        raise _wrong(
+            text, "build", "python", f"[build] python is {found.build.python!r}; the harness needs {oldest} or newer"
+        )
     if found.measure.suite not in SUITES:
         known = ", ".join(SUITES)
         raise _wrong(text, "measure", "suite", f"[measure] suite is {found.measure.suite!r}; known: {known}")

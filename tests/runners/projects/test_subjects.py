@@ -244,7 +244,7 @@ def test_what_builds_wheels_is_installed_once_unless_it_asks_for_more(repository
     build_a_wheel(repository)
     tool = wheel(tmp_path / "wheels", "1").as_uri()
     repository.write("pyproject.toml", BUILT.replace("[]", f'["base @ {tool}"]', 1))
-    noted = BACKEND.replace('"built = True\\n"', 'f"prefix = {__import__(\'sys\').prefix!r}\\n"')
+    noted = BACKEND.replace('"built = True\\n"', "f\"prefix = {__import__('sys').prefix!r}\\n\"")
     more = f"\n\ndef get_requires_for_build_wheel(settings=None):\n    return ['base @ {tool}']\n"
     repository.write("backend.py", noted + (more if asks_for_more else ""))
     built_in = []
@@ -333,7 +333,10 @@ def test_a_submodule_that_a_commit_does_not_have_is_named(repository):
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        ('requirements = ["gone.txt"]', "no file gone.txt, which pullback.toml names in [build] requirements, neither in"),
+        (
+            'requirements = ["gone.txt"]',
+            "no file gone.txt, which pullback.toml names in [build] requirements, neither in",
+        ),
         ('python = "3.99"', "there is no python3.99 on PATH"),
         ('python = "3.98"', "which pullback.toml asks for in [build] python, does not start (not switched on)"),
         ('python = "3.97.5"', "is Python 3.97.1, and pullback.toml asks for 3.97.5 in [build] python"),
@@ -446,7 +449,9 @@ def test_commits_without_a_case_in_common_are_refused(compare, repository):
 
 def test_commits_without_a_variant_in_common_are_refused(compare, repository):
     text = (repository.folder / "bench/total.py").read_text()
-    repository.write("pullback.toml", (repository.folder / "pullback.toml").read_text().replace('variants = ["waves"]\n', ""))
+    repository.write(
+        "pullback.toml", (repository.folder / "pullback.toml").read_text().replace('variants = ["waves"]\n', "")
+    )
     repository.write("bench/total.py", text.replace('wrt="x"', 'wrt="x", numpy=False').replace(
         '@total.peer("waves")', '@total.peer("newer" if hasattr(waves, "newer") else "older")'))  # fmt: skip
     repository.commit("first")
