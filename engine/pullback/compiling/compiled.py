@@ -129,7 +129,7 @@ def compile_graph(
 
 
 def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
-    """A program of PyTorch's functions."""
+    """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
@@ -143,6 +143,7 @@ def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
         "state_bytes": 0,
         "kernels": written.kernels,
         "flops": sum(map(flops_of, graph.nodes)),
+        "moved_bytes": written.moved_bytes,
         "peak_bytes": written.peak_bytes,
         "transient": [],
         "fallbacks": list(written.fallbacks),
