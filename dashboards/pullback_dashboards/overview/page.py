@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.aside import aside
 from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
@@ -145,7 +146,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         machine=places.machine,
         commit=found.history.commits[-1],
         commits=len(found.history.commits),
-        heat=_heat(found, replace(state, project=places.project)),
+        heat=await aside(_heat, found, replace(state, project=places.project)),
         news=told.news,
         news_left_out=told.left_out,
         questions=questions(_which_project(places.project, places.projects)),
