@@ -18,7 +18,6 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from pullback_dashboards import links
-from pullback_dashboards.aside import MadeAside
 from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
@@ -34,6 +33,7 @@ from pullback_dashboards.wording.counting import counted, noun
 from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
+from pullback_service.aside import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 
@@ -100,7 +100,11 @@ def page(
                 title=title,
                 theme=theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
                 path=path,
-                address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
+                address=None
+                if status >= HTTPStatus.BAD_REQUEST
+                else f"{path}?{query}"
+                if query
+                else path,  # to be shared
                 feed=links.feed(project, machine=machine) if project is not None else None,
                 project=project,
                 unprojected=notice_of(request),

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from pullback_cli.app import create_app
-from pullback_dashboards import aside as asides
 from pullback_dashboards import markdown_twin, rendering
-from pullback_dashboards.aside import Aside
 from pullback_dashboards.report.page import CASES_OF_A_PAGE
+from pullback_service import aside as asides
+from pullback_service.aside import Aside
 from pullback_service.errors import BusyError
 from pullback_service.settings import Settings
 

@@ -9,7 +9,6 @@ from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.aside import aside
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH, Axes, Curve, standalone
@@ -34,6 +33,7 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
+from pullback_service.aside import aside
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name

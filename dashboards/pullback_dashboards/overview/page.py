@@ -9,7 +9,6 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.aside import aside
 from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
@@ -29,6 +28,7 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 from pullback_service import statements
 from pullback_service.agents.queries import count_fleet
+from pullback_service.aside import aside
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name

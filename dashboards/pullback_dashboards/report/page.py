@@ -1,6 +1,6 @@
 """`/reports/{id}`: one upload."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
 from typing import Annotated, Any, TypeVar
@@ -10,13 +10,10 @@ from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.aside import aside, aside_alone
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.rendering import csv_file, csv_text, json_twin, page
 from pullback_dashboards.report.view import (
-    CaseBlock,
-    Numbers,
     ReportView,
     case_blocks,
     comparison_row,
@@ -25,17 +22,18 @@ from pullback_dashboards.report.view import (
     label_of,
     left_out,
     metrics_of,
+    table_of,
 )
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
+from pullback_service.aside import aside, aside_alone
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.models.reports import Report
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.remains import remains_of
-from pullback_service.reports.stored_files import outline_of
+from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
 from pullback_service.sessions import ReadSession
 
 T = TypeVar("T")
@@ -50,8 +48,6 @@ COLUMNS = (
 
 CASES_OF_A_PAGE = 200
 MOST_FAILURES = 200
-LARGE_FILE_BYTES = 512 * 1024
-"""Of a stored file, which holds thousands of cases: as objects it takes a hundred times as much."""
 
 PageNumber = Annotated[int, Query(ge=1, description="Of its cases, two hundred at a time.")]
 
@@ -86,8 +82,8 @@ async def report_csv(report_id: UUID, session: ReadSession) -> Response:
     stored, file = await _stored(session, report_id)
 
     def write(document: Mapping[str, Any], _: str | None) -> str:
-        blocks = case_blocks(document["cases"], project=stored.project)
-        return csv_text(table_of(stored.commit, stored.machine, blocks), COLUMNS)
+        said = {"commit": stored.commit, "machine": stored.machine}
+        return csv_text((said | row for row in table_of(document["cases"])), COLUMNS)
 
     text = await _made_of(session, stored, file, write)
     return csv_file(f"report-{short_of(stored.commit)}", lambda: text)
@@ -124,7 +120,7 @@ async def _made_of(
 ) -> T:
     """What is made of a report's document in a thread, and of why its file is gone, if it is."""
     read = file or Report(id=stored.report.id)
-    is_large = len(read.body or b"") + len(read.document or b"") > LARGE_FILE_BYTES
+    is_large = len(read.body or b"") + len(read.document or b"") > LARGE_PACKED_BYTES
     thread = aside_alone if is_large else aside
     try:
         return await thread.after(session, lambda: make(outline_of(read), None))
@@ -144,7 +140,7 @@ def report_view(
     first = (page - 1) * CASES_OF_A_PAGE
     shown = slice(first, first + CASES_OF_A_PAGE)
     blocks = tuple(case_blocks(entries[shown], project=stored.project))
-    failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE))
+    failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE)) if report.failures else []
     commit = commit_of(document["commit"])
     harness = document["harness"]
     metrics = metrics_of(document) if stated else {}
@@ -184,40 +180,10 @@ def report_view(
             )
             for raw in stated[shown]
         ),
-        reproduce=reproduce_command(document, commit),
+        # The options that cases of a suite ask for are those of its first ones.
+        reproduce=reproduce_command({**document, "cases": list(entries[:CASES_OF_A_PAGE])}, commit),
         job_href=links.job(report.job_id) if report.job_id is not None else None,
     )
-
-
-def table_of(commit: str, machine: str, blocks: Iterable[CaseBlock]) -> Iterator[dict[str, Any]]:
-    """One row for each metric of each variant of each case; a failure is a row without a number."""
-    for block in blocks:
-        for row in block.variants:
-            told = {
-                "commit": commit, "machine": machine, "case": block.case, "variant": row.variant, "kind": row.kind,
-            }  # fmt: skip
-            if row.failure or row.numbers is None:
-                yield told | {"failure": row.failure}
-                continue
-            if row.numbers.value is not None:
-                yield told | _columns_of("time", row.numbers)
-            for amount in row.amounts:
-                yield told | _columns_of(amount.metric, amount.numbers) | {"method": amount.method}
-        if block.failure and not block.variants:
-            yield {
-                "commit": commit, "machine": machine, "case": block.case, "failure": block.failure,
-            }  # fmt: skip
-
-
-def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": numbers.value,
-        "unit": numbers.unit,
-        **factors.columns_of(numbers),
-        "groups": numbers.groups,
-        "outcome": numbers.outcome,
-    }
 
 
 def commit_of(raw: Mapping[str, Any]) -> Commit:
@@ -225,4 +191,3 @@ def commit_of(raw: Mapping[str, Any]) -> Commit:
     return Commit(
         raw["sha"], raw.get("title"), raw.get("author"), read_instant(raw.get("authored_at")), raw.get("branch")
     )
-

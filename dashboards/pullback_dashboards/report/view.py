@@ -224,6 +224,43 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
         )
 
 
+def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row for each metric of each variant of each case; a failure is a row without a number."""
+    for entry in entries:
+        case = label_of(entry["case"])
+        kept = kept_ratios(entry)
+        variants = {v["variant"]: v for v in entry.get("variants", [])}
+        for name in in_reading_order(variants):
+            variant = variants[name]
+            said = {"case": case, "variant": name, "kind": variant.get("kind", "external")}
+            if variant.get("error"):
+                yield said | {"failure": _words_of(variant["error"])}
+                continue
+            metrics = variant.get("metrics", {})
+            for metric in sorted(metrics, key=lambda each: each != "time"):  # the time first
+                paired = kept[name, metric].paired if (name, metric) in kept else None
+                told = metrics[metric]
+                numbers = _numbers(told, paired, unit=told.get("unit", "s" if metric == "time" else ""))
+                if metric != "time":
+                    yield said | _columns_of(metric, numbers) | {"method": told.get("method")}
+                elif numbers.value is not None:
+                    yield said | _columns_of(metric, numbers)
+        failure = _failure(entry.get("error"), entry.get("gradient"))
+        if failure and not variants:
+            yield {"case": case, "failure": failure}
+
+
+def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": numbers.value,
+        "unit": numbers.unit,
+        **factors.columns_of(numbers),
+        "groups": numbers.groups,
+        "outcome": numbers.outcome,
+    }
+
+
 def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
     """A mapping as flat names and texts, in its own order; what is unknown is left out."""
     return tuple(

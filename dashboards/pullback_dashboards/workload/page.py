@@ -9,7 +9,6 @@ from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.aside import aside
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
@@ -26,6 +25,7 @@ from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
+from pullback_service.aside import aside
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name

@@ -1,7 +1,7 @@
 """Work that keeps a processor busy, done in a few threads: the event loop serves everybody else meanwhile.
 
-Views, pages and their twins are made here. Two threads, for only one of them runs Python at a time, and each more is one that
-the event loop has to wait for, 5 ms at a time, before it may go on.
+Views, pages and their twins are made here, and long documents read. Two threads, for only one runs Python at a time, and the
+event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S` of `pullback serve`).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from pullback_service.errors import BusyError
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64
 """Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
-MOST_LARGE_WAITING: Final = 8
+MOST_LARGE_WAITING: Final = 3
 COME_AGAIN_S: Final = 5
 
 P = ParamSpec("P")
