@@ -62,7 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
                 try:
                     for figure in _measure(part, service, url, warm=not options.from_disk):
                         figures.append(figure)
-                        print(f"{figure.what}: {figure.value:.4g} {figure.unit} ({figure.asked}) {figure.note}", flush=True)
+                        print(
+                            f"{figure.what}: {figure.value:.4g} {figure.unit} ({figure.asked}) {figure.note}",
+                            flush=True,
+                        )
                 except Exception:  # noqa: BLE001 - what the other parts measure is kept
                     traceback.print_exc()
                     failed.append(part)

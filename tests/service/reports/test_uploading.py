@@ -293,10 +293,14 @@ async def test_a_large_upload_reads_no_whole_table_though_plans_were_made_of_sma
         before = _rows_read_in_order(connection)
         assert (await client.post(URL, json=large)).status_code == 201
         # What a session has read is counted a second later, or when it ends.
-        connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'pullback'")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'pullback'"
+        )
         assert _rows_read_in_order(connection) - before < 100
 
 
 def _rows_read_in_order(connection):
     connection.execute("SELECT pg_stat_clear_snapshot()")
-    return connection.execute("SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'public'").fetchone()[0]
+    return connection.execute(
+        "SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'public'"
+    ).fetchone()[0]
