@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import announce, note_event, tell_what_was_kept, told_of
+from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     MINUTES_A_DAY,
@@ -184,6 +184,7 @@ async def move(
     if state == was:
         await session.flush()
         await tell_what_was_kept(session, incident)
+        await tell_growth(session, incident)
         return
     incident.state = state
     incident.changed_at = now()
