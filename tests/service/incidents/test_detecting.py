@@ -387,11 +387,14 @@ async def test_incidents_of_commits_that_were_rebased_go_on_and_nobody_hears_of_
     await push(history, reports, *range(1, 6), *range(REBASED + 6, REBASED + 13))
     moved = [(reference + REBASED, commit + REBASED, *rest) for reference, commit, *rest in WHOLE_STORY]
     assert told_as(await history.incidents(), reports) == moved
-    for number in (8, 10, 12):
-        sizes = {"array_bytes": 2048.0, "wrong": ("dense",) if number == 12 else ()}
-        await history.upload(rebased(history, reports, number, REBASED + number - 1, **sizes))
+    changes = [len(each.changes) for each in await history.incidents()]
+    for number in (6, 8, 10, 12):
+        sizes = {"array_bytes": 2048.0 if number > 6 else 1024.0, "wrong": ("dense",) if number == 12 else ()}
+        await history.upload(rebased(history, reports, number, REBASED + number - 1 if number > 6 else 5, **sizes))
         found = await history.incidents()
         assert [each.incident.id for each in found] == before, number
+        if number == 6:  # nothing that was changed is measured yet
+            assert [len(each.changes) for each in found] == changes
         assert {each.incident.state for each in found} == {"confirmed"}
     assert await history.told() == told
 
