@@ -97,7 +97,7 @@ def compare_commits(
             if len(comparisons[-1].groups) < FEWEST_GROUPS:
                 comparisons.pop()
     if complete and not variants and comparisons and all(each.is_absent() for each in comparisons):
-        reasons = [why["message"] for each in comparisons if (why := each.failure()) is not None]
+        reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
         raise UsageError(f"no variant is there at both commits: {reasons[0]}")
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
     quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
