@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from pullback.backends.state import State
 from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError

@@ -17,7 +17,7 @@ has nodes, and the reason is among the fallbacks.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
@@ -37,6 +37,7 @@ from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Effect
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.steps import row_application

@@ -14,7 +14,7 @@ store takes over stands before the store.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from pullback.backends.nests.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy

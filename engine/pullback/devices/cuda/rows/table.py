@@ -1,10 +1,10 @@
 """The table of rows that are not elementwise."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.core.primitive import Primitive
+from pullback.dataclass import dataclass
 
 Function = Callable[..., Any]
 
