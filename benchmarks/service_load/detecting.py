@@ -233,7 +233,7 @@ def _many_incidents(service: Service, database: "psycopg.Connection[Any]") -> It
             "page of incidents": lambda chance: f"{page}?state={quote(chance.choice(states))}",
             "page of one incident": lambda chance: f"{page}/{chance.choice(ids)}",
         },
-        most_ms=150,
+        most_ms=80,
     )
     database.execute("DELETE FROM project WHERE name = %s", [name])
 

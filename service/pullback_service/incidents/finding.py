@@ -25,10 +25,14 @@ BACK: Final = 0.25
 """Share of a change that may be left when its level is called back; of counts none."""
 LATER: Final = 3
 """Commits behind a change that bear it out, or speak against it, where nobody can measure it again."""
+AROUND: Final = 16
+"""Readings on either side of a change that say what a variant took: values alone scatter more than ratios."""
 MOST_READINGS: Final = 300
 """Readings of a series, the newest ones of the trunk, in the older half of which the detector begins."""
 STEADY: Final = 64
 """Commits of the trunk without a difference after which a count is surely steady."""
+FEW: Final = 2
+"""Readings at the end of a series that are no level yet, however clean it is."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
 """The kinds of findings that are another level since a commit."""
 FOUND_BY: Final = f"{DETECTOR} {VERSION}"
@@ -215,7 +219,7 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
     narrowest = [change for change in ordered if not _parts(change, ordered, places)]
     explained = [change for change in ordered if _is_explained(change, _parts(change, narrowest, places))]
-    found = _ended([change for change in ordered if change not in explained])
+    found = _ended([change for change in ordered if change not in explained], places)
     whole = []
     for change in explained:
         parts = _parts(change, found, places)
@@ -248,8 +252,11 @@ def _is_explained(change: Change, parts: Sequence[Change]) -> bool:
     return bool(parts) and sum(map(_size, parts)) >= (1 - slack) * _size(change)
 
 
-def _ended(ordered: Iterable[Change]) -> list[Change]:
-    """Changes in the order of the trunk, none of which holds another, with the commits at which their levels were back."""
+def _ended(ordered: Iterable[Change], places: Places) -> list[Change]:
+    """Changes in the order of the trunk, none of which holds another of its direction, with the commits at which their levels were back.
+
+    What got better within the range of a change for the worse is no end of it: at its last commit it is there all the same.
+    """
     found: list[Change] = []
     open_: list[int] = []
     for change in ordered:
@@ -263,8 +270,10 @@ def _ended(ordered: Iterable[Change]) -> list[Change]:
             continue
         left, last = _size(change), 0.0
         slack = 0.0 if change.evidence == "exact" else BACK  # a count is back, or it is not
-        while open_ and left >= (1 - slack) * _size(found[open_[-1]]):
-            place = open_.pop()
+        before = [place for place in open_ if places[found[place].commit_id] < places[change.commit_id]]
+        while before and left >= (1 - slack) * _size(found[before[-1]]):
+            place = before.pop()
+            open_.remove(place)
             last = _size(found[place])
             found[place] = found[place]._replace(ended_id=change.commit_id)
             left -= last
@@ -335,6 +344,7 @@ def suspicions_of(
 ) -> list[Suspicion]:
     """The detector's changes, level by level: as lived, and still in hindsight.
 
+    The newest `FEW` readings take back nothing: where a level was left they are scatter around it until they are a level themselves.
     `readings` are the newest `MOST_READINGS` in the order of the trunk. `watchers`, by the key of their level, took them already, from
     `first_looked_at` on.
     """
@@ -343,24 +353,36 @@ def suspicions_of(
     begin = first_looked_at(series.series_id, [reading.commit_id for reading in readings])
     found = []
     for level, at_level in by_level(readings[begin:]).items():
-        values, low, high = (list(column) for column in zip(*map(_factor, at_level), strict=True))
-        in_hindsight = [
-            shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS
-        ]
-        if not in_hindsight:
+        lived = None if watchers is None else watchers[key_of(level)].changes
+        if lived == []:
+            continue
+        in_hindsight = _in_hindsight(series, at_level)
+        shortly_before = _in_hindsight(series, at_level[:-FEW])
+        if not in_hindsight and not shortly_before:
             continue  # most series stand still, and the look as lived takes ten times as long
-        watcher = watch(series.floor, at_level) if watchers is None else watchers[key_of(level)]
-        for shift in watcher.changes:
-            seen_again = [other.chance for other in in_hindsight if _agree(shift, other)]
+        shifts = watch(series.floor, at_level).changes if lived is None else lived
+        for shift in shifts:
+            seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
             if (
                 seen_again
                 and shift.kind in LEVELS
                 and shift.first > 0
                 and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-                and (change := _of_variant(_change_of(series, shift, at_level, values), at_level[shift.last]))
+                and (change := _of_variant(_change_of(series, shift, shifts, at_level), at_level[shift.last]))
             ):
-                found.append(Suspicion(change, min(shift.chance, *seen_again)))
+                found.append(Suspicion(change, min(shift.chance, *(other.chance for other in seen_again))))
     return found
+
+
+def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
+    if not readings:
+        return []
+    values, low, high = (list(column) for column in zip(*map(_factor, readings), strict=True))
+    return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
+
+
+def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:
+    return [other for other in others if _agree(shift, other)]
 
 
 def _of_variant(change: Change, reading: Observed) -> Change | None:
@@ -380,10 +402,12 @@ def _of_variant(change: Change, reading: Observed) -> Change | None:
     return None
 
 
-def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:
-    """The values before and behind a shift: medians of a few readings."""
-    before = [reading.value for reading in readings[max(0, shift.first - LATER) : shift.first]]
-    after = [reading.value for reading in readings[shift.last : shift.last + LATER]]
+def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed]) -> tuple[float, float]:
+    """The values before and behind a shift: medians of the readings next to it, up to the next shifts."""
+    begin = max((other.last for other in shifts if other.last < shift.first), default=0)
+    end = min((other.first for other in shifts if other.first > shift.last), default=len(readings))
+    before = [reading.value for reading in readings[max(begin, shift.first - AROUND) : shift.first]]
+    after = [reading.value for reading in readings[shift.last : min(end, shift.last + AROUND)]]
     return median(before), median(after)
 
 
@@ -405,8 +429,8 @@ def _agree(one: Shift, other: Shift) -> bool:
     return one.size * other.size > 0 and one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], values: Sequence[float]) -> Change:
-    before, after = _around(shift, readings)
+def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change:
+    before, after = _around(shift, shifts, readings)
     return Change(
         case_id=series.case_id,
         machine_id=series.machine_id,
@@ -415,7 +439,7 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
         kind="step",
         worse=(shift.size > 0) != series.bigger_is_better,
         evidence="levels",
-        standing="borne_out" if _is_borne_out(shift, values) else "suspected",
+        standing="borne_out" if _is_borne_out(shift, [_factor(reading)[0] for reading in readings]) else "suspected",
         reference_id=readings[shift.first - 1].commit_id,
         commit_id=readings[shift.last].commit_id,
         log_ratio=shift.size,

@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import announce, note_event, tell_what_was_kept, told_of
+from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     MINUTES_A_DAY,
@@ -61,7 +61,8 @@ async def settle(
 ) -> None:
     """Bring the states of incidents up to date: of those that were touched, and of those that wait for a measurement.
 
-    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day.
+    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day. A verdict that is given
+    meanwhile comes before or behind: whoever gives one locks the incident as well.
     Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
     """
     of_project = select(Incident).where(Incident.project_id == project_id, Incident.state != "merged")
@@ -72,6 +73,7 @@ async def settle(
         await session.scalars(
             of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
             .order_by(Incident.id)
+            .with_for_update(key_share=True)
             .execution_options(populate_existing=True)
         )
     ).all()
@@ -136,6 +138,7 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
         is_measured_again=incident.job_id in known.waiting,
         may_be_measured=bool(chosen),
+        was_measured=incident.asked > 0,
         controls=controls,
         ran_out_of_time=ran_out,
     )
@@ -175,6 +178,7 @@ async def move(
     if state == was:
         await session.flush()
         await tell_what_was_kept(session, incident)
+        await tell_growth(session, incident)
         return
     incident.state = state
     incident.changed_at = now()
