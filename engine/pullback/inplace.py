@@ -101,7 +101,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
         raise NeedsValueError("pb.inplace writes into a number or an array of shape (), which plans do not tell apart")
     others = tuple(copy(other) if _may_overlap(trace, target, memory, other) else other for other in others)
     operands = (target, *others, _kept(trace, target, memory))
-    if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
+    if any(isinstance(operand, Traced) and operand.traced_by.level >= trace.level for operand in operands):
         return rule(*operands, **params)
     # Results of constants alone are undone with the rest, so the trace must know of them.
     return trace.apply(rule, operands, params)

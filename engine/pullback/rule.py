@@ -211,7 +211,7 @@ class StatefulRule:
     def __call__(self, *operands: Any) -> Any:
         """The value; where a tape watches, with a visit that its sweep will pull back."""
         trace = max(
-            (operand.trace for operand in operands if isinstance(operand, Traced)),
+            (operand.traced_by for operand in operands if isinstance(operand, Traced)),
             key=lambda trace: trace.level,
             default=None,
         )

@@ -27,14 +27,14 @@ class DualTracer(ValuedTracer):
     __slots__ = ("tangent",)
 
     def __init__(self, trace: "ForwardTrace", value: Any, tangent: Any) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.value = value
         self.tangent = tangent
         self.memory = None
 
     def twin(self) -> "DualTracer":
         """The same value under another name."""
-        trace: Any = self.trace
+        trace: Any = self.traced_by
         return DualTracer(trace, self.value, self.tangent)
 
 
@@ -50,16 +50,16 @@ class ForwardTrace(Trace):
         """The plain value behind one of this trace's tracers; anything else is itself."""
         value = current(value)
         self._note_read((value,))
-        return value.value if isinstance(value, DualTracer) and value.trace is self else value
+        return value.value if isinstance(value, DualTracer) and value.traced_by is self else value
 
     def tangent_of(self, value: Any) -> Any:
         """The tangent of one of this trace's tracers; None for anything else."""
         value = current(value)
-        return value.tangent if isinstance(value, DualTracer) and value.trace is self else None
+        return value.tangent if isinstance(value, DualTracer) and value.traced_by is self else None
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate, and push the tangents of the operands that have one."""
-        mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
+        mine = [isinstance(operand, DualTracer) and operand.traced_by is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         if self._overwritten:
