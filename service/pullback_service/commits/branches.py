@@ -118,12 +118,7 @@ def listed_branches(project_id: ProjectId, *, after: str | None, limit: int) -> 
     """The statement of `list_branches`: the commits of a page's branches are counted, and not those of all."""
     # A value and not EXISTS, which Postgres may answer by reading what all branches have.
     has_commits = select(true()).where(BranchCommit.branch_id == Branch.id).limit(1).scalar_subquery()
-    page = (
-        select(Branch.id)
-        .where(Branch.project_id == project_id, has_commits)
-        .order_by(Branch.name)
-        .limit(limit)
-    )
+    page = select(Branch.id).where(Branch.project_id == project_id, has_commits).order_by(Branch.name).limit(limit)
     if after is not None:
         page = page.where(Branch.name > after)
     shown = page.cte("shown")
