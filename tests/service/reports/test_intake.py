@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from pullback_service.audit.keeping import Line
 from pullback_service.caller import LOCAL
@@ -77,6 +77,20 @@ async def test_an_upload_of_which_nothing_else_is_new_takes_few_statements(clien
     statements.clear()
     assert (await client.post(URL, json=reports.report(2))).status_code == 201
     assert len(statements) == 23, statements  # a commit that follows the branch
+
+
+async def test_statements_of_small_uploads_are_planned_once(database, reports):
+    intake_ = intake.Intake(database)
+    line = Line(LOCAL, "upload_report", "a report", "demo", None, {})
+    for number in range(1, 16):
+        await intake_.keep(Upload.of(prepare(json.dumps(reports.report(number)).encode()), None), line)
+    async with database.writing.begin() as session:  # on the connection that was used last
+        planned = (
+            "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements WHERE statement LIKE '%touched%'"
+        )
+        for_all, for_one = (await session.execute(text(planned))).one()
+    assert for_all > 5
+    assert for_one == 0
 
 
 async def test_who_is_refused_is_refused_alone(client, reports, session):
