@@ -41,7 +41,7 @@ class Aside:
         return await self(work, *args, **kwargs)
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns, from a thread; BusyError where too many wait for one."""
+        """Run `work` in a thread; BusyError where too many wait for one."""
         if not self._places.acquire(blocking=False):
             raise BusyError(
                 f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",

@@ -118,7 +118,7 @@ async def _made_of(
     file: Report | None,
     make: Callable[[Mapping[str, Any], str | None], T],
 ) -> T:
-    """What is made of a report's document in a thread, and of why its file is gone, if it is."""
+    """The result of `make`, in a thread: of a report's document, or of what remains and why its file is gone."""
     read = file or Report(id=stored.report.id)
     is_large = len(read.body or b"") + len(read.document or b"") > LARGE_PACKED_BYTES
     thread = aside_alone if is_large else aside

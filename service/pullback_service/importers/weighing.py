@@ -1,4 +1,4 @@
-"""What the values of a JSON text would take as objects, estimated by its signs before any is made.
+"""Estimate of the memory that the values of a JSON text take as objects, by its signs and before any is made.
 
 A megabyte of JSON may become a hundred of objects. What is estimated is what CPython 3.11 to 3.14 need at most: objects and
 lists with a few members, strings with their heads, a place of an object for each name.
