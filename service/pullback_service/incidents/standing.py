@@ -58,7 +58,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
     """The state of an incident.
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
-    was asked. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
+    answered, so that nothing of it is called likely. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
     measure it.
     """
     if verdict is not None and verdict in _DECIDES:
@@ -78,9 +78,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "unconfirmed"
     if may_be_measured:
         return "suspected"
-    if was_measured and len(standing) < len(changes):
-        return "unconfirmed"  # what shows it most was measured, and did not change
-    return _unmeasured(standing)
+    return "unconfirmed" if was_measured else _unmeasured(standing)
 
 
 def _unmeasured(standing: Sequence[Change]) -> State:

@@ -22,7 +22,7 @@ from pullback_service.incidents.confirming import (
 )
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
 from pullback_service.incidents.searching import begin, commits_between, go_on, leading
-from pullback_service.incidents.settling import controls_of, move
+from pullback_service.incidents.settling import controls_of, measured_again, move
 from pullback_service.incidents.standing import VerdictWord, state_of
 from pullback_service.incidents.watching import read_trunk
 from pullback_service.jobs.queries import UNFINISHED
@@ -161,7 +161,7 @@ async def _decide(
         was=was,  # type: ignore[arg-type] # the table has no others
         verdict=verdict,
         is_measured_again=is_measured_again or await _unfinished(session, incident.job_id),
-        was_measured=incident.asked > 0,
+        was_measured=incident.id in await measured_again(session, [incident.id]),
         controls=(await controls_of(session, [incident.id])).get(incident.id, ()),
     )
     await move(session, incident, state, actor=by)
