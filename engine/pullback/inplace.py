@@ -115,6 +115,8 @@ def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:
     """The contents of the target, as the trace can keep them until the pullback."""
+    if isinstance(trace, Tape) and isinstance(memory, Traced) and memory.on_device:
+        return memory  # no array on a device is ever written to
     if not isinstance(trace, Tape) or not issubclass(type(memory), np.ndarray):
         return copy(target)  # a value like any other: part of the graph, or followed by outer traces
     return np.array(memory) if current_tier() == "unfused" else trace.run.save(memory)

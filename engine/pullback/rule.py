@@ -249,8 +249,8 @@ class StatefulRule:
                 f"{self.__name__} is a stateful rule without a reference, which runs on the tape only"
             )
         raise DifferentiationError(
-            f"{self.__name__} is a stateful rule without a reference, which forward mode, vmap, second derivatives and "
-            "types it is not built for need; give it one: @pb.rule.stateful(reference=…)"
+            f"{self.__name__} is a stateful rule without a reference, which forward mode, vmap, second derivatives, "
+            "arrays on devices and types it is not built for need; give it one: @pb.rule.stateful(reference=…)"
         )
 
     def _without_pullback(self, rule: Rule, values: Sequence[Any]) -> Any:

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of, refuse_other_kinds
+from pullback.numpy_api.valued import (
+    ValuedTracer,
+    is_in_memory,
+    kind_of,
+    may_share_memory,
+    memory_of,
+    refuse_other_kinds,
+)
 
 UNREAD = (
     "what pb.inplace returned is not used, and what reads the array itself has no derivative; go on with what pb.inplace returned, "
@@ -37,7 +42,7 @@ class ForwardTrace(Trace):
     """Pushes tangents along as the function runs."""
 
     def __init__(self) -> None:
-        self._overwritten: dict[int, np.ndarray[Any, Any]] = {}
+        self._overwritten: dict[int, Any] = {}
         self._unread: list[Any] = []  # results of in-place rules that were not read yet
         self._current: list[Any] = []  # the values made since then, which may be read although they live there
 
@@ -66,7 +71,7 @@ class ForwardTrace(Trace):
                 self._unread.append(result)
             target = memory_of(plain[0])
             self._overwritten[id(target)] = target
-            self._current = [value for value in self._current if not np.may_share_memory(memory_of(value), target)]
+            self._current = [value for value in self._current if not may_share_memory(memory_of(value), target)]
         if self._overwritten:
             self._current.extend(result if primitive.results > 1 else [result])
         return result
@@ -109,9 +114,9 @@ class ForwardTrace(Trace):
         skipped = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(operands) else 0
         for operand in operands[skipped:]:
             memory = memory_of(operand)
-            if not issubclass(type(memory), np.ndarray) or any(operand is value for value in self._current):
+            if not is_in_memory(memory) or any(operand is value for value in self._current):
                 continue
-            if any(np.may_share_memory(memory, target) for target in self._overwritten.values()):
+            if any(may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(
                     f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                 )

@@ -19,7 +19,7 @@ from pullback.core.ownership import is_sole_owner
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
 from pullback.core.types import is_array
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
+from pullback.numpy_api.valued import ValuedTracer, is_in_memory, kind_of, may_share_memory, refuse_other_kinds
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.tangents import UNREAD
@@ -131,7 +131,7 @@ class Tape(Trace):
             plain, y = self._without_values(primitive, plain, places, y, traced)
         result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
-        if primitive.effect is Effect.OVERWRITES and issubclass(type(plain[0]), np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and is_in_memory(plain[0]):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced if several else traced[0]
 
@@ -193,7 +193,7 @@ class Tape(Trace):
         for target, result_place in self._overwritten.values():
             for operand, place in zip(plain[first:], places[first:], strict=True):
                 is_old = place is None or place < result_place
-                if is_old and issubclass(type(operand), np.ndarray) and np.may_share_memory(operand, target):
+                if is_old and may_share_memory(operand, target):
                     raise OverwrittenError(
                         f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                     )

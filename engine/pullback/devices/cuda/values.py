@@ -101,6 +101,13 @@ class DeviceArray(Tracer):
             return self
         return DeviceArray(self.traced_by, self.tensor.clone(memory_format=torch.contiguous_format))
 
+    def may_share_memory(self, other: Any) -> bool:
+        """True if a byte between the first and the last element of each is the other's too."""
+        if type(other) is not DeviceArray or _storage(self.tensor) != _storage(other.tensor):
+            return False
+        (first, end), (other_first, other_end) = _bytes_of(self.tensor), _bytes_of(other.tensor)
+        return first < other_end and other_first < end
+
     def held(self) -> torch.Tensor:
         """The tensor of what it holds now, after stores."""
         now = self.current()
@@ -143,6 +150,15 @@ class DeviceArray(Tracer):
 
     def __repr__(self) -> str:
         return f"<array {self._dtype}{list(self.shape)} on {self.device}>"
+
+
+def _bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """The bytes of its storage that a tensor lies in: the first, and the one behind the last."""
+    if not tensor.numel():
+        return 0, 0
+    extent = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    first = tensor.storage_offset() * tensor.element_size()
+    return first, first + (extent + 1) * tensor.element_size()
 
 
 def _storage(tensor: torch.Tensor) -> Any:
