@@ -189,6 +189,11 @@ def recorded(
     The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
     first, and the tree is of what is returned beside it.
     """
+    attribute = trees.unwatched(rebuild(iter(leaves)))
+    if attribute is not None:
+        raise CannotCompileError(
+            f"an argument has an attribute that is no part of it, {attribute}; make it a field, or an argument of its own"
+        )
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])

@@ -135,7 +135,7 @@ _Waiting = tuple[Any, Fetch, Any, int]
 def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[list[Step], list[_Waiting]]:
     """Steps for a node itself, and its parts."""
     check = next((check for kind, check in CONTAINERS.items() if isinstance(tree, kind)), None)
-    if check is not None:
+    if check is not None and (check is not Check.DICT or type(tree) is dict):
         step = Step(fetch, what, check, type(tree), parent, length=len(tree))
         return [step], [(part, *how, own) for part, how in _parts(tree)]
     exact = Step(fetch, what, Check.TYPE, type(tree), parent)
@@ -144,7 +144,7 @@ def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[li
         return [exact, layout], [(tree.array, Fetch.SLOT, "_array", own)]
     if is_dataclass(tree):
         names = [field.name for field in fields(tree)]
-        if all(name in getattr(tree, "__dict__", ()) for name in names):
+        if getattr(tree, "__dict__", {}).keys() == set(names):
             attributes = Step(Fetch.ATTRIBUTES_OF, None, Check.ANYTHING, None, own)
             return [exact, attributes], [(getattr(tree, name), Fetch.DICT_ITEM, name, own + 1) for name in names]
     raise NotNativeError(f"an argument is a {type(tree).__name__}")
