@@ -138,7 +138,8 @@ def _candidate(project: "ProjectFile", revision: str | None, folder: Path, *, di
         return build_files(project, {**commit, "dirty": bool(changed)}, folder)
     if changed:
         raise RefusalError(
-            f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {project.top} differ from HEAD: "
+            f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {project.top} "
+            f"{'differ' if len(changed) > 1 else 'differs'} from HEAD: "
             "commit, or add --dirty to judge the files as they are, or --candidate HEAD to judge the commit without them"
         )
     return build_subject(project, project.top, commit)

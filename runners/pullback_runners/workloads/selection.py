@@ -68,7 +68,7 @@ class Choice:
 
 
 def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
-    """Load workload files and select cases, without patterns all of the files' workloads.
+    """Load workload files and select cases, without patterns all of the files' workloads; others by patterns that match none of these.
 
     What cannot be had is refused in a sentence, and the rest goes on.
     Where nothing is left to measure, the first sentence is raised.
@@ -79,7 +79,9 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     everything: list[list[str]] = [] if files else [[]]
     for wishes in [[pattern] for pattern in patterns or declared] or everything:
         try:
-            chosen |= {case.name for case in select_cases(suite, wishes, device)}
+            found = select_cases(suite, wishes, device)
+            theirs = [case for case in found if case.workload in declared]
+            chosen |= {case.name for case in theirs or found}
         except UsageError as error:
             refused.append(str(error))
     if not chosen and refused:

@@ -91,6 +91,7 @@ def test_a_run_with_a_file_measures_the_workloads_of_the_file(tmp_path, own_regi
     file.write_text(MINE)
     assert [case.workload for case in choose_cases("quick", files=[file]).cases] == ["mine"]
     assert [case.workload for case in choose_cases("quick", ["mine*"], [file]).cases] == ["mine"]
+    assert [case.workload for case in choose_cases("quick", ["*"], [file]).cases] == ["mine"]
     assert "lstm" in {case.workload for case in choose_cases("quick", ["lstm"], [file]).cases}
 
 
