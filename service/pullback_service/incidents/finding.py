@@ -343,24 +343,44 @@ def suspicions_of(
     begin = first_looked_at(series.series_id, [reading.commit_id for reading in readings])
     found = []
     for level, at_level in by_level(readings[begin:]).items():
-        values, low, high = (list(column) for column in zip(*map(_factor, at_level), strict=True))
-        in_hindsight = [
-            shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS
-        ]
+        in_hindsight = _in_hindsight(series, at_level)
         if not in_hindsight:
             continue  # most series stand still, and the look as lived takes ten times as long
         watcher = watch(series.floor, at_level) if watchers is None else watchers[key_of(level)]
         for shift in watcher.changes:
             seen_again = [other.chance for other in in_hindsight if _agree(shift, other)]
-            if (
-                seen_again
-                and shift.kind in LEVELS
-                and shift.first > 0
-                and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-                and (change := _of_variant(_change_of(series, shift, at_level, values), at_level[shift.last]))
-            ):
+            if seen_again and (change := _accused_of(series, shift, at_level)) is not None:
                 found.append(Suspicion(change, min(shift.chance, *seen_again)))
     return found
+
+
+def at_once(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
+    """The detector's changes of a whole series, level by level, in hindsight."""
+    return [
+        Suspicion(change, shift.chance)
+        for at_level in by_level(readings).values()
+        for shift in _in_hindsight(series, at_level)
+        if (change := _accused_of(series, shift, at_level)) is not None
+    ]
+
+
+def _in_hindsight(series: Watched, readings: Iterable[Observed]) -> list[Shift]:
+    values, low, high = (list(column) for column in zip(*map(_factor, readings), strict=True))
+    return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
+
+
+def _accused_of(series: Watched, shift: Shift, readings: Sequence[Observed]) -> Change | None:
+    """The change that commits are accused of by another level; None where it is not theirs."""
+    if shift.kind not in LEVELS or shift.first == 0:
+        return None
+    if _is_equal_code(readings[shift.first - 1], readings[shift.last]):
+        return None
+    return _of_variant(_change_of(series, shift, readings), readings[shift.last])
+
+
+def is_of_this_version(change: Change) -> bool:
+    """True if the detector of this release found a change."""
+    return (change.detector or "").partition(",")[0] == FOUND_BY
 
 
 def _of_variant(change: Change, reading: Observed) -> Change | None:
@@ -405,7 +425,7 @@ def _agree(one: Shift, other: Shift) -> bool:
     return one.size * other.size > 0 and one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], values: Sequence[float]) -> Change:
+def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed]) -> Change:
     before, after = _around(shift, readings)
     return Change(
         case_id=series.case_id,
@@ -415,7 +435,7 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
         kind="step",
         worse=(shift.size > 0) != series.bigger_is_better,
         evidence="levels",
-        standing="borne_out" if _is_borne_out(shift, values) else "suspected",
+        standing="borne_out" if _is_borne_out(shift, readings) else "suspected",
         reference_id=readings[shift.first - 1].commit_id,
         commit_id=readings[shift.last].commit_id,
         log_ratio=shift.size,
@@ -427,10 +447,11 @@ def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed], valu
     )
 
 
-def _is_borne_out(shift: Shift, values: Sequence[float]) -> bool:
+def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
     """True if so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
-    later = values[shift.last + 1 : shift.last + 1 + LATER]
-    middle = median(values[max(0, shift.first - LATER) : shift.first]) * exp(shift.size / 2)
+    later = [_factor(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
+    before = [_factor(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
+    middle = median(before) * exp(shift.size / 2)
     return len(later) == LATER and all((value > middle) == (shift.size > 0) for value in later)
 
 
