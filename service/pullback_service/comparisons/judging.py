@@ -270,7 +270,9 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
         return Judgement("ambiguous", evidence, reason=WITHOUT_RATIO)
     threshold = max(scatter, width or 0.0)
     outcome: Outcome = "ambiguous"
-    found = None if of_baseline else likely(change, width, evidence, bigger_is_better=bigger_is_better)
+    found = None
+    if not of_baseline and (values_compare or evidence == "ratios"):
+        found = likely(change, width, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
         reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:

@@ -337,8 +337,7 @@ def judged_series(
     if equal_code and wrong_gradient is None:
         judgement = of_equal_code(judgement)
     if across is not None and judgement.evidence in UNPAIRED:
-        outcome = "ambiguous" if judgement.evidence == "values" else judgement.outcome
-        judgement = judgement._replace(outcome=outcome, reason=ON_TWO_MACHINES)
+        judgement = judgement._replace(reason=ON_TWO_MACHINES)
     return Compared(
         key=key,
         series_id=series_id,

@@ -75,7 +75,7 @@ async def test_two_workers_in_one_process_know_the_same_chores(database_url):
     first, second = (set(worker.build_app(database_url).tasks) for _ in range(2))
     ours = {name for name in first if name.startswith("pullback:")}
     assert ours == {name for name in second if name.startswith("pullback:")}
-    assert len(ours) == 13
+    assert {"pullback:follow_up_report", "pullback:expire_leases", "pullback:apply_retention"} <= ours
 
 
 async def test_a_chore_of_a_killed_worker_is_given_to_another(client, report, database_url, session, database):

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pullback_service import database
-from pullback_service.endpoints import reports as endpoints
+from pullback_service.endpoints import receiving
 from pullback_service.models import Case, Commit, Comparison, Point, Project, Report, Series
 from pullback_service.reports import intake, keeping_parts, reading
 
@@ -17,8 +17,9 @@ URL = "/api/v1/reports"
 
 @pytest.fixture(autouse=True)
 def case_by_case(monkeypatch):
-    for module in (endpoints, reading):
+    for module in (receiving, reading):
         monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
+    monkeypatch.setattr(receiving, "READ_AT_ONCE_BYTES", -1)
 
 
 async def count(session, table):
