@@ -20,7 +20,7 @@ from pullback_service.regression.noise import Noise, Values
 from pullback_service.regression.watching import FEWEST, Event, LevelWatcher, resolution_of
 
 DETECTOR: Final = "levels"
-VERSION: Final = 2
+VERSION: Final = 3
 """Name and version of the detector, to be stored with what it finds; other answers to the same series are another version."""
 
 SIZES: Final = ("size", "low", "high")

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pullback_service.regression.noise import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
 from pullback_service.regression.splitting import Split, split
 
-ASKED: Final = 2.75
+ASKED: Final = 2.0
 """Evidence asked of a cut between two levels of the same length."""
-EDGE: Final = 2.75
+EDGE: Final = 3.2
 """What is asked in addition for each factor e by which one of the levels is shorter than both: noise of neighbours that
 correlate has many short levels, and no long ones."""
 CANDIDATE: Final = (3.0, 0.5)
