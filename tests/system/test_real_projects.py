@@ -73,10 +73,12 @@ def test_twenty_commits_are_measured_or_it_is_said_why_not(history, tmp_path):
     assert done.stdout.count("gradient error") == len(reports)
 
 
-def test_a_commit_that_says_that_it_saves_memory_does(tmp_path):
+def test_a_commit_that_says_that_it_saves_memory_does_and_costs_time_where_arrays_are_small(tmp_path):
     clone = clone_of("optax", "2edbcbe2390da13983b92cbef94ac0460ecde1c5", tmp_path)
     commit = "2fe2297efd7fcdb4d9898198f551df43d407b83f"  # Reduce focal loss memory usage.
     done = pullback(clone, "compare", "--against", f"{commit}~1", "--candidate", commit, "--case", "focal", "--json")
     rows = {row["metric"]: row for row in json.loads(done.stdout)["comparisons"]}
     assert rows["native_bytes"]["outcome"] == "less"
-    assert done.returncode == 0
+    # XLA's program for 2,000 elements evaluates 15 transcendental functions for each instead of 10: 1.25 times the processor time.
+    assert rows["time"]["outcome"] == "slower"
+    assert done.returncode == 3

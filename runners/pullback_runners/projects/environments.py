@@ -104,12 +104,14 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
 def installer(python: Path) -> list[str]:
     """The command that installs into the environment of a Python: uv's where that is installed, else pip's.
 
-    The pip beside Pullback serves all environments, if there is one: installing it into each takes longer than all else.
+    The pip beside Pullback serves all environments, if there is one: installing it into each takes longer than all else. For
+    another Python it starts itself again.
     """
     uv = shutil.which("uv")
     if uv:
         return [uv, "pip", "install", "--quiet", "--python", str(python)]
-    pip = [sys.executable, "-m", "pip", "--python", str(python)] if find_spec("pip") else [str(python), "-m", "pip"]
+    other = find_spec("pip") and str(python) != sys.executable
+    pip = [sys.executable, "-m", "pip", "--python", str(python)] if other else [str(python), "-m", "pip"]
     return [*pip, "install", "--quiet", "--disable-pip-version-check"]
 
 

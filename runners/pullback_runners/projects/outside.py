@@ -3,7 +3,8 @@
 Watched are the packages of the environment, which commits share, and the clone that the commit is of.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pullback_runners.projects.repositories import git
@@ -15,17 +16,29 @@ Seen = Mapping[str, object]
 
 def seen(packages: Path, clone: Path) -> Seen:
     """The files there now, by path; without bytecode, which Python writes by itself."""
-    found: dict[str, object] = {}
-    for path in packages.rglob("*"):
-        if "__pycache__" not in path.parts and path.is_file():
-            about = path.stat()
-            found[str(path)] = (about.st_mtime_ns, about.st_size)
+    found: dict[str, object] = dict(_files_below(packages))
     status = git(clone, "status", "--porcelain", "-z", "--untracked-files=all")
     for line in status.stdout.decode(errors="replace").split("\0"):
         path = clone / line[3:]
         if line and "__pycache__" not in path.parts:
             found[str(path)] = (line[:2], path.stat().st_mtime_ns if path.is_file() else None)
     return found
+
+
+def _files_below(folder: Path | str) -> Iterator[tuple[str, object]]:
+    """Files with time and size, where they can be read; environments hold tens of thousands, for which pathlib takes four times as long."""
+    try:
+        entries = os.scandir(folder)
+    except OSError:
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from _files_below(entry.path)
+            elif entry.is_file():
+                about = entry.stat()
+                yield entry.path, (about.st_mtime_ns, about.st_size)
 
 
 def changed(before: Seen, after: Seen) -> list[str]:

@@ -35,7 +35,12 @@ def test_kernels_of_random_nests_have_no_stack_and_few_registers(seed, tmp_path)
 @needs_ptxas
 def test_kernels_of_too_many_values_at_once_are_found(tmp_path, monkeypatch):
     """Vectors of 64 numbers, four at a time."""
-    for name, value in (("LOAD_BYTES", 256), ("MOST_REPEATED", 10**6), ("IN_FLIGHT", 1 << 30)):
+    for name, value in (
+        ("LOAD_BYTES", 256),
+        ("MOST_REPEATED", 10**6),
+        ("IN_FLIGHT", 1 << 30),
+        ("HELD_REGISTERS", 10**6),
+    ):
         monkeypatch.setattr(grids, name, value)
     with pytest.raises(AssertionError):
         check_assembled(write_kernels(dense(4096, 1024, "f4"), [Place(k, 0) for k in range(5)]), "sm_90", tmp_path)
