@@ -86,6 +86,10 @@ class IncidentsView:
     action: str
     """The address that a verdict on some of them is sent to, which is that of this page."""
     triage: Triage
+    here_href: str
+    feed_href: str
+    badge_href: str
+    """Addresses of the list, the feed and the badge of the same workload, case, variant, machine and kind."""
     newer_href: str | None = None
     older_href: str | None = None
     empty: Empty | None = None
