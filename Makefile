@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-long story coverage lint format bench api lock clean
+.PHONY: help setup up test test-long test-torch story coverage lint format bench api lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -29,6 +29,9 @@ test: $(STAMP) ## the whole test suite, browser included
 
 test-long: $(STAMP) ## what takes too long for each change: benchmarks, run to their ends
 	@deploy/test.sh -m long
+
+test-torch: $(STAMP) ## arrays on devices, over PyTorch for the CPU in an environment of its own; minutes
+	@deploy/test-torch.sh -n 2
 
 story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
 	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q
@@ -60,4 +63,4 @@ lock: ## renew requirements.lock (needs uv)
 
 clean: ## remove .venv, data and caches of this checkout
 	@if [ -x $(BIN)/pullback ]; then $(BIN)/pullback down || true; fi
-	rm -rf .venv .pullback .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov .coverage*
+	rm -rf .venv .venv-torch .pullback .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov .coverage*

@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 import tempfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import benchmarks.projects
 from benchmarks.projects.memory import memory
 from benchmarks.projects.repositories import LIBRARIES
-from benchmarks.projects.sessions import HEADING, SAME, Sessions, floor_ratio, planted, row_of
+from benchmarks.projects.sessions import HEADING, SAME, Sessions, floor_ratio, missing, planted, row_of
 
 
 def main() -> None:
@@ -17,6 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.projects", description=benchmarks.projects.__doc__)
     parser.add_argument("what", choices=("planted", "same", "memory"))
     parser.add_argument("--engine", action="append", choices=sorted(LIBRARIES), help="of planted; default: all three")
+    parser.add_argument("--only", metavar="GLOB", default="*", help="rows by name, such as 'jax two' or '* thirty'")
     parser.add_argument("--sessions", type=int, default=30, help="of each row; up to a minute each")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no session after so long")
     parser.add_argument("--json", type=Path, metavar="FILE", help="record of the sessions, to go on where it ends")
@@ -32,6 +34,11 @@ def main() -> None:
             sys.stdout.write("".join(f"{row}\n" for row in memory(folder)))
             return
         questions = SAME if options.what == "same" else planted(options.engine or list(LIBRARIES))
+        questions = [each for each in questions if fnmatchcase(each.name, options.only)]
+        if not questions:
+            parser.error(
+                f"no row is named {options.only}; rows are named like 'jax two', 'numpy equal', 'two environments'"
+            )
         sessions = Sessions(folder, options.json, options.lock)
         for question in sessions.run(questions, options.sessions, options.minutes):
             last = sessions.rows[question.name][-1]
@@ -40,7 +47,9 @@ def main() -> None:
             )
         rows = [row_of(each, sessions.rows[each.name]) for each in questions if sessions.rows.get(each.name)]
         said = floor_ratio(sessions.rows) if options.what == "same" else None
-        sys.stdout.write("\n".join([HEADING, "|---" * 10 + "|", *rows, *(["", said] if said else [])]) + "\n")
+        left = missing(questions, sessions.rows, options.sessions)
+        notes = [sentence for sentence in (said, left) if sentence]
+        sys.stdout.write("\n".join([HEADING, "|---" * 10 + "|", *rows, *(["", *notes] if notes else [])]) + "\n")
 
 
 if __name__ == "__main__":

@@ -125,3 +125,12 @@ def floor_ratio(rows: Mapping[str, Sequence[Row]]) -> str | None:
         return None
     one, two = (median(row["claim"] for row in rows[question.name]) for question in SAME)
     return f"floor of two environments: {two / one:.2f} times that of one"
+
+
+def missing(questions: Sequence[Question], rows: Mapping[str, Sequence[Row]], sessions: int) -> str | None:
+    """The sessions that are not held yet and the time for them, as those that were held took; None if none is missing."""
+    left = {each.name: max(0, sessions - len(rows.get(each.name, ()))) for each in questions}
+    held = {name: [row["duration_s"] for row in rows.get(name, ())] for name in left}
+    usual = median([seconds for each in held.values() for seconds in each] or [60.0])
+    minutes = sum(count * (median(held[name]) if held[name] else usual) for name, count in left.items()) / 60
+    return f"missing: {sum(left.values())} sessions, about {minutes:.0f} minutes" if any(left.values()) else None

@@ -19,12 +19,12 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.errors import StateError
 
 #: Frames start on cache lines, so that vector loads of any width are aligned.

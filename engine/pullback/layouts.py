@@ -4,11 +4,11 @@ Order and offsets are private to the block: users name views, and a rule that ta
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias, Union
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 Shapes: TypeAlias = Mapping[str, Union[Shape, "Shapes"]]
 """Names and shapes; a mapping in the place of a shape is a block inside the block."""

@@ -25,7 +25,6 @@ derivative, under vmap, in plans (which keep memory of their own), and for types
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -34,6 +33,7 @@ from pullback.contexts import Frame, Run
 from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import Effect, Primitive, Trace, Traced
 from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
+from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError
 from pullback.traces.tape import Tape
 from pullback.transforms.linearizing import vjp

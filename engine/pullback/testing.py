@@ -16,7 +16,7 @@ What no such check can see, and what to do about it:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from pullback import trees
 from pullback.core.primitive import Traced
 from pullback.core.types import dtype_of, is_array_like
+from pullback.dataclass import dataclass
 from pullback.transforms.linearizing import jvp, vjp
 
 Leaves = list[Any]

@@ -6,13 +6,14 @@ Other kinds of nodes tell how they are taken apart with `register`.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from pullback.core.primitive import Traced, as_value
+from pullback.dataclass import dataclass
 
 Rebuild = Callable[[Iterator[Any]], Any]
 

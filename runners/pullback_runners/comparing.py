@@ -25,6 +25,7 @@ from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import refuse_unknown_variants
+from pullback_runners.workloads import Case
 
 
 def compare_commits(
@@ -89,10 +90,15 @@ def compare_commits(
                 most_s = (ends - time.monotonic()) / (len(pairs) - number)
                 compare_members(comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s))
                 group_steps.end()
+                for failure in comparison.failures.values():
+                    failure.message = _told(failure.message, candidate)
         except StoppedError:
             complete = False
             if len(comparisons[-1].groups) < FEWEST_GROUPS:
                 comparisons.pop()
+    if complete and not variants and comparisons and all(each.is_absent() for each in comparisons):
+        reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
+        raise UsageError(f"no variant is there at both commits: {reasons[0]}")
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
     quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
     by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
@@ -150,18 +156,17 @@ def _choose_for_both(
     reference: BuiltCommit, candidate: BuiltCommit, suite: str, patterns: Sequence[str], files: Sequence[Path]
 ) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
-    own = f"{candidate.files}/"  # where workloads lie, which is no place that whoever wrote them knows
     try:
         choice = choose_for(candidate.subject, suite, patterns, files)
     except UsageError as error:
-        raise UsageError(str(error).replace(own, "")) from error
+        raise UsageError(_told(str(error), candidate)) from error
     if candidate.subject.has_engine:
         return choice, (reference.subject, candidate.subject), choice.refused
     try:
         older = choose_for(reference.subject, suite, patterns, files)
     except UsageError as error:
-        said = str(error).replace(own, "")
-        raise UsageError(f"the reference {reference.commit['sha'][:10]} has none of the workloads: {said}") from error
+        said = _told(str(error), candidate)
+        raise UsageError(f"the reference {_sha(reference)} has none of the workloads: {said}") from error
     if not choice.imports:
         folders = ", ".join(path.name for path in candidate.subject.paths)
         raise UsageError(
@@ -169,8 +174,13 @@ def _choose_for_both(
             f"mend [build] path, or name the modules in [build] import{candidate.subject.hint}"
         )
     names = {case.name for case in older.cases}
-    refused = [each.replace(own, "") for each in dict.fromkeys([*choice.refused, *older.refused])]
+    refused = [_told(each, candidate) for each in dict.fromkeys([*choice.refused, *older.refused])]
     cases = [case for case in choice.cases if case.name in names]
+    if not cases:
+        raise UsageError(
+            f"no case is there at both commits: {_sha(reference)} has {_some(older.cases)}, "
+            f"{_sha(candidate)} has {_some(choice.cases)}; give workloads that both can run by --workloads"
+        )
     return (
         replace(choice, cases=cases),
         (
@@ -179,6 +189,20 @@ def _choose_for_both(
         ),
         refused,
     )
+
+
+def _told(said: str, candidate: BuiltCommit) -> str:
+    """A sentence without the folder in which the candidate's workloads lie, which is no place that whoever wrote them knows."""
+    return said.replace(f"{candidate.files}/", "")
+
+
+def _sha(built: BuiltCommit) -> str:
+    return str(built.commit["sha"])[:10]
+
+
+def _some(cases: Sequence[Case]) -> str:
+    more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+    return f"{cases[0].name}{more}"
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:

@@ -126,3 +126,11 @@ def _(x, *, n):
         os.closerange(3, 256)
         time.sleep(600)
     return np.sum(x * x), {"x": 2 * x}
+
+
+@sound.variant("raises-when-called")
+def _(x, *, n):
+    def step():
+        raise ArithmeticError("no gradient in a call")
+
+    return step

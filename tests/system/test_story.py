@@ -301,4 +301,9 @@ def test_without_an_agent_the_same_commits_are_told_as_likely_three_commits_late
     assert told_at is not None
     assert told_at <= UNFUSED + 3
     (told,) = [each for each in story.incidents("absolute") if any(event["told"] for event in each["events"])]
-    assert told["commit"]["sha"] == demo.sha(UNFUSED)
+    assert (told["state"], told["commit"]["sha"], told["ended"]["sha"]) == (
+        "resolved", demo.sha(UNFUSED), demo.sha(MENDED),
+    )  # fmt: skip
+    until(lambda: len(arrived(hooks, "/absolute/webhook")) == 2, what="both messages")
+    events = [json.loads(each.body)["event"] for each in arrived(hooks, "/absolute/webhook").values()]
+    assert sorted(events) == ["likely", "resolved"]

@@ -7,10 +7,11 @@ from itertools import islice
 from pullback_dashboards import links
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, History, Reading
-from pullback_dashboards.news.view import AT_A_COMMIT, Told, moves, tell
+from pullback_dashboards.news.view import AT_A_COMMIT, Move, Told, moves, tell
 from pullback_dashboards.wording import units
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
+_LIKELY = {"likely-worse", "likely-better"}
 MOST_SERIES = 12
 """Series that changed which a page shows before and after."""
 
@@ -65,10 +66,13 @@ def changes_of(
 
 
 def _series(history: History, project: str, *, machine: str | None) -> Iterator[ChangedSeries]:
-    """The series that changed at the newest commit: time first, the largest change first."""
+    """The series that changed at the newest commit, each by its surest change: time first, the largest change first."""
     place = len(history.commits) - 1
     sha = history.commits[place].sha
-    for move in sorted(moves(history, 1), key=lambda move: (move.metric != "time", -move.size)):
+    surest: dict[tuple[str, str, str], Move] = {}
+    for move in sorted(moves(history, 1), key=lambda move: (move.tone in _LIKELY, -move.size)):
+        surest.setdefault((move.case, move.variant, move.metric), move)
+    for move in sorted(surest.values(), key=lambda move: (move.metric != "time", -move.size)):
         line = history.find(move.case, move.variant, move.metric)
         now = None if line is None else line.readings[place]
         before = None if line is None else history.reading_before(line, place, failed=False)[1]

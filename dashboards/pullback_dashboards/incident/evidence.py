@@ -89,7 +89,9 @@ class ChangeRow(factors.RatioNumbers):
 
     @property
     def doubt(self) -> str:
-        """The interval of the factor, and how many groups it is of."""
+        """The interval of the factor, and how many groups it is of; a count has neither."""
+        if self.low is not None and self.low == self.high:
+            return ""
         parts = [] if self.low is None or self.high is None else [factors.interval(self.low, self.high)]
         return ", ".join([*parts, *([counted(self.groups, "group")] if self.groups else [])])
 

@@ -147,7 +147,7 @@ async def judge_incidents(
     chosen, said = chosen_in(form.fields), verdict_of(form)
     known = await project_by_name(session, project)
     changed = []
-    for incident_id in chosen:
+    for incident_id in sorted(chosen):  # as detection locks them
         incident, is_new = (
             await triage.revoke_verdict(session, incident_id, by=caller.name)
             if said is None

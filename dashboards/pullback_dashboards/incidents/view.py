@@ -7,7 +7,7 @@ from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, Question
 from pullback_dashboards.incidents.triage import Triage
 from pullback_service.incidents.queries import OPEN, Detail
-from pullback_service.incidents.sentences import markdown, sentence
+from pullback_service.incidents.sentences import in_quotes, sentence
 
 KINDS = {
     "worse": "worse",
@@ -111,7 +111,7 @@ def line_of(detail: Detail) -> IncidentLine:
         id=incident.id,
         href=links.incident(detail.project, incident.id),
         sentence=sentence(detail),
-        told=markdown(detail),
+        told=sentence(detail, quoted=_quoted),
         kind=incident.kind,
         state=incident.state,
         is_open=incident.state in OPEN,
@@ -128,3 +128,8 @@ def line_of(detail: Detail) -> IncidentLine:
         if verdict is None
         else VerdictLine(verdict.verdict, verdict.actor, verdict.at, verdict.note, verdict.link),
     )
+
+
+def _quoted(title: str) -> str:
+    """A title between quotes, in which nothing is code."""
+    return in_quotes(title.replace("`", "'"))

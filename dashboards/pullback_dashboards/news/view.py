@@ -142,7 +142,10 @@ def changed_cases(history: History, extent: Extent) -> frozenset[str]:
 
 
 def _all_changes(history: History, commits: int) -> list["_Change"]:
-    """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
+    """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place.
+
+    A count that a line tells is not told again by comparisons of its commit with others.
+    """
     judged = {
         (claim.case, claim.variant, claim.metric, claim.place, claim.reference)
         for claim in history.claims
@@ -154,11 +157,19 @@ def _all_changes(history: History, commits: int) -> list["_Change"]:
         for change in _changes(line, history, commits)
         if (change.case, change.variant, change.metric, change.place, change.open_against) not in judged
     ]
+    exact = {(line.case, line.variant, line.metric.name) for line in history.lines if line.metric.exact}
+    counted = {
+        (change.case, change.variant, change.metric, change.place)
+        for change in changes
+        if change.tone != "unsure" and (change.case, change.variant, change.metric) in exact
+    }
     first = len(history.commits) - commits
     return changes + [
         _claimed(claim)
         for claim in history.claims
-        if claim.outcome in factors.DIFFERENT | factors.LIKELY and claim.place >= first
+        if claim.outcome in factors.DIFFERENT | factors.LIKELY
+        and claim.place >= first
+        and (claim.case, claim.variant, claim.metric, claim.place) not in counted
     ]
 
 

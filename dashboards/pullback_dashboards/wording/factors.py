@@ -175,6 +175,8 @@ def against_commit(outcome: str, ratio: Ratio, *, metric: str, reference: str) -
         return f"{metric} {outcome} against {reference[:9]}"
     doubts = [] if low is None or high is None else [f"{shift(low)} to {shift(high)}"]
     doubts += [counted(groups, "group")] if groups else []
+    if low is not None and low == high:  # a count, which groups make no surer
+        doubts = []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:
         return f"{_more_or_less(middle, metric, reference)}{doubt}"

@@ -23,7 +23,6 @@ written in the text: to a ufunc a Python number is a new array each time.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from pullback.backends.state import State
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Effect, Primitive
 from pullback.core.types import type_of
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory

@@ -3,8 +3,9 @@
 import dis
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from pullback.dataclass import dataclass
 
 #: Names of functions whose result depends on a file.
 READING_FILES = frozenset({"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "fromregex"})

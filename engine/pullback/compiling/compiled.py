@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from pullback.backends.state import State
 from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages
@@ -128,7 +129,7 @@ def compile_graph(
 
 
 def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
-    """A program of PyTorch's functions."""
+    """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
@@ -142,6 +143,7 @@ def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
         "state_bytes": 0,
         "kernels": written.kernels,
         "flops": sum(map(flops_of, graph.nodes)),
+        "moved_bytes": written.moved_bytes,
         "peak_bytes": written.peak_bytes,
         "transient": [],
         "fallbacks": list(written.fallbacks),

@@ -4,9 +4,7 @@ import re
 import sys
 import types
 from datetime import date, time, timedelta, timezone
-from decimal import Decimal
 from enum import Enum, EnumMeta
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
@@ -42,8 +40,6 @@ FIXED: tuple[Any, ...] = (
         time,
         timedelta,
         timezone,
-        Decimal,
-        Fraction,
         PurePath,
         re.Pattern,
         TypeVar,
@@ -52,6 +48,9 @@ FIXED: tuple[Any, ...] = (
     ),
     *map(type, (sys.float_info, sys.int_info, sys.hash_info, sys.version_info)),
 )
+#: Others, by name: importing their modules takes 4 ms, and who has a value of them has imported them.
+_FIXED_BY_NAME = frozenset({("decimal", "Decimal"), ("fractions", "Fraction")})
+
 #: Packages whose functions and classes do what they do whatever is assigned in them.
 CONSTANT_PACKAGES = frozenset(
     {
@@ -111,14 +110,25 @@ def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
     if isinstance(value, types.BuiltinFunctionType):
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType | type)
     if type(value) is frozenset:
-        return all(isinstance(item, FIXED) for item in value)
+        return all(map(is_fixed, value))
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
     # Types of typing (`list[float]`, `Callable[..., float]`) are for readers; locks are held while the function runs.
     is_for_others = type(value).__module__ == "typing" or (
         type(value).__module__ == "_thread" and type(value).__name__ in _LOCKS
     )
-    return isinstance(value, (*FIXED, np.ufunc, Primitive)) or is_numpy_function or is_for_others or value is UNASSIGNED
+    return (
+        is_fixed(value)
+        or isinstance(value, np.ufunc | Primitive)
+        or is_numpy_function
+        or is_for_others
+        or value is UNASSIGNED
+    )
+
+
+def is_fixed(value: Any) -> bool:
+    """True if a value is of a type whose values cannot change."""
+    return isinstance(value, FIXED) or (type(value).__module__, type(value).__name__) in _FIXED_BY_NAME
 
 
 def is_suspicious(value: Any) -> bool:
@@ -207,7 +217,7 @@ def is_same(now: Any, then: Any) -> bool:
     """True if two values are one object, or equal ones of a type whose values cannot change."""
     if now is then:
         return True
-    if type(now) is not type(then) or not isinstance(now, (*FIXED, ArrayType, tuple)):
+    if type(now) is not type(then) or not (is_fixed(now) or isinstance(now, ArrayType | tuple)):
         return False
     if type(now) is tuple:
         return len(now) == len(then) and all(map(is_same, now, then))

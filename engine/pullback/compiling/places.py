@@ -5,10 +5,10 @@ A place says what it is, so that the native entry can look there without running
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pullback.core.types import ArrayType, type_of
+from pullback.dataclass import dataclass
 
 Place: TypeAlias = Callable[[], Any]
 

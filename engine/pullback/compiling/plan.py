@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -45,6 +44,7 @@ from pullback.compiling.program import Fallback, LooksFurtherError, Program, bui
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.core.primitive import innermost_recorder
+from pullback.dataclass import dataclass
 from pullback.devices import Carried, carried
 from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient

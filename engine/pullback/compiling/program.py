@@ -3,7 +3,7 @@
 import types
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pullback.compiling.environment import Environment
 from pullback.compiling.noticing import noticing
 from pullback.core.primitive import Traced, innermost_recorder
 from pullback.core.types import is_array, is_array_like, type_of
+from pullback.dataclass import dataclass
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard, Node
 from pullback.passes import pipeline

@@ -5,7 +5,6 @@ traces alike, becomes operands of the loop, so that the graph is closed and deri
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from pullback.control.leaves import traced_type
 from pullback.core.primitive import Trace, Traced, current, innermost_recorder, tracing, watching
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.numpy_api.memory import given

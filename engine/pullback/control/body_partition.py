@@ -12,10 +12,11 @@ For a body that is checkpointed nothing is saved but what went in.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.control.transformed import Transformed
 from pullback.core.kinds import Scalar
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.simplification.algebra import simplify_algebra
 from pullback.simplification.common_subexpressions import merge_common

@@ -6,13 +6,13 @@ In a compiled function the stretch is a node with a body (`pullback.control.chec
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 from pullback.control.checkpoint_rule import checkpointed_node
 from pullback.core.primitive import Primitive, innermost_recorder, watching
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.traces.tape import Record, Tape, TapeTracer
 
 

@@ -4,7 +4,7 @@ Tangents, cotangents and batches of loops and branches all come from here; there
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pullback.control.body import record_body, run
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.core.primitive import innermost_recorder, tracing
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Graph, Var
 from pullback.rules.constants import stop
 from pullback.rules.reductions import max_

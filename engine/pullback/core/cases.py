@@ -5,12 +5,12 @@ cases(relu, away_from(0.0, 16), because="the kink at 0 has no derivative")
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.primitive import Primitive
+from pullback.dataclass import dataclass
 
 # Quoted: `numpy.random` is imported when it is first looked at, which takes 14 ms that only tests need.
 Draw: TypeAlias = Callable[["np.random.Generator"], np.ndarray[Any, Any]]

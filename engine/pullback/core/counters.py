@@ -11,7 +11,9 @@ kernels instead.
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from pullback.dataclass import dataclass
 
 
 @dataclass(slots=True)

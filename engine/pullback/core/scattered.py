@@ -1,11 +1,11 @@
 """A cotangent that is zero everywhere but at one key."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Types of values: their shape, its dtype, and whether it is a Python number."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from pullback.dataclass import dataclass
 
 Shape: TypeAlias = tuple[int, ...]
 

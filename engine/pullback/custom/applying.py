@@ -1,7 +1,7 @@
 """The primitive behind a function with a derivative of its own: flattened operands, rules, checks of results."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from pullback import trees
 from pullback.core.primitive import Effect, Primitive, Traced
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.custom.derivative import Derivative, fitted, transposed
+from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError, TracingError
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.linearizing import zero_like

@@ -16,13 +16,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback import trees
 from pullback.core.primitive import Traced
+from pullback.dataclass import dataclass
 from pullback.errors import ChangedError, DeviceError, name_of
 from pullback.numpy_api.memory import given
 

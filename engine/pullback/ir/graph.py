@@ -11,12 +11,13 @@ needs no node of its own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 from typing import Any, TypeAlias
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from pullback.core.kinds import Scalar
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Var
 from pullback.nn import activations
 from pullback.numpy_api.ufuncs import UFUNCS

@@ -12,13 +12,13 @@ import linecache
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from pullback.dataclass import dataclass
 from pullback.errors import TracingError
 
 _LIBRARIES = frozenset({"pullback", "numpy", "scipy"})

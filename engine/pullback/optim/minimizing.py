@@ -1,7 +1,6 @@
 """SciPy's minimizers on functions of trees."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from pullback import trees
 from pullback.compiling.plan import compile  # noqa: A004 (the public name)
 from pullback.compiling.tiered import value_and_grad
+from pullback.dataclass import dataclass
 
 #: Methods of `scipy.optimize.minimize` that need a value and a gradient and nothing else.
 METHODS = ("L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP")

@@ -1,10 +1,10 @@
 """Optimizers that take one step for one gradient."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.dataclass import dataclass
 from pullback.trees import tree_map
 
 

@@ -14,7 +14,6 @@ imaginary part of 0.0, which is multiplied and added like any other. Products of
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from pullback.control.switch_rule import switch
 from pullback.control.while_rule import while_
 from pullback.core.primitive import Primitive, Traced, tracing
 from pullback.core.types import ArrayType, dtype_of, type_of
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
 from pullback.rules import (
     complex_numbers,

@@ -11,12 +11,13 @@ outer products by broadcasting; a loop that is a loop of the program has this do
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul

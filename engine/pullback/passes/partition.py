@@ -6,9 +6,10 @@ they are views of, since that costs nothing. Numbers are saved: the pullback of 
 array c, and need not look whether it has changed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.core.primitive import Effect
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 
 

@@ -12,9 +12,10 @@ The values are the same but for the sign of a zero: 0 + -0.0 is 0.0, and what is
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.loops.form import applied
 from pullback.rules.indexing import index, scatter

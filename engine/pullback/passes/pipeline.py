@@ -6,11 +6,12 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
+from pullback.dataclass import dataclass
 from pullback.ir.checker import check_graph, is_checking
 from pullback.ir.graph import Graph, Node
 from pullback.passes.decompositions import drop_vectors, share_decompositions

@@ -29,7 +29,7 @@ what is computed from the caller's own arrays, since arrays of the plan would ha
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -37,6 +37,7 @@ import numpy as np
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops.form import applied
 from pullback.passes.trusting import read_by, taken_or_written

@@ -21,7 +21,7 @@ cancels came through an exponential, whose derivative is its value; m + mean(x -
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import PlaceArray, offset, places, selected
 from pullback.passes.loops.form import applied

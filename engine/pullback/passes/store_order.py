@@ -11,9 +11,10 @@ Before a store that copies its array all the same nothing is moved.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.keys import are_apart, places_of
 from pullback.passes.loops.form import applied

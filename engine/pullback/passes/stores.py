@@ -16,10 +16,11 @@ A loop of stores in Python, `u[t + 1] = f(u[t])`, is then its rows, and the arra
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.keys import Place, are_apart, as_range, covers, places_of, within
 from pullback.passes.loops.form import applied

@@ -22,11 +22,12 @@ sum as it is written. The magnitudes are sums over what is summed anyway.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops.form import applied
 from pullback.passes.trusting import taken_or_written

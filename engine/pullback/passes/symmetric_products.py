@@ -8,10 +8,11 @@ The factors may be multiplied by numbers: `0.5 * x @ x.T`. Each element is the s
 mirror image has. Lower parts of large products are cut again.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from pullback.core.primitive import Primitive
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul

@@ -4,11 +4,11 @@ Buffers that are never alive together may share bytes, whatever their types. Lar
 it fits beside those placed before that are alive when it is; a buffer begins on a cache line.
 """
 
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Var
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule

@@ -4,8 +4,7 @@ A view lives in the memory of what it is a view of, its *root*. The memory of a 
 root or of any view of it; what is returned is needed for ever.
 """
 
-from dataclasses import dataclass
-
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Graph, Var
 
 

@@ -16,10 +16,11 @@ inputs that are said to be `owned`. What is returned gets memory that nothing el
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.inplace import copy

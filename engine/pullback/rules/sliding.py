@@ -3,7 +3,6 @@
 The geometry is checked once, here; sizes along the sliding axes are called spatial.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 Pads = tuple[tuple[int, int], ...]
 

@@ -1,8 +1,8 @@
 """Derivatives that a rule does not have: refused by name when one is needed, never taken as zero."""
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from pullback.dataclass import dataclass
 from pullback.errors import NoRuleError
 
 

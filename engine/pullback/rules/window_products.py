@@ -13,7 +13,6 @@ so themselves (`pullback.rules.example_order`), nothing is transposed, and a blo
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from pullback.core.buffering import rows_in_place
 from pullback.core.types import ArrayType, Shape
+from pullback.dataclass import dataclass
 from pullback.rules.example_order import examples_first, examples_last
 from pullback.rules.sliding import Sliding
 

@@ -85,7 +85,11 @@ def choose_for(
         raise UsageError(f"the workload files were not loaded in {_TIMEOUT_S} s; they import too much") from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise UsageError(f"{interpreter(subject)[0]} cannot load workloads: {said[0]}")
+        python = interpreter(subject)[0]
+        remedy = (
+            "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
+        )
+        raise UsageError(f"{python} cannot load workloads: {said[0]}{remedy}")
     answer = json.loads(done.stdout)
     if "failed" in answer:
         raise UsageError(f"{answer['failed']}{subject.hint}")

@@ -13,6 +13,8 @@ from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 
 FILE = "pullback.toml"
+OLDEST_PYTHON = (3, 11)
+"""The oldest that the harness runs in."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,11 @@ def _check_values(text: str, found: ProjectFile) -> None:
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
     if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
         raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; give a version like '3.12'")
+    if found.build.python is not None and tuple(map(int, found.build.python.split("."))) < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        raise _wrong(
+            text, "build", "python", f"[build] python is {found.build.python!r}; the harness needs {oldest} or newer"
+        )
     if found.measure.suite not in SUITES:
         known = ", ".join(SUITES)
         raise _wrong(text, "measure", "suite", f"[measure] suite is {found.measure.suite!r}; known: {known}")

@@ -56,13 +56,16 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     if not build.requirements:
         return Environment(base, version)
     has_pip = bool(build.commands)  # which may call it: another one on PATH would install into another environment
-    about = f"{version} {sysconfig.get_platform()} {platform.libc_ver()}{' pip' if has_pip else ''}\0"
+    about = f"{platform_of(base)}{' pip' if has_pip else ''}\0"
     digest = hashlib.sha256(about.encode())
     found = []
     for name in build.requirements:
         places = [place / name for place in (files, current) if (place / name).is_file()]
         if not places:
-            raise BuildError(f"the commit has no file {name}, which {FILE} names in [build] requirements")
+            raise BuildError(
+                f"there is no file {name}, which {FILE} names in [build] requirements, neither in the commit nor in {current}; "
+                "add it, or name one that is there"
+            )
         found.append(places[0])
         digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")
     short = digest.hexdigest()[:16]
@@ -101,6 +104,21 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
 
 
+def begin_environment(base: Path, folder: Path, *, has_pip: bool) -> None:
+    """Make an empty environment by uv where that is installed, by venv otherwise."""
+    if uv := shutil.which("uv"):
+        options = ["--allow-existing", *(["--seed"] if has_pip else [])]
+        run_logged([uv, "venv", "--quiet", *options, "--python", str(base), str(folder)], folder, "uv venv")
+    else:
+        options = ["--without-pip"] if find_spec("pip") and not has_pip else []
+        run_logged([str(base), "-m", "venv", *options, str(folder)], folder, "python -m venv")
+
+
+def platform_of(python: Path) -> str:
+    """The version of a Python and the platform: environments of another one hold other files."""
+    return f"{_version_of(python)} {sysconfig.get_platform()} {platform.libc_ver()}"
+
+
 def installer(python: Path) -> list[str]:
     """The command that installs into the environment of a Python: uv's where that is installed, else pip's.
 
@@ -132,18 +150,13 @@ def _measured_of(file: Path) -> bytes:
 
 
 def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bool) -> None:
-    """Make an environment by uv where that is installed, by venv and pip otherwise, and add NumPy if nothing brings it."""
-    uv = shutil.which("uv")
+    """Make an environment, install requirements, and add NumPy if nothing brings it."""
+    begin_environment(base, folder, has_pip=has_pip)
     python = folder / "bin" / "python"
-    if uv:
-        options = ["--allow-existing", *(["--seed"] if has_pip else [])]
-        run_logged([uv, "venv", "--quiet", *options, "--python", str(base), str(folder)], folder, "uv venv")
-    else:
-        options = ["--without-pip"] if find_spec("pip") and not has_pip else []
-        run_logged([str(base), "-m", "venv", *options, str(folder)], folder, "python -m venv")
     for file in requirements:
         listed = file
         if file.name == "uv.lock":
+            uv = shutil.which("uv")
             if not uv:
                 raise BuildError("uv.lock is read by uv, which is not installed; install uv")
             listed = folder / "requirements.txt"
@@ -157,14 +170,25 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bo
         run_logged([*installer(python), "numpy"], folder, "installing numpy, which arguments are drawn by,")
 
 
-def _find_python(version: str | None) -> Path:
-    if version is None or platform.python_version().split(".")[: version.count(".") + 1] == version.split("."):
+def _find_python(wanted: str | None) -> Path:
+    """The Python that a project asks for, by default the one that runs this."""
+    if wanted is None or _is(platform.python_version(), wanted):
         return Path(sys.executable)
-    minor = ".".join(version.split(".")[:2])
+    minor = ".".join(wanted.split(".")[:2])
     found = shutil.which(f"python{minor}")
     if found is None:
         raise BuildError(f"there is no python{minor} on PATH, which {FILE} asks for in [build] python; install it")
+    version = _version_of(Path(found))
+    if not _is(version, wanted):
+        raise BuildError(
+            f"{found} is Python {version}, and {FILE} asks for {wanted} in [build] python; "
+            f'install that, or write python = "{minor}" if any {minor} will do'
+        )
     return Path(found)
+
+
+def _is(version: str, wanted: str) -> bool:
+    return version.split(".")[: wanted.count(".") + 1] == wanted.split(".")
 
 
 @cache
@@ -172,4 +196,11 @@ def _version_of(python: Path) -> str:
     if python == Path(sys.executable):
         return platform.python_version()
     asked = [str(python), "-c", "import platform; print(platform.python_version())"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
+    done = subprocess.run(asked, check=False, capture_output=True, text=True)  # noqa: S603 - a Python
+    if done.returncode != 0:  # as a shim of pyenv for a version that is not switched on
+        said = next(iter(done.stderr.strip().splitlines()), f"exit status {done.returncode}")
+        raise BuildError(
+            f"{python}, which {FILE} asks for in [build] python, does not start ({said}); "
+            f"install {python.name}, or put one that starts first on PATH"
+        )
+    return done.stdout.strip()

@@ -15,7 +15,7 @@ _in_use: dict[Path, int] = {}
 
 def cache_folder() -> Path:
     """The folder of checkouts and environments: the user's folder for caches."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback" / "projects"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "pullback" / "projects"
 
 
 def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
+from pullback_runners.projects.backends import backend_for, variables_for
 from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
@@ -157,6 +158,9 @@ def _build(project: ProjectFile, folder: Path) -> None:
         run_logged(command, files, f"`{command}`", variables)
     if build.install == "wheel":
         what = ["--no-deps", "--target", str(folder / _INSTALLED), "."]
+        if backend := backend_for(python, files, variables):
+            python, variables = backend, variables_for(backend, variables)
+            what = ["--no-build-isolation", *what]
         run_logged([*installer(python), *what], files, "building and installing it", variables)
     if outside := changed(before, seen(packages, project.top)):
         (folder / _OUTSIDE).write_text("\n".join(outside), encoding="utf-8", errors="replace")

@@ -146,6 +146,12 @@ def chosen_to_measure(changes: Sequence[Change], machines: Collection[int]) -> l
     return shown_most(open_, machines)
 
 
+def claimed_by_pairs(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
+    """The claims of pairs of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
+    claimed = [change for change in changes if (change.standing, change.evidence) == ("claimed", "paired")]
+    return shown_most(claimed, machines)
+
+
 def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
     """Those of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
     measurable = [change for change in changes if change.series_id is not None and change.machine_id in machines]
@@ -170,11 +176,17 @@ async def queue_confirmation(
     by: Measuring,
     *,
     asked_by: str | None = None,
-) -> None:
-    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell."""
+    needs_control: bool = False,
+) -> bool:
+    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell.
+
+    False, and nothing is queued, where it `needs_control` and no case is unaffected.
+    """
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
     commit_id = max((change.commit_id for change in chosen), key=places.__getitem__)
     control_id = await _unaffected(session, incident, chosen, (reference_id, commit_id), places)
+    if needs_control and control_id is None:
+        return False
     incident.job_id = await queue_comparison(
         session,
         incident,
@@ -191,6 +203,7 @@ async def queue_confirmation(
         asked_by=asked_by,
     )
     incident.asked += 1
+    return True
 
 
 class PlannedComparison(NamedTuple):

@@ -29,10 +29,12 @@ from pullback_service.incidents.watching import (
     UploadContent,
     brought_by,
     every_pair,
+    follow_rewritten,
     is_judged,
     mark_detected,
     note_detector,
     read_trunk,
+    reported_up_to,
     touched_pairs,
     waiting_reports,
 )
@@ -136,6 +138,8 @@ async def keep_incidents(
     """
     if trunk.branch_id is None:
         return
+    followed = await follow_rewritten(session, project_id, trunk)
+    reported = await reported_up_to(session, project_id, trunk) if trunk.rewritten else None
     pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
     least = await statements.rows(session, _NOISE, {"project": project_id})
@@ -159,14 +163,16 @@ async def keep_incidents(
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
         looked = asked_for if change.evidence == "absence" else looked_at
         is_there = (change.case_id, change.machine_id) not in looked or unseen[change] > 0
-        if is_on_trunk and is_there:
+        # Of a rewritten commit: nothing that was measured since speaks for it or against it.
+        is_open = reported is not None and trunk.places.get(change.commit_id, -1) > reported.get(change.machine_id, -1)
+        if is_on_trunk and (is_there or is_open):
             unseen[change] -= 1
             kept.append(each)
         else:
             gone.append(each)
     new = await _with_incidents(session, [*(+unseen).elements()], gone, trunk.places)
     new = await _watched(session, project_id, new)
-    touched_incidents = {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
+    touched_incidents = followed | {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)

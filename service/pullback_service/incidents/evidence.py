@@ -76,18 +76,19 @@ SELECT channel.name, channel.kind, notification.event, delivery.state, delivery.
 
 
 _OF_CASE: Final[LiteralString] = """
-SELECT DISTINCT incident.id, incident.kind, incident.state, change.commit_id, change.ended_id,
+SELECT DISTINCT ON (incident.id) incident.id, incident.kind, incident.state, change.commit_id, change.ended_id,
        EXISTS (SELECT FROM incident_event WHERE incident_event.incident_id = incident.id AND told)
   FROM change
   JOIN incident ON incident.id = change.incident_id AND incident.state = ANY (%(states)s::text[])
+  JOIN commit ON commit.id = change.commit_id
  WHERE change.project_id = %(project)s AND change.case_id = %(case)s AND change.machine_id = %(machine)s
- ORDER BY incident.id
+ ORDER BY incident.id, commit.ordered_at, commit.id, change.ended_id
  LIMIT %(most)s
 """
 
 
 class CaseIncident(NamedTuple):
-    """An incident of a case on a machine: the commit at which it begins there, and the one at which the level was back."""
+    """An incident of a case on a machine: the first commit that shows it there, and the one at which the level was back."""
 
     id: int
     kind: str

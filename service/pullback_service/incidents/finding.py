@@ -25,10 +25,14 @@ BACK: Final = 0.25
 """Share of a change that may be left when its level is called back; of counts none."""
 LATER: Final = 3
 """Commits behind a change that bear it out, or speak against it, where nobody can measure it again."""
+AROUND: Final = 16
+"""Readings on either side of a change that say what a variant took: values alone scatter more than ratios."""
 MOST_READINGS: Final = 300
 """Readings of a series, the newest ones of the trunk, in the older half of which the detector begins."""
 STEADY: Final = 64
 """Commits of the trunk without a difference after which a count is surely steady."""
+FEW: Final = 2
+"""Readings at the end of a series that are no level yet, however clean it is."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
 """The kinds of findings that are another level since a commit."""
 FOUND_BY: Final = f"{DETECTOR} {VERSION}"
@@ -335,6 +339,7 @@ def suspicions_of(
 ) -> list[Suspicion]:
     """The detector's changes, level by level: as lived, and still in hindsight.
 
+    The newest `FEW` readings take back nothing: where a level was left they are scatter around it until they are a level themselves.
     `readings` are the newest `MOST_READINGS` in the order of the trunk. `watchers`, by the key of their level, took them already, from
     `first_looked_at` on.
     """
@@ -343,39 +348,49 @@ def suspicions_of(
     begin = first_looked_at(series.series_id, [reading.commit_id for reading in readings])
     found = []
     for level, at_level in by_level(readings[begin:]).items():
+        lived = None if watchers is None else watchers[key_of(level)].changes
+        if lived == []:
+            continue
         in_hindsight = _in_hindsight(series, at_level)
-        if not in_hindsight:
+        shortly_before = _in_hindsight(series, at_level[:-FEW])
+        if not in_hindsight and not shortly_before:
             continue  # most series stand still, and the look as lived takes ten times as long
-        watcher = watch(series.floor, at_level) if watchers is None else watchers[key_of(level)]
-        for shift in watcher.changes:
-            seen_again = [other.chance for other in in_hindsight if _agree(shift, other)]
-            if seen_again and (change := _accused_of(series, shift, at_level)) is not None:
-                found.append(Suspicion(change, min(shift.chance, *seen_again)))
+        shifts = watch(series.floor, at_level).changes if lived is None else lived
+        for shift in shifts:
+            seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
+            if seen_again and (change := _accused_of(series, shift, shifts, at_level)) is not None:
+                found.append(Suspicion(change, min(shift.chance, *(other.chance for other in seen_again))))
     return found
 
 
 def at_once(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
     """The detector's changes of a whole series, level by level, in hindsight."""
-    return [
-        Suspicion(change, shift.chance)
-        for at_level in by_level(readings).values()
-        for shift in _in_hindsight(series, at_level)
-        if (change := _accused_of(series, shift, at_level)) is not None
-    ]
+    found = []
+    for at_level in by_level(readings).values():
+        shifts = _in_hindsight(series, at_level)
+        accused = ((_accused_of(series, shift, shifts, at_level), shift.chance) for shift in shifts)
+        found += [Suspicion(change, chance) for change, chance in accused if change is not None]
+    return found
 
 
-def _in_hindsight(series: Watched, readings: Iterable[Observed]) -> list[Shift]:
+def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
+    if not readings:
+        return []
     values, low, high = (list(column) for column in zip(*map(_factor, readings), strict=True))
     return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
 
 
-def _accused_of(series: Watched, shift: Shift, readings: Sequence[Observed]) -> Change | None:
+def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:
+    return [other for other in others if _agree(shift, other)]
+
+
+def _accused_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change | None:
     """The change that commits are accused of by another level; None where it is not theirs."""
     if shift.kind not in LEVELS or shift.first == 0:
         return None
     if _is_equal_code(readings[shift.first - 1], readings[shift.last]):
         return None
-    return _of_variant(_change_of(series, shift, readings), readings[shift.last])
+    return _of_variant(_change_of(series, shift, shifts, readings), readings[shift.last])
 
 
 def is_of_this_version(change: Change) -> bool:
@@ -400,10 +415,12 @@ def _of_variant(change: Change, reading: Observed) -> Change | None:
     return None
 
 
-def _around(shift: Shift, readings: Sequence[Observed]) -> tuple[float, float]:
-    """The values before and behind a shift: medians of a few readings."""
-    before = [reading.value for reading in readings[max(0, shift.first - LATER) : shift.first]]
-    after = [reading.value for reading in readings[shift.last : shift.last + LATER]]
+def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed]) -> tuple[float, float]:
+    """The values before and behind a shift: medians of the readings next to it, up to the next shifts."""
+    begin = max((other.last for other in shifts if other.last < shift.first), default=0)
+    end = min((other.first for other in shifts if other.first > shift.last), default=len(readings))
+    before = [reading.value for reading in readings[max(begin, shift.first - AROUND) : shift.first]]
+    after = [reading.value for reading in readings[shift.last : min(end, shift.last + AROUND)]]
     return median(before), median(after)
 
 
@@ -425,8 +442,8 @@ def _agree(one: Shift, other: Shift) -> bool:
     return one.size * other.size > 0 and one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _change_of(series: Watched, shift: Shift, readings: Sequence[Observed]) -> Change:
-    before, after = _around(shift, readings)
+def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change:
+    before, after = _around(shift, shifts, readings)
     return Change(
         case_id=series.case_id,
         machine_id=series.machine_id,

@@ -20,6 +20,7 @@ from pullback_service.incidents.confirming import (
     Measuring,
     budget_of,
     chosen_to_measure,
+    claimed_by_pairs,
     effort_for,
     measuring_machines,
     queue_confirmation,
@@ -61,7 +62,8 @@ async def settle(
 ) -> None:
     """Bring the states of incidents up to date: of those that were touched, and of those that wait for a measurement.
 
-    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day.
+    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day. A verdict that is given
+    meanwhile comes before or behind: whoever gives one locks the incident as well.
     Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
     """
     of_project = select(Incident).where(Incident.project_id == project_id, Incident.state != "merged")
@@ -72,6 +74,7 @@ async def settle(
         await session.scalars(
             of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
             .order_by(Incident.id)
+            .with_for_update(key_share=True)
             .execution_options(populate_existing=True)
         )
     ).all()
@@ -107,12 +110,12 @@ def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
 
 
 async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:
-    """The unaffected cases that jobs of incidents measured. Index: ix_incident_job_incident_id, pk_job."""
+    """The unaffected cases that jobs of incidents have measured. Index: ix_incident_job_incident_id, pk_job."""
     controls: dict[int, list[Control]] = defaultdict(list)
     measured = (
         select(IncidentJob.incident_id, IncidentJob.control_id, Job.reference_id, Job.commit_id)
         .join(Job, Job.id == IncidentJob.job_id)
-        .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None))
+        .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None), Job.state == "done")
     )
     for incident_id, case_id, reference_id, commit_id in await session.execute(measured):
         if case_id is not None and reference_id is not None:
@@ -128,7 +131,12 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
     changes = known.changes.get(incident.id, ())
     controls = known.controls.get(incident.id, ())
     verdict = known.verdicts.get(incident.id)
-    chosen = [] if incident.asked >= MOST_ASKED else chosen_to_measure(changes, known.measuring)
+    is_doubted = is_of_machine(changes, controls)  # unless the unaffected case was none: another one tells
+    chosen: Sequence[Change] = ()
+    if incident.asked < MOST_ASKED:
+        chosen = (
+            claimed_by_pairs(changes, known.measuring) if is_doubted else chosen_to_measure(changes, known.measuring)
+        )
     ran_out = incident.out_of_time_on is not None and incident.out_of_time_on < known.today
     state = state_of(
         changes,
@@ -136,6 +144,7 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
         is_measured_again=incident.job_id in known.waiting,
         may_be_measured=bool(chosen),
+        was_measured=incident.asked > 0,
         controls=controls,
         ran_out_of_time=ran_out,
     )
@@ -143,13 +152,13 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         by = known.measuring[chosen[0].machine_id]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
         if budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen)):
-            await queue_confirmation(session, incident, chosen, places, by)
+            is_queued = await queue_confirmation(session, incident, chosen, places, by, needs_control=is_doubted)
             incident.out_of_time_on = None
-            state = "confirming"
+            state = "confirming" if is_queued else "refuted"
         else:
             incident.out_of_time_on = known.today
     _locate(incident, changes, places)
-    because = BY_MACHINE if state == "refuted" and is_of_machine(changes, controls) else None
+    because = BY_MACHINE if state == "refuted" and is_doubted else None
     if state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)

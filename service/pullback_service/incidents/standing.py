@@ -1,6 +1,6 @@
 """The state of an incident: what its changes, its job and a person say together. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.incidents.changes import Change
@@ -25,15 +25,17 @@ class Control(NamedTuple):
     commit_id: int
 
 
-def is_of_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
-    """True if nothing is claimed but what was measured when an unaffected case moved as well: then the machine moved."""
+def is_of_machine(changes: Sequence[Change], controls: Collection[Control]) -> bool:
+    """True if nothing is claimed but what was measured when all unaffected cases moved as well: then the machine moved."""
     claimed = [change for change in changes if change.standing == "claimed"]
     paired = {
         (change.case_id, change.reference_id, change.commit_id) for change in claimed if change.evidence == "paired"
     }
     moved = {(control.reference_id, control.commit_id) for control in controls if control in paired}
-    return bool(moved) and all(
-        change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed
+    return (
+        bool(moved)
+        and all(control in paired for control in controls)
+        and all(change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed)
     )
 
 
@@ -44,18 +46,20 @@ def state_of(  # noqa: PLR0911 - a rule a line
     verdict: VerdictWord | None = None,
     is_measured_again: bool = False,
     may_be_measured: bool = False,
-    controls: Iterable[Control] = (),
+    was_measured: bool = False,
+    controls: Collection[Control] = (),
     ran_out_of_time: bool = False,
 ) -> State:
     """The state of an incident.
 
-    `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be.
-    `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to measure it.
+    `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
+    was asked. `controls` are the unaffected cases of jobs that are done. `ran_out_of_time`: a day ended on which the machine had no time
+    to measure it.
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
     if is_of_machine(changes, controls):
-        return "refuted"
+        return "confirming" if is_measured_again else "suspected" if may_be_measured else "refuted"
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
     standing = [change for change in changes if change.standing != "refuted"]
@@ -67,7 +71,11 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "confirming"
     if ran_out_of_time:
         return "unconfirmed"
-    return "suspected" if may_be_measured else _unmeasured(standing)
+    if may_be_measured:
+        return "suspected"
+    if was_measured and len(standing) < len(changes):
+        return "unconfirmed"  # what shows it most was measured, and did not change
+    return _unmeasured(standing)
 
 
 def _unmeasured(standing: Sequence[Change]) -> State:

@@ -161,6 +161,7 @@ async def _decide(
         was=was,  # type: ignore[arg-type] # the table has no others
         verdict=verdict,
         is_measured_again=is_measured_again or await _unfinished(session, incident.job_id),
+        was_measured=incident.asked > 0,
         controls=(await controls_of(session, [incident.id])).get(incident.id, ()),
     )
     await move(session, incident, state, actor=by)

@@ -38,6 +38,36 @@ SELECT watched.name, watched.detected_from, watched.watched, watched.detector, w
   LEFT JOIN branch ON branch.project_id = watched.id AND branch.name = watched.trunk
 """  # noqa: S608 - our own words
 _PLACES: Final[LiteralString] = "SELECT commit_id, position FROM branch_commit WHERE branch_id = %(branch)s"
+# On no branch any more, and of the same author, moment and title as one commit of the trunk, which a rebase keeps.
+_REWRITTEN: Final[LiteralString] = """
+SELECT old.id, min(new.id)
+  FROM branch
+  JOIN commit old ON old.project_id = branch.project_id
+  JOIN commit new ON new.project_id = old.project_id AND new.authored_at = old.authored_at AND new.author = old.author
+       AND new.title = old.title
+  JOIN branch_commit ON branch_commit.branch_id = branch.id AND branch_commit.commit_id = new.id
+ WHERE branch.id = %(branch)s AND branch.forced_at IS NOT NULL
+   AND NOT EXISTS (SELECT FROM branch_commit WHERE branch_commit.commit_id = old.id)
+ GROUP BY old.id
+HAVING count(*) = 1
+"""
+_FOLLOW: Final[LiteralString] = """
+  WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))
+UPDATE change
+   SET reference_id = coalesce((SELECT new_id FROM rewritten WHERE old_id = reference_id), reference_id),
+       commit_id = coalesce((SELECT new_id FROM rewritten WHERE old_id = commit_id), commit_id),
+       ended_id = coalesce((SELECT new_id FROM rewritten WHERE old_id = ended_id), ended_id)
+ WHERE project_id = %(project)s
+   AND (reference_id = ANY (%(old)s::bigint[]) OR commit_id = ANY (%(old)s::bigint[]) OR ended_id = ANY (%(old)s::bigint[]))
+RETURNING incident_id
+"""
+_REPORTED: Final[LiteralString] = """
+SELECT report.machine_id, max(branch_commit.position)
+  FROM report
+  JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
+ WHERE report.project_id = %(project)s
+ GROUP BY report.machine_id
+"""
 _IS_JUDGED: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND NOT projected)
    AND NOT EXISTS (SELECT FROM commit WHERE project_id = %(project)s AND judged_by < %(rule)s)
@@ -124,12 +154,18 @@ EXISTS (
 """
 """The condition of a step that a job states which compares with the anchor: what lies between is no matter of one commit."""
 _CLAIMS: Final[LiteralString] = f"""
-SELECT step.series_id, step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
+  WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))
+SELECT step.series_id, older.new_id, newer.new_id,
+       newer.new_id IS NOT NULL AND step.evidence = 'exact'
+       AND EXISTS (SELECT FROM reading WHERE series_id = step.series_id AND commit_id = newer.new_id),
+       step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
        step.doubt, before.value, after.value,
        step.evidence = 'exact' AND coalesce(after.reports, 2) = 1
        AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE,
        step.via = 'compared' AND {OF_ANCHOR}
   FROM step
+  LEFT JOIN rewritten older ON older.old_id = step.reference_id
+  LEFT JOIN rewritten newer ON newer.old_id = step.commit_id
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading after ON after.commit_id = step.commit_id AND after.series_id = step.series_id
   LEFT JOIN LATERAL (
@@ -204,6 +240,8 @@ class Trunk(NamedTuple):
     name: str
     branch_id: int | None
     places: Places
+    rewritten: Mapping[int, int]
+    """Commits that left it by a rebase, each with the one that stands for it now."""
 
 
 class UploadContent(NamedTuple):
@@ -222,13 +260,35 @@ class StoredState(NamedTuple):
 
 
 async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | None:
-    """The trunk, or None where the project was removed meanwhile. Index: pk_project, uq_branch_project_id_name, pk_branch_commit."""
+    """The trunk, or None where the project was removed meanwhile.
+
+    Index: pk_project, uq_branch_project_id_name, pk_branch_commit, ix_commit_history, ix_branch_commit_commit_id.
+    """
     found = await statements.row(session, _TRUNK, {"project": project_id})
     if found is None:
         return None
     project, detected_from, watched, detector, name, branch_id = found
-    rows = await statements.rows(session, _PLACES, {"branch": branch_id}) if branch_id is not None else []
-    return Trunk(project, detected_from, watched, detector, name, branch_id, {row[0]: row[1] for row in rows})
+    branch = {"branch": branch_id}
+    rows = await statements.rows(session, _PLACES, branch) if branch_id is not None else []
+    rewritten = await statements.rows(session, _REWRITTEN, branch) if branch_id is not None else []
+    return Trunk(project, detected_from, watched, detector, name, branch_id, dict(rows), dict(rewritten))
+
+
+async def follow_rewritten(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> set[int]:
+    """Put the changes of commits that were rewritten at those that stand for them now; their incidents. Index: ix_change_project_id."""
+    if not trunk.rewritten:
+        return set()
+    rows = await statements.rows(session, _FOLLOW, {"project": project_id, **_columns_of_rewritten(trunk)})
+    return {incident_id for (incident_id,) in rows}
+
+
+async def reported_up_to(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> Mapping[int, int]:
+    """The last place on the trunk of which each machine sent a report. Index: ix_report_commit_id, pk_branch_commit."""
+    return dict(await statements.rows(session, _REPORTED, {"project": project_id, "branch": trunk.branch_id}))
+
+
+def _columns_of_rewritten(trunk: Trunk) -> dict[str, Any]:
+    return {"old": statements.array_of(trunk.rewritten), "new": statements.array_of(trunk.rewritten.values())}
 
 
 async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
@@ -438,18 +498,41 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
 
 
 async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: Trunk) -> Mapping[int, Sequence[Claim]]:
-    """The changes that uploads state of some series.
+    """The changes that uploads state of some series; those of a rewritten commit while nothing better is known of the one in its place.
 
     Index: ix_step_news_of, pk_reading, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, ix_comparison_candidate,
     pk_report, pk_job, pk_series.
     """
-    ids = {"series": statements.array_of(each.series_id for each in series), "branch": trunk.branch_id}
+    values = {
+        "series": statements.array_of(each.series_id for each in series), "branch": trunk.branch_id,
+        **_columns_of_rewritten(trunk),
+    }  # fmt: skip
     found: dict[int, list[Claim]] = defaultdict(list)
+    of_rewritten: list[tuple[int, Claim]] = []
     places = trunk.places
-    for series_id, reference_id, commit_id, *judged in await statements.rows(session, _CLAIMS, ids, binary=True):
-        if reference_id in places and commit_id in places and places[reference_id] < places[commit_id]:
-            found[series_id].append(Claim(reference_id, commit_id, *judged))
+    for series_id, older_id, newer_id, is_measured_anew, *judged in await statements.rows(
+        session, _CLAIMS, values, binary=True
+    ):
+        claim = Claim(*judged)
+        if older_id is not None or newer_id is not None:
+            moved = claim._replace(reference_id=older_id or claim.reference_id, commit_id=newer_id or claim.commit_id)
+            if not is_measured_anew:
+                of_rewritten.append((series_id, moved))
+        elif _is_along(claim, places):
+            found[series_id].append(claim)
+    for series_id, claim in of_rewritten:
+        known = {(each.reference_id, each.commit_id, each.evidence) for each in found[series_id]}
+        if _is_along(claim, places) and (claim.reference_id, claim.commit_id, claim.evidence) not in known:
+            found[series_id].append(claim)
     return found
+
+
+def _is_along(claim: Claim, places: Places) -> bool:
+    return (
+        claim.reference_id in places
+        and claim.commit_id in places
+        and places[claim.reference_id] < places[claim.commit_id]
+    )
 
 
 class _Facts(NamedTuple):

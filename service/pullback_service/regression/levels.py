@@ -6,6 +6,7 @@ taken away and the noise learnt again, until every cut stands under the noise ar
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -98,7 +99,10 @@ def _is_short(n: int, noise: Noise) -> NDArray[np.bool_]:
 
 
 def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[int]:
-    """Cuts by the strongest split first, of intervals of all lengths that overlap by half (seeded binary segmentation)."""
+    """Cuts by the strongest split first, of intervals of all lengths that overlap by half (seeded binary segmentation).
+
+    An interval that holds a cut already is left out, and with it a second one near its end: what lies between cuts is split again.
+    """
     n = length = len(values)
     found: list[tuple[float, int, int, int]] = []
     while length >= min(SHORTEST, n):
@@ -115,6 +119,17 @@ def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[in
     for _, place, begin, end in sorted(found, reverse=True):
         if not any(begin < cut < end for cut in cuts):
             cuts.append(place)
+    parts = list(pairwise((0, *sorted(cuts), n)))
+    while parts:
+        begin, end = parts.pop()
+        if end - begin < 4:
+            continue
+        evidence = split_between(values, weights, noise, begin, end).evidence
+        surplus = np.where(_is_short(end - begin, noise), -np.inf, evidence - asked(end - begin, *CANDIDATE))
+        k = int(surplus.argmax())
+        if surplus[k] > 0:
+            cuts.append(begin + k + 1)
+            parts += [(begin, cuts[-1]), (cuts[-1], end)]
     return sorted(cuts)
 
 

@@ -6,7 +6,6 @@ Over the real application; no browser is needed for that.
 import csv
 import io
 import math
-import re
 import uuid
 from datetime import timedelta
 from urllib.parse import quote

@@ -135,6 +135,16 @@ async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, rep
     assert (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(1)}.json")).json()["incidents"] == []
 
 
+async def test_an_incident_is_marked_once_at_the_first_commit_that_shows_it(confirmed, reports):
+    later = confirmed.commit(3, array_bytes=4096.0)
+    await confirmed.upload(confirmed.paired(later, 0.26, "slower", reference=reports.sha(1)))
+    assert (await confirmed.client.get("/api/v1/incidents/1")).json()["changes"] == 3
+    address = f"/projects/demo/workloads/lstm?case={CASE}"
+    assert (await text(confirmed, address)).count("incident 1:") == 1
+    table = (await confirmed.client.get(address)).text.partition("<tbody>")[2]
+    assert re.findall("/commits/([0-9a-f]{40})", table.partition("incident 1:")[0])[-1] == reports.sha(2)
+
+
 async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_after(confirmed, reports):
     view = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}.json")).json()
     shown = [(one["variant"], one["metric"], one["amount"], one["tone"]) for one in view["changes"]["series"]]

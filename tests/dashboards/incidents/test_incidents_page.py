@@ -48,7 +48,7 @@ async def test_a_line_has_the_sentence_of_the_service_and_what_it_is_about(sever
     assert (line["href"], line["cases"], line["machines"], line["verdict"]) == (f"{LIST}/1", 1, 1, None)
     page = (await several.client.get(LIST)).text
     assert "<code>fused</code> of <code>lstm</code> takes 30 % more time" in page
-    assert "<code>Unfuse &#39;it&#39; &lt;b&gt;</code>" in page
+    assert "&#34;Unfuse &#39;it&#39; &lt;b&gt;&#34;" in page
 
 
 async def test_a_verdict_stands_in_the_line(several):

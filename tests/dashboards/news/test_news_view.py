@@ -237,6 +237,16 @@ def test_bytes_and_hits_that_both_rose_are_two_items(build):
     assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
 
 
+def test_a_count_that_changed_is_not_told_again_by_a_comparison_with_another_commit(build):
+    counted = build.line("fused", [Reading(2.0), Reading(3.0)], build.bytes)
+    claim = Claim(1, counted.workload, counted.case, "fused", "array_bytes", "a" * 40, "more", Ratio(0.4, 0.4, 0.4, 1))
+    (item,) = news(replace(build.history(counted), claims=(claim,)))
+    assert item.text.startswith("array bytes")
+    steady = build.line("fused", [Reading(3.0), Reading(3.0)], build.bytes)
+    (item,) = news(replace(build.history(steady), claims=(claim,)))
+    assert item.text == "49.2 % more array bytes than aaaaaaaaa"
+
+
 def test_changed_cases_are_those_of_the_news(history):
     assert changed_cases(history, LATELY) == {"dense[n=100,f4,cpu]"}
 

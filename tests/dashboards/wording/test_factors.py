@@ -83,6 +83,12 @@ def test_one_group_is_no_groups():
     assert said.endswith("1 group)")
 
 
+def test_a_count_against_another_has_no_interval():
+    half = math.log(1.5)
+    said = factors.against_commit("more", Ratio(half, half, half, 1), metric="arrays", reference="a" * 40)
+    assert said == "50.0 % more arrays than aaaaaaaaa"
+
+
 @pytest.mark.parametrize(
     ("factor", "shown"), [(81, "81×"), (3, "3.0×"), (2.9, "+190.0 %"), (1.3, "+30.0 %"), (1 / 81, "−98.8 %")]
 )

@@ -5,7 +5,7 @@ import pytest
 from pullback.backends.native import availability
 
 if not availability.is_available():
-    collect_ignore = ["test_any_order.py", "test_assembled.py", "test_nests.py", "test_places.py", "test_traffic.py"]
+    collect_ignore = [f"test_{name}.py" for name in ("any_order", "assembled", "driver", "nests", "places", "traffic")]
 
 
 @pytest.fixture(scope="session")

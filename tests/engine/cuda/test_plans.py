@@ -56,8 +56,9 @@ def test_the_summary_counts_kernels_and_arrays_and_names_what_runs_on_the_host()
     plan(*arguments)
     summary = plan.summary()
     assert summary["fallbacks"] == []
-    assert summary["kernels"] == summary["arrays"] > 5
-    assert "tanh" in plan.explain()
+    assert summary["kernels"] >= 4  # three products and the nest
+    assert summary["arrays"] >= 5  # the value, three gradients, a product
+    assert summary["moved_bytes"] > 0
     plan = pb.compile(pb.grad(lambda x: np.sum(pb.scipy.special.gamma(x))), tier="fused")
     plan(arguments[0])
     told = "gamma runs on the host: its operands are fetched, its results put back"

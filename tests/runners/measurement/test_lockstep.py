@@ -75,6 +75,10 @@ REFUSED = {
     "single-precision": ("gradient", "float32"),
     "scribbles": ("gradient", "argument x was not restored"),
     "raises": ("exception", "ArithmeticError: no gradient today ({file}, line 82, in the variant raises of sound)"),
+    "raises-when-called": (
+        "exception",
+        "no gradient in a call ({file}, line 134, in the variant raises-when-called of sound)",
+    ),
     "crashes": ("crash", "SIGSEGV"),
     "native": ("unavailable", "native"),
     "nobody": ("unavailable", "nobody"),

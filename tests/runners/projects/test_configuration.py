@@ -1,11 +1,20 @@
 """`pullback.toml`: what is taken from it, and the sentence for each thing that is wrong in it."""
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
 
 from pullback_runners.errors import UsageError
-from pullback_runners.projects.configuration import Build, Detection, Measure, Rule, find_project, parse_project
+from pullback_runners.projects.configuration import (
+    OLDEST_PYTHON,
+    Build,
+    Detection,
+    Measure,
+    Rule,
+    find_project,
+    parse_project,
+)
 
 WHOLE = """\
 [project]
@@ -63,6 +72,11 @@ def test_every_key_is_read():
     )
 
 
+def test_the_harness_needs_the_python_that_pullback_is_installed_on():
+    wanted = importlib.metadata.metadata("pullback")["Requires-Python"]
+    assert wanted == f">={'.'.join(map(str, OLDEST_PYTHON))}"
+
+
 def test_an_empty_file_is_a_project_named_as_its_folder():
     found = parse_project("", Path("/home/me/ridge"))
     assert (found.name, found.build, found.measure) == ("ridge", Build(), Measure())
@@ -95,6 +109,7 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ('[project]\nname = ""\n', r"line 2: \[project\] name is a string"),
         ('[build]\ninstall = "editable"\n', r"line 2: \[build\] install is 'editable'; give 'path' or 'wheel'"),
         ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version like '3.12'"),
+        ('[build]\npython = "3.10"\n', r"line 2: \[build\] python is '3.10'; the harness needs 3.11 or newer"),
         ('[measure]\nsuite = "quik"\n', r"line 2: \[measure\] suite is 'quik'; known: quick, standard"),
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),
         ('[detection]\nanchr = "v1"\n', r"line 2: \[detection\] has no key 'anchr'; did you mean 'anchor'\?"),

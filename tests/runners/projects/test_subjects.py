@@ -1,15 +1,18 @@
 """Commits built and compared as a user would, each by real processes."""
 
 import json
+import os
 import shutil
 import sys
 import sysconfig
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
+from pullback_runners.projects.kept import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 
@@ -236,6 +239,34 @@ def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     assert ready.outside == ()
 
 
+@pytest.mark.parametrize("asks_for_more", [False, True])
+def test_what_builds_wheels_is_installed_once_unless_it_asks_for_more(repository, tmp_path, asks_for_more):
+    build_a_wheel(repository)
+    tool = wheel(tmp_path / "wheels", "1").as_uri()
+    repository.write("pyproject.toml", BUILT.replace("[]", f'["base @ {tool}"]', 1))
+    noted = BACKEND.replace('"built = True\\n"', "f\"prefix = {__import__('sys').prefix!r}\\n\"")
+    more = f"\n\ndef get_requires_for_build_wheel(settings=None):\n    return ['base @ {tool}']\n"
+    repository.write("backend.py", noted + (more if asks_for_more else ""))
+    built_in = []
+    for title in ("first", "second"):
+        repository.write("README", title)
+        repository.commit(title)
+        (path,) = built(repository).subject.paths
+        built_in.append((path / "waves.py").read_text().rpartition("prefix = ")[2].strip().strip("'"))
+    kept = cache_folder() / "backends"
+    assert [Path(each).parent == kept for each in built_in] == [not asks_for_more] * 2
+    assert len(set(built_in)) == 1
+    assert len(list(kept.glob("*.bytes"))) == 1
+
+
+def test_what_builds_wheels_and_cannot_be_installed_is_named(repository):
+    build_a_wheel(repository)
+    repository.write("pyproject.toml", BUILT.replace("[]", '["base @ file:///gone/base-1-py3-none-any.whl"]', 1))
+    repository.commit("first")
+    with pytest.raises(BuildError, match=r"installing \[build-system\] requires of pyproject.toml ended with"):
+        built(repository)
+
+
 def with_submodule(repository, build):
     """A repository with its own first commit as a submodule."""
     repository.commit("first")
@@ -302,12 +333,23 @@ def test_a_submodule_that_a_commit_does_not_have_is_named(repository):
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        ('requirements = ["gone.txt"]', "has no file gone.txt, which pullback.toml names in [build] requirements"),
-        ('python = "3.1"', "there is no python3.1 on PATH"),
+        (
+            'requirements = ["gone.txt"]',
+            "no file gone.txt, which pullback.toml names in [build] requirements, neither in",
+        ),
+        ('python = "3.99"', "there is no python3.99 on PATH"),
+        ('python = "3.98"', "which pullback.toml asks for in [build] python, does not start (not switched on)"),
+        ('python = "3.97.5"', "is Python 3.97.1, and pullback.toml asks for 3.97.5 in [build] python"),
         ('path = ["lib"]', "it has no lib/ folder"),
     ],
 )
-def test_what_a_commit_lacks_is_named(repository, build, said):
+def test_what_a_commit_lacks_is_named(repository, build, said, tmp_path, monkeypatch):
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    for minor, program in ((98, "echo not switched on >&2; exit 127"), (97, "echo 3.97.1")):
+        (shims / f"python3.{minor}").write_text(f"#!/bin/sh\n{program}\n")
+        (shims / f"python3.{minor}").chmod(0o755)
+    monkeypatch.setenv("PATH", str(shims), prepend=os.pathsep)
     repository.write("pullback.toml", f"[build]\n{build}\n")
     repository.commit("first")
     with pytest.raises(BuildError) as error:
@@ -364,3 +406,58 @@ def test_a_reference_without_any_workload_in_common_is_refused(compare, reposito
     done = compare(repository.folder, "--against", "HEAD~1")
     assert done.returncode == 2
     assert f"the reference {sha[:10]} has none of the workloads: not yet" in done.stderr
+
+
+ONE_OR_THE_OTHER = """
+    from pullback_runners.workloads import grid, workload
+
+    import waves
+
+
+    def measured(n):
+        "What one of the two commits computes."
+
+
+    measured.__name__ = "after" if hasattr(waves, "newer") else "before"
+    declared = workload(wrt="x", numpy=False, quick=grid(n=(100,)))(measured)
+
+
+    @declared.inputs
+    def _(rng, dtype, n):
+        return {"x": rng.uniform(0.5, 1.5, n).astype(dtype)}
+
+
+    @declared.peer("waves")
+    def _(x, n):
+        value, gradient = waves.value_and_grad(x)
+        return value, {"x": gradient}
+    """
+
+
+def test_commits_without_a_case_in_common_are_refused(compare, repository):
+    repository.write("bench/total.py", ONE_OR_THE_OTHER)
+    first = repository.commit("first")
+    repository.write("src/waves.py", (repository.folder / "src/waves.py").read_text() + "\n\nnewer = True\n")
+    second = repository.commit("second")
+    done = compare(repository.folder, "--against", "HEAD~1")
+    assert done.returncode == 2
+    assert (
+        f"no case is there at both commits: {first[:10]} has before[n=100,f8,cpu], {second[:10]} has after[n=100,f8,cpu]; "
+        "give workloads that both can run by --workloads" in " ".join(done.stderr.split())
+    )
+
+
+def test_commits_without_a_variant_in_common_are_refused(compare, repository):
+    text = (repository.folder / "bench/total.py").read_text()
+    repository.write(
+        "pullback.toml", (repository.folder / "pullback.toml").read_text().replace('variants = ["waves"]\n', "")
+    )
+    repository.write("bench/total.py", text.replace('wrt="x"', 'wrt="x", numpy=False').replace(
+        '@total.peer("waves")', '@total.peer("newer" if hasattr(waves, "newer") else "older")'))  # fmt: skip
+    repository.commit("first")
+    repository.write("src/waves.py", (repository.folder / "src/waves.py").read_text() + "\n\nnewer = True\n")
+    repository.commit("second")
+    done = compare(repository.folder, "--against", "HEAD~1")
+    assert done.returncode == 2
+    assert "no variant is there at both commits: reference: " in done.stderr
+    assert "newer" in done.stderr

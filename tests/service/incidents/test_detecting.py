@@ -1,6 +1,8 @@
 """From uploads to incidents, with a real database and a real worker."""
 
 import random
+from collections import defaultdict
+from itertools import pairwise
 from uuid import uuid4
 
 import pytest
@@ -8,9 +10,11 @@ from sqlalchemy import text
 
 from pullback_service import worker
 from pullback_service.incidents import looking
-from pullback_service.incidents.finding import changes_of
+from pullback_service.incidents.finding import FOUND_BY, changes_of
 
 pytestmark = pytest.mark.anyio
+
+API = "/api/v1"
 
 
 def story(history):
@@ -29,7 +33,7 @@ def story(history):
 
 def told_as(details, reports):
     """Incidents by what they say: kind, state, the number of the commit, workloads."""
-    numbers = {reports.sha(number): number for number in range(100)}
+    numbers = {reports.sha(number): number for number in range(2 * REBASED)}
     return sorted(
         (
             numbers[each.reference.sha],
@@ -256,6 +260,127 @@ async def test_what_was_measured_on_a_branch_is_watched_once_its_commits_are_on_
     await history.look()
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
     assert await history.told() != []
+
+
+async def test_what_somebody_expected_is_the_level_from_which_it_gets_worse(history, reports):
+    sizes = [1024.0, 2048.0, 2048.0, 4096.0, 4096.0, 2048.0, 2048.0, 1024.0, 1024.0]
+    documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
+    await history.upload(*documents[:3], look=True)
+    (first,) = await history.incidents()
+    answer = await history.client.post(f"{API}/incidents/{first.incident.id}/verdict", json={"verdict": "expected"})
+    assert answer.is_success, answer.text
+    await history.upload(*documents[3:5], look=True)
+    states = [(each.commit.sha, each.incident.state) for each in await history.incidents()]
+    assert states == [(reports.sha(2), "resolved"), (reports.sha(4), "confirmed")]
+    await history.upload(*documents[5:], look=True)
+    assert {each.incident.state for each in await history.incidents()} == {"resolved"}
+    assert [event for _, event in await history.told()] == ["confirmed", "resolved", "confirmed", "resolved"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_reports_that_are_withdrawn_leave_nothing_whenever_they_come_and_go(history, reports, seed):
+    chance = random.Random(seed)
+    documents = story(history)
+    never = [
+        history.commit(number, array_bytes=9999.0, wrong=("lstm",) if number == 6 else (), seed=7)
+        for number in (3, 6, 10)
+    ]
+    every = [*documents, *never]
+    chance.shuffle(every)
+    withdrawn = []
+    for document in every:
+        await history.upload(document, look=True)
+        due = [each for each in every[: every.index(document) + 1] if each in never and each not in withdrawn]
+        if due and chance.random() < 0.4:
+            await withdraw(history, due[0])
+            withdrawn.append(due[0])
+    for document in never:
+        if document not in withdrawn:
+            await withdraw(history, document)
+    found = await history.incidents()
+    assert told_as([each for each in found if each.incident.state != "refuted"], reports) == WHOLE_STORY
+    heard = defaultdict(list)
+    for incident, event in await history.told():
+        heard[incident].append(event)
+    for events in heard.values():
+        assert not any(event == following for event, following in pairwise(events)), heard
+        assert events[0] == "confirmed"
+    standing = {each.incident.id for each in found if each.incident.state == "confirmed"}
+    assert {incident for incident, events in heard.items() if events[-1] == "confirmed"} == standing
+
+
+async def withdraw(history, document):
+    answer = await history.client.post(f"{API}/reports/{document['id']}/withdraw")
+    assert answer.is_success, answer.text
+    await history.look()
+
+
+async def test_a_new_detector_finds_the_same_incidents_and_tells_nobody(history, database):
+    documents = [history.commit(number, ratio=-0.5 if number < 11 else -0.4) for number in range(1, 18)]
+    await history.upload(*documents[:16])
+    (before,) = await history.incidents()
+    told = await history.told()
+    assert [event for _, event in told] == ["likely"]
+    async with database.writing.begin() as session:
+        await session.execute(
+            text("UPDATE change SET detector = 'levels 1', low = low - 0.01 WHERE evidence = 'levels'")
+        )
+        await session.execute(text("UPDATE series_state SET state = ''"))
+    await history.upload(documents[16])
+    (after,) = await history.incidents()
+    assert (after.incident.id, after.incident.state) == (before.incident.id, "likely")
+    assert {change.change.detector for change in after.changes} == {FOUND_BY}
+    assert await history.told() == told
+
+
+REBASED = 1000
+"""Added to the number of a commit that a rebase put in the place of another."""
+
+
+async def push(history, reports, *numbers):
+    """Tell what the trunk is: commits by their numbers, oldest first."""
+    commits = []
+    for parent, number in pairwise((0, *numbers)):
+        commit = reports.report(number % REBASED)["commit"] | {
+            "sha": reports.sha(number),
+            "parents": [reports.sha(parent)],
+        }
+        commits.append({name: commit[name] for name in ("sha", "parents", "author", "authored_at", "title")})
+    log = {"project": "demo", "branch": "main", "commits": commits[::-1]}
+    answer = await history.client.post("/api/v1/commits", json=log)
+    assert answer.is_success, answer.text
+    await history.look()
+
+
+def rebased(history, reports, number, parent, **parts):
+    """The report of a rebased commit, without what was measured in turns."""
+    document = history.commit(number, seed=2, **parts)
+    document["commit"] |= {"sha": reports.sha(REBASED + number), "parents": [reports.sha(parent)]}
+    return document
+
+
+async def test_incidents_of_commits_that_were_rebased_go_on_and_nobody_hears_of_it(history, reports):
+    await history.upload(*story(history), look=True)
+    before, told = [each.incident.id for each in await history.incidents()], await history.told()
+    await push(history, reports, *range(1, 6), *range(REBASED + 6, REBASED + 13))
+    moved = [(reference + REBASED, commit + REBASED, *rest) for reference, commit, *rest in WHOLE_STORY]
+    assert told_as(await history.incidents(), reports) == moved
+    for number in (8, 10, 12):
+        sizes = {"array_bytes": 2048.0, "wrong": ("dense",) if number == 12 else ()}
+        await history.upload(rebased(history, reports, number, REBASED + number - 1, **sizes))
+        found = await history.incidents()
+        assert [each.incident.id for each in found] == before, number
+        assert {each.incident.state for each in found} == {"confirmed"}
+    assert await history.told() == told
+
+
+async def test_what_a_rebase_dropped_is_withdrawn(history, reports):
+    await history.upload(*story(history)[:8], look=True)
+    await push(history, reports, *range(1, 7), REBASED + 8)
+    await history.upload(rebased(history, reports, 8, 6))
+    (only,) = await history.incidents()
+    assert only.incident.state == "refuted"
+    assert [event for _, event in await history.told()] == ["confirmed", "withdrawn"]
 
 
 async def test_a_branch_of_another_name_is_the_trunk_where_there_is_no_main(history, reports):

@@ -5,6 +5,8 @@ from itertools import pairwise
 from math import exp, log
 from uuid import UUID
 
+import pytest
+
 from pullback_service.incidents.failing import Failing, Measured, failures_of
 from pullback_service.incidents.finding import Claim, Observed, Watched, changes_of, suspicions_of
 
@@ -246,11 +248,37 @@ def test_a_variant_that_moved_less_than_its_baseline_is_suspected_of_what_it_mov
     assert abs(only.log_ratio - log(1.3)) < 0.01
 
 
+def test_values_that_scatter_say_what_moved_once_there_are_enough_of_them():
+    """The machine is 4 % faster or slower from commit to commit, for a variant and its baseline alike."""
+    suspected = {"variant": 0, "baseline": 0}
+    for seed in range(40):
+        chance = random.Random(seed)
+        drift = [exp(chance.gauss(0, 0.04)) for _ in range(40)]
+        moved = [each * exp(-0.05 * (commit >= 24)) for commit, each in enumerate(drift)]
+        for mover, baseline in (("variant", drift), ("baseline", moved)):
+            suspected[mover] += bool(found_in(RATIO, (), lived((0.0, 24), (0.05, 16), baseline=baseline, seed=seed)))
+    assert suspected["variant"] >= 36
+    assert suspected["baseline"] <= 4
+
+
 def test_a_baseline_is_suspected_by_its_own_values():
     chance = random.Random(3)
     values = [level * exp(chance.gauss(0, 0.01)) for level in [1.0] * 20 + [1.38] * 20]
     readings = [Observed(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
     assert summary(found_in(RATIO, (), readings)) == [(20, True, "borne_out", None)]
+
+
+@pytest.mark.parametrize("commits", [4, 6, 10])
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_a_level_that_is_left_again_is_never_taken_back_and_ends_within_three_commits(commits, has_baseline):
+    readings = lived((0.0, 16), (0.26, commits), (0.0, 12))
+    if not has_baseline:
+        readings = [each._replace(log_ratio=None, low=None, high=None) for each in readings]
+    back = 16 + commits
+    for count in range(20, len(readings) + 1):
+        (only,) = found_in(RATIO, [], readings[:count])
+        assert (only.commit_id, only.worse) == (16, True)
+        assert only.ended_id == (back if count >= back + 3 else None), count
 
 
 def test_a_level_that_is_left_for_a_while_and_reached_again_goes_on():

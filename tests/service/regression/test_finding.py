@@ -109,6 +109,12 @@ def test_a_level_that_is_left_and_reached_again_is_one_event_with_an_end():
         ]
 
 
+@pytest.mark.parametrize(("commits", "behind"), [(4, 3), (6, 3), (6, 6), (12, 3)])
+def test_both_ends_of_a_short_level_are_found_however_near_the_end_of_the_series(commits, behind):
+    changes = find_changes(stepped(noise(3, 20 + commits + behind), 1.3, 20, 20 + commits))
+    assert [(change.kind, change.at) for change in changes] == [("step", 20), ("return", 20 + commits)]
+
+
 def test_two_observations_off_the_level_are_a_spike():
     changes = find_changes(stepped(noise(3), 1.3, 100, 102))
     assert [(change.kind, change.first, change.last) for change in changes] == [("spike", 100, 101)]

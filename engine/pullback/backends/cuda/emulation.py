@@ -53,14 +53,24 @@ class Emulator:
         scratch = [memory(nbytes) for nbytes in self.kernels.scratch]
         addresses = [*pieces, *(piece.ctypes.data for piece in scratch)]
         for kernel in self.kernels.kernels:
-            table = np.array([addresses[one.piece] for one in kernel.parameters], np.int64)
-            shared = memory(kernel.shared_bytes)
-            for block in _order(kernel.grid.blocks, rng):
-                shared[...] = GARBAGE
-                for phase in kernel.phases:
-                    order = _order(kernel.grid.threads, rng)
-                    sweep = self._sweeps[phase]
-                    sweep(table.ctypes.data, shared.ctypes.data, order.ctypes.data, len(order), int(block))
+            self.launch(kernel, [addresses[one.piece] for one in kernel.parameters], rng, memory)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        parameters: Sequence[int],
+        rng: np.random.Generator | None = None,
+        memory: Callable[[int], np.ndarray] = _garbage,
+    ) -> None:
+        """Run one kernel with these addresses for its parameters."""
+        table = np.array(parameters, np.int64)
+        shared = memory(kernel.shared_bytes)
+        for block in _order(kernel.grid.blocks, rng):
+            shared[...] = GARBAGE
+            for phase in kernel.phases:
+                order = _order(kernel.grid.threads, rng)
+                sweep = self._sweeps[phase]
+                sweep(table.ctypes.data, shared.ctypes.data, order.ctypes.data, len(order), int(block))
 
     def moved(self, kernel: Kernel) -> list[tuple[int, int]]:
         """Bytes loaded and stored through each parameter of a kernel since it was made."""

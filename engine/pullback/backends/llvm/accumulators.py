@@ -15,12 +15,12 @@ Maxima and minima are NaN where a term is, as NumPy's. Nothing is multiplied by 
 what the reduction starts from.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.llvm.writing.lanes import Lanes, reduce_lanes
+from pullback.dataclass import dataclass
 
 
 def starting_value(kind: str, dtype: np.dtype) -> Any:

@@ -14,7 +14,7 @@ write, and only they read, is arranged: everything else gets and gives what it a
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.axes import cycles_of_nest
@@ -25,6 +25,7 @@ from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Layouts, Views, holding_views, is_view, views_of
 from pullback.control.switch_rule import switch
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.rules.contractions import matmul

@@ -14,7 +14,6 @@ Kernels of one key share one function, so the key must hold everything the text 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -24,6 +23,7 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.module import Later, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
 

@@ -8,7 +8,7 @@ The product goes where the nest is. Its result has no memory of its own then, on
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pullback.backends.native.emission import Stored
@@ -17,6 +17,7 @@ from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, Produc
 from pullback.backends.nests.joining import join_of
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Access, Views
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.rules.contractions import matmul
 

@@ -1,7 +1,7 @@
 """The kernels of a graph, by the passes over kernels in the order of `passes.pipeline`, checked as graphs are."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pullback.backends.native.arranging import arranged
 from pullback.backends.native.epilogues import with_epilogues
@@ -10,6 +10,7 @@ from pullback.backends.nests.joining import joined_in_place
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import Layouts, is_view, views_of
+from pullback.dataclass import dataclass
 from pullback.errors import GraphError
 from pullback.ir.checker import is_checking
 from pullback.ir.graph import Atom, Graph, Var

@@ -5,7 +5,7 @@ last time, element for element. What is returned is computed straight into its p
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.epilogues import epilogue_of
@@ -22,6 +22,7 @@ from pullback.backends.nests.fusing import (
 )
 from pullback.backends.nests.stores import array_of
 from pullback.backends.nests.views import Layouts
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed

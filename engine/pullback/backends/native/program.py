@@ -7,7 +7,7 @@ where all went well; anything else means that these values cannot be computed he
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import memory_type, number
@@ -24,6 +24,7 @@ from pullback.backends.nests.nest import Nest, Step, Write
 from pullback.backends.nests.nesting import Source, nest_of
 from pullback.backends.nests.views import Access
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
 from pullback.rules.joining import concatenate

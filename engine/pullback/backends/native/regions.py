@@ -7,7 +7,7 @@ that a region reads the memory of what it is given, never a copy made for it.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -21,6 +21,7 @@ from pullback.backends.native.support import why_not
 from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.decompositions import share_decompositions

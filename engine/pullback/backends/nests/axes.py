@@ -1,8 +1,9 @@
 """The axes of a nest, and which of them are one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.backends.nests.nest import Nest
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,8 @@ store takes over stands before the store.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from pullback.backends.nests.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy
@@ -184,8 +185,8 @@ def _is_safe_on_python_numbers(node: Node) -> bool:
     )
 
 
-def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
-    """Group the nodes of a graph that is wholly native."""
+def fuse(graph: Graph, layouts: Layouts | None = None, belongs: Callable[[Node], bool] = lambda _: True) -> Kernels:
+    """Group the nodes of a graph into nests; of those with a space, the ones that `belongs` keeps out are kernels by themselves."""
     views = views_of(graph, layouts or {})
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
@@ -194,7 +195,7 @@ def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
     for node in _as_late_as_possible(graph, readers_before(graph, taken, views)):
         if is_view(node):
             continue
-        space = space_of(node)
+        space = space_of(node) if belongs(node) else None
         number = None if space is None else _nest_for(node, space, nests, kernels, made_by, views)
         if number is None:
             number = len(kernels)

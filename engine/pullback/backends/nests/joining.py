@@ -18,12 +18,13 @@ What is left of the operands is copied.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from pullback.backends.nests.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.nests.views import Access, Views, is_view, views_of
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.rules.contractions import matmul

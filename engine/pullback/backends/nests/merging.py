@@ -15,10 +15,11 @@ a nest is a few instructions, this is most of what calling them costs.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.backends.nests.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.nests.views import Views
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom
 
 #: Earlier nests that a nest is compared with: bounds the time that long programs take.

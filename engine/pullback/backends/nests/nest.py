@@ -7,13 +7,14 @@ What is written may be the very memory of something read with the same strides; 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 

@@ -1,12 +1,12 @@
 """Views: values that are the memory of another value, from another element on, with other strides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.strides import contiguous_strides, offset, places, selected
 from pullback.rules.complex_numbers import imag, real

@@ -4,11 +4,11 @@ A rule writes into the arrays it is given: its results, and `spare` ones of the 
 not defined. It makes none, so that a plan which keeps its memory runs it without an allocation.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pullback.dataclass import dataclass
 from pullback.nn.recurrent.weights import Weights
 
 Array = np.ndarray[Any, Any]

@@ -8,12 +8,12 @@ the loop over its cell.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.blocks import Block
+from pullback.dataclass import dataclass
 from pullback.layouts import Layout
 from pullback.nn.choosing import Chosen, activation
 from pullback.nn.recurrent import gru as gru_rules

@@ -7,13 +7,14 @@ s = concatenate (reshape a) (reshape b) …                   s = reshape (the s
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.types import type_of
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Capture, Graph, Node, Var
 from pullback.passes.loops import repetition
 from pullback.passes.loops.form import applied

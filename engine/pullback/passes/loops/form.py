@@ -1,12 +1,13 @@
 """A scan taken apart for passes: constants, carries, inputs per step and results per step."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pullback.control.scan_rule import scan
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 
 

@@ -10,12 +10,13 @@ outside of the loop.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.primitive import Effect
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.rules import elementwise

@@ -12,13 +12,14 @@ It runs before differentiation, so that the derivative is a loop too. The same o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.control.scan_rule import scan
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.loops.elements import Written, elements_first, join_elements

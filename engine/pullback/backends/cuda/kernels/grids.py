@@ -12,12 +12,12 @@ shared memory, and what splits find by a pass of its own: sums have one order, a
 """
 
 import math
-from dataclasses import dataclass
 
 from pullback.backends.cuda.kernels.passes import own_axes
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.nests.axes import strides_of
 from pullback.backends.nests.nest import Nest
+from pullback.dataclass import dataclass
 
 THREADS = 256
 

@@ -8,7 +8,7 @@ A phase is a function of the pointers of the kernel, the shared memory, the thre
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.backends.cuda.kernels.grids import Grid, is_aligned
 from pullback.backends.llvm.accumulators import Combiner
@@ -17,6 +17,7 @@ from pullback.backends.llvm.writing.function import Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.llvm.writing.module import Module
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Write
+from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 
 #: Terms that a thread adds in one phase.

@@ -6,11 +6,11 @@ different memory (`noalias`), and those that are only read `readonly`, so that r
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from pullback.backends.cuda.kernels.writing import Kernel, Kernels
+from pullback.dataclass import dataclass
 
 #: By architecture, the oldest PTX that knows it: a driver need not be newer.
 PTX_OF = {"sm_80": "ptx70", "sm_90": "ptx78"}

@@ -9,7 +9,7 @@ them (`scratch`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.backends.cuda.kernels.grids import Grid, grid_of
 from pullback.backends.cuda.kernels.passes import cut_steps, passes, without_steps
@@ -17,6 +17,7 @@ from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result
 from pullback.backends.llvm.elementary.large_angles import define_called
 from pullback.backends.llvm.writing.module import Module
 from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
 #: Vectors of the module: values are written lane by lane.

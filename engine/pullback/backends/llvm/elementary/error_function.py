@@ -6,11 +6,10 @@ of Computation 36, 1981). The square is taken with its rounding error, which cou
 through doubles, but for erf, whose tail is small beside 1: there erfc is e to a polynomial.
 """
 
-from dataclasses import dataclass
-
 from pullback.backends.llvm.elementary.exp import exp, exp_between
 from pullback.backends.llvm.elementary.formats import at_least, at_most, is_single, polynomial
 from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.dataclass import dataclass
 
 # erf(x) / x - 1 in z = x^2 <= 1; relative error of erf below 2**-29.5 and 2**-56.1 (tools/coefficients.py).
 _NEAR_SINGLE = (0.12837917, -0.3761263, 0.11283618, -0.026855126, 0.005190734, -0.00080307614, 7.920368e-05)

@@ -1,9 +1,9 @@
 """The two formats of floats, and what elementary functions do to their bits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ Rows are found by name, so that functions of scipy.special are here without SciP
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
 from pullback.backends.llvm.writing.module import Use
 from pullback.core.primitive import Primitive
+from pullback.dataclass import dataclass
 
 Emit = Callable[..., str]
 """Called with lanes of the dtype computed in, and a value for each operand."""

@@ -8,12 +8,12 @@ promised away: NaN, infinities and signed zeros are what IEEE 754 says. A bool i
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
+from pullback.dataclass import dataclass
 
 #: The dtypes that native programs compute with.
 DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?"))

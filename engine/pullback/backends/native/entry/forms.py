@@ -4,13 +4,13 @@ A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.blocks import Block, block_of
+from pullback.dataclass import dataclass
 
 Form: TypeAlias = Any
 

@@ -7,7 +7,7 @@ has is left for later.
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from pullback.backends.native.entry.arenas import Arena
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.templates import CLOSED, IDLE, OUTPUT, RUNNING, WATCH, Head, Template, watch_words
+from pullback.dataclass import dataclass
 
 _Array = np.ndarray[Any, Any]
 

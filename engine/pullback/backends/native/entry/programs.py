@@ -1,11 +1,11 @@
 """Machine code, and what it takes and gives."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -1,7 +1,7 @@
 """The steps of the native entry before a run: one thing fetched and checked after the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native.entry.forms import NotNativeError
 from pullback.blocks import Block
+from pullback.dataclass import dataclass
 
 
 class Fetch(IntEnum):

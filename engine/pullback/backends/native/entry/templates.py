@@ -10,7 +10,6 @@ are copied, all else stays.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -21,6 +20,7 @@ from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
 from pullback.blocks import Block, block_of
+from pullback.dataclass import dataclass
 
 WORD = 8
 

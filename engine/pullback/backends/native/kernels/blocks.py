@@ -7,7 +7,7 @@ depend on nothing but their own part, and results on nothing but how a nest is c
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -15,6 +15,7 @@ from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
 

@@ -8,7 +8,7 @@ varies along have.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.kernels.transposing import shuffled, transposed
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 
 _Operand: TypeAlias = Read | Write | Reduction

@@ -9,13 +9,14 @@ bits and two loads at a time, with 8-way caches of 32 KiB and 1 MiB; only their 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 from pullback.backends.native.kernels.product import Product, places
+from pullback.dataclass import dataclass
 
 _OPERATION, _LOADED, _STORED = 0.5, 0.5, 1.0
 _DATAPATH = 32  # bytes that one operation handles; wider vectors take two

@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.linking import choices, host_target, load
 from pullback.backends.native.linking.objects import cache_folder
+from pullback.dataclass import dataclass
 
 #: Few rows or columns are read once each, which BLAS does no faster.
 _FEW = 16

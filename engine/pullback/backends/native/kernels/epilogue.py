@@ -10,7 +10,7 @@ in registers would drive the sums of a tile out of them.
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -37,6 +37,7 @@ from pullback.backends.native.kernels.products import write_product
 from pullback.backends.native.kernels.shared_nests import estimated_ns
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS, share
 from pullback.backends.nests.nest import Nest
+from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
 #: Bytes of a block of the result, and of what its columns read of B: both stay in the second cache, beside each other.

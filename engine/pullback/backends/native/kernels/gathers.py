@@ -11,7 +11,6 @@ and the slow path raises. What is stored at or added to one element comes in the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -22,6 +21,7 @@ from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
 from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along

@@ -7,7 +7,6 @@ How long blocks, strips and panels are, and what lanes stand for, has been chose
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import Literal
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -17,6 +16,7 @@ from pullback.backends.native.kernels.packing import Panel, pack
 from pullback.backends.native.kernels.pieces import Along, pieces_of
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
+from pullback.dataclass import dataclass
 
 _LINE = 64
 

@@ -1,12 +1,12 @@
 """Packing: a panel of a matrix copied so that its rows are adjacent."""
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.dataclass import dataclass
 
 #: For each lane of a vector, the element (row, lane) of the block in it.
 _Origins: TypeAlias = list[tuple[int, int]]

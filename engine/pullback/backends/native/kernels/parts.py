@@ -5,7 +5,7 @@ again for another. How they are cut depends on the product and the width of vect
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -13,6 +13,7 @@ from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.kernels.choosing import Choice
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.threads.sharing import blocks_of
+from pullback.dataclass import dataclass
 
 #: Writes a product from and to what pointers point to, those of A, B and C.
 Write: TypeAlias = Callable[[Function, Product, Sequence[str]], None]

@@ -5,7 +5,6 @@ other instead, the sums are transposed in registers first, so that these become 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pullback.backends.llvm.writing.lanes import Lanes
@@ -13,6 +12,7 @@ from pullback.backends.native.kernels.choosing import Choice, turns
 from pullback.backends.native.kernels.packing import transposed
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tiles import Column, Sums
+from pullback.dataclass import dataclass
 
 Along: TypeAlias = Literal["rows", "columns", "places"]
 

@@ -7,7 +7,7 @@ in such a copy, and then written where it belongs. Windows in pairs need no copy
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import inf, prod
 
@@ -21,6 +21,7 @@ from pullback.backends.native.kernels.convolution.rows import along, clear_all, 
 from pullback.backends.native.kernels.pooling_pairs import divided_by_ties, is_in_pairs, write_pairs
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
 from pullback.rules.sliding import Sliding

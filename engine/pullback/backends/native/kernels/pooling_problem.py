@@ -1,6 +1,5 @@
 """A pooling, or what belongs to the derivative of one, as a problem without a place in memory."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from pullback.backends.native.kernels.convolution.axes import batch_axis, forwar
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.core.primitive import Primitive
+from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding
 
 

@@ -1,13 +1,14 @@
 """A matrix product: its sizes, and the layouts of its matrices."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native.emission import Stored
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 #: Strides of a matrix in elements: between rows, and between columns.
 Strides = tuple[int, int]

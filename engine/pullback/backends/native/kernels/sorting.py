@@ -10,7 +10,6 @@ Reference for merging from both ends: I. van den Hoven, quadsort (2020), "parity
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.places import each
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.ordering import argpartition, argsort, searchsorted
 

@@ -5,7 +5,6 @@ step uses again. Its inputs may be in any layout: a transposed matrix costs noth
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pullback.backends.native.emission import Emission, Stored
 from pullback.backends.native.kernels.moving import copy_into
@@ -13,6 +12,7 @@ from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
 from pullback.core.types import ArrayType
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Var
 from pullback.planning.arena import ALIGNMENT
 from pullback.rules import elementwise

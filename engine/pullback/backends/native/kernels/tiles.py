@@ -5,12 +5,12 @@ places of a batch, or steps of the contracted axis (the lanes are summed in the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.dataclass import dataclass
 
 #: Sums of a tile by row and column, each a value in the lanes of its column.
 Sums: TypeAlias = list[list[str]]

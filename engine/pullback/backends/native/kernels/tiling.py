@@ -10,13 +10,14 @@ something is done about the reductions inside.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn, has_chains, is_long
 from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.dataclass import dataclass
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
 BLOCK = 128

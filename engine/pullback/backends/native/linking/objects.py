@@ -22,12 +22,12 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pullback.backends.native.linking.choices import Choice
 from pullback.backends.native.linking.target import Target
+from pullback.dataclass import dataclass
 
 DEFAULT_LIMIT_MIB: Final = 256
 SWEEP_EVERY: Final = 32  # objects kept between two looks at how large the folder is: the limit can be passed by so many

@@ -7,17 +7,19 @@ the wider vectors away, so that what a narrower processor would run is what runs
 
 import contextlib
 import contextvars
-import dataclasses
 import functools
 import platform
 from collections.abc import Iterator
+from dataclasses import replace
+
+from pullback.dataclass import dataclass
 
 SUPPORTED_MACHINES = ("x86_64", "amd64", "aarch64", "arm64")
 
 _GENERIC_X86 = {256: "x86-64-v3", 128: "x86-64-v2"}  # AVX2 with FMA; SSE 4.2 without FMA
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Target:
     """A processor to write for."""
 
@@ -74,7 +76,7 @@ def _host() -> Target:
     if all(features.get(name) for name in ("avx2", "fma")):
         return _x86(cpu, features.flatten(), 256)
     # AVX without AVX2 is written for as SSE: half of its vectors have no integer instructions.
-    return dataclasses.replace(_x86(cpu, features.flatten(), 128), fma=bool(features.get("fma")))
+    return replace(_x86(cpu, features.flatten(), 128), fma=bool(features.get("fma")))
 
 
 def _x86(cpu: str, features: str, bits: int) -> Target:

@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite
@@ -16,6 +15,7 @@ import llvmlite.binding as llvm
 from pullback.backends.native.linking.objects import Object, hash_of
 from pullback.backends.native.linking.symbols import CALLED_BY_CODE_GENERATOR, address_of, declared_symbols
 from pullback.backends.native.linking.target import Target
+from pullback.dataclass import dataclass
 
 CODEGEN_LEVEL = (
     3  # as quick to run as 2 on programs that come vectorised, and at times better at scheduling long loop bodies

@@ -1,8 +1,9 @@
 """The table of rows that are not elementwise."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from pullback.dataclass import dataclass
 
 Function = Callable[..., Any]
 

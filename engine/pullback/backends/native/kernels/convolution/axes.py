@@ -6,8 +6,7 @@ course for every remainder of positions by the stride: results of one course hav
 `spread` apart.
 """
 
-from dataclasses import dataclass
-
+from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding
 
 

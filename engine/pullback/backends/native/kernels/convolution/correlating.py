@@ -15,7 +15,7 @@ are direct, `_write_row` where they are not.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -24,6 +24,7 @@ from pullback.backends.native.kernels.convolution.axes import Course
 from pullback.backends.native.kernels.convolution.planes import clear, fill
 from pullback.backends.native.kernels.convolution.plans import Plan
 from pullback.backends.native.kernels.convolution.rows import copy_row, overlapping, transpose_rows
+from pullback.dataclass import dataclass
 
 #: Taps of the last axis up to so many are written one after the other; more are looked up in a table.
 _UNROLLED_TAPS = 4

@@ -5,13 +5,13 @@
 A correlation is a problem without a place in memory; it is its own key.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.axes import Axis, batch_axis, forward_axes, transposed_axes
+from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding
 
 

@@ -9,7 +9,6 @@ Every weight is a sum of products of two rows, one of y and one of x at the tap'
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TypeAlias
@@ -21,6 +20,7 @@ from pullback.backends.native.kernels.convolution.axes import batch_axis, forwar
 from pullback.backends.native.kernels.convolution.planes import Planes, clear, fill
 from pullback.backends.native.kernels.convolution.rows import along, clear_all
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
+from pullback.dataclass import dataclass
 
 #: Sums that are kept in registers, and of one tile's outputs.
 _MOST_SUMS, _MOST_OUTS = {512: 24, 256: 10}, 8

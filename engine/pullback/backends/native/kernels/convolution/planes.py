@@ -12,7 +12,6 @@ none at all in a row of results.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import prod
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -20,6 +19,7 @@ from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.axes import Axis, Tap
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, transpose_rows
+from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Plans of correlations: what is copied, in which blocks, and how results are numbered and written."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
+from pullback.dataclass import dataclass
 
 #: A copied block of the source stays in a second-level cache of a megabyte, beside weights and results. The weights
 #: are read again for every block, so it may be as large as they are: 512 channels of 7 x 7 then take 0.88 of the time.

@@ -14,7 +14,6 @@ one block and with the number of blocks, not with all results.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -24,6 +23,7 @@ from pullback.backends.native.kernels.convolution.rows import clear_row, transpo
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.core.types import Shape
+from pullback.dataclass import dataclass
 
 #: Bytes of the data that are copied at a time.
 _BLOCK_BYTES = 256 * 1024

@@ -5,7 +5,8 @@ lanes of a register, and multiplies with the vectors of the source at that tap.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pullback.dataclass import dataclass
 
 #: Cycles from a product and sum to the next that adds to it: a tile with fewer registers waits for itself.
 _LATENCY = 4

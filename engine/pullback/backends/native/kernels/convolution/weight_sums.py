@@ -5,13 +5,13 @@
 There are two ways: vectors across channels (summing.py), and, of few channels, vectors along rows (dotting.py).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.correlation import Layout
+from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding
 
 

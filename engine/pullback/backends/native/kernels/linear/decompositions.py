@@ -6,7 +6,6 @@ values are not found, ends the program, and the interpreter does what NumPy does
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.eigen import eigh, eigvalsh
 from pullback.rules.factorizations import qr

@@ -7,7 +7,6 @@ written at each call. Integers have 32 bits and every argument is a pointer. A m
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.native.threads.sharing import blas_on_this_thread
+from pullback.dataclass import dataclass
 
 _PREFIXES = {"f4": "s", "f8": "d"}
 

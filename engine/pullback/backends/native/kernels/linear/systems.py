@@ -1,7 +1,6 @@
 """Emission of solutions of systems of equations, by LU factors and by triangles."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -20,6 +19,7 @@ from pullback.backends.native.kernels.linear.matrices import (
 )
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
 from pullback.backends.native.kernels.moving import copy_into
+from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.lu_factors import ORDER_DTYPE, lu_solve
 from pullback.rules.triangular import solve_triangular

@@ -1,7 +1,7 @@
 """Plans of correlations by Winograd tiles: which blocks, how many tiles at a time, and whether that pays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -9,6 +9,7 @@ from pullback.backends.native.kernels.convolution.axes import Axis, Course, Tap
 from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
+from pullback.dataclass import dataclass
 
 #: Terms of an input tile, numbers of a window, and results of a tile along an axis.
 TERMS, TAPS, TILE = 16, 9, 2
@@ -23,6 +24,10 @@ _COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 26.0
 #: and for one
 #: that is read in order again and again.
 _NEAR_BYTES, _FAR, _STREAMED = 768 * 1024, 0.1, 0.045
+
+#: Input tiles of a panel are read again for each tile of results, term by term: beside the weights so many bytes of a term
+#: stay in a first-level cache of 32 KB, and each byte more takes so many cycles each time.
+_FIRST_BYTES, _REREAD = 8 * 1024, 0.01
 
 #: Terms of weights that take more bytes do not stay in any cache, and each window takes so many cycles more to write.
 _MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
@@ -176,6 +181,10 @@ class WinogradPlan:
         terms = TERMS * (self.weight_terms + self.input_terms + self.output_terms) * size
         if terms > _NEAR_BYTES:
             far += _STREAMED * terms * sum(panels for _, panels in self.panels)
+        for tile, panels in self.panels:
+            read = correlation.ins * tile.vectors * self.lanes * size
+            if read >= _FIRST_BYTES:
+                far += _REREAD * TERMS * read * -(-outs // tile.outs) * panels
         window = _WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
         axes = correlation.axes
         blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))

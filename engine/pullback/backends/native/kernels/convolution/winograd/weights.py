@@ -11,7 +11,6 @@ have an outer row or column of zeros: what their weights lack does not count, an
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -22,6 +21,7 @@ from pullback.backends.llvm.writing.lanes import Lanes, memory_type, number
 from pullback.backends.native.kernels.convolution.rows import clear_row, transpose_rows
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TERMS, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.transforms import Matrix, terms_of_window
+from pullback.dataclass import dataclass
 
 #: The largest error, in eps times the sum of magnitudes.
 WORTH = 64

@@ -1,0 +1,359 @@
+"""One command for a machine with a GPU: what of Pullback is right there.
+
+    python deploy/gpu_check.py                    # everything, at most 8 minutes, into gpu-check.json and gpu-check.md
+    python deploy/gpu_check.py --only right --match softmax
+    python deploy/gpu_check.py --emulated         # without a GPU: kernels run on the CPU, by the same text
+
+It needs Pullback and PyTorch: `pip install 'pullback[gpu]'`, or in a checkout `pip install '.[gpu]'`. Stages, in this order, so that
+what is cut off by --minutes matters least; the files are written after each:
+
+    facts     the device, its driver, versions, who else holds memory there
+    right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused and fused,
+              against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
+
+What is fast, and what `native` programs do, is not checked yet: those tiers do not run on a device.
+
+Exit status: 0 all is right, 1 something is wrong or was cut off, 2 there is no device, or the command line is wrong.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pullback as pb
+from pullback import trees
+from pullback.core.cases import ALL, Case
+from pullback.errors import PullbackError
+
+FORMAT, VERSION = "pullback-gpu-check", 1
+TIERS = ("unfused", "fused")
+
+#: Errors that are let pass, in units of the largest element: sums are in other orders, functions of other libraries.
+TOLERANCE = {"f8": 1e-9, "f4": 2e-4}
+
+#: A part of the sentences about what a device does not do yet, which documents name.
+_NOT_YET = "which is not done on"
+
+#: Of elementary functions, by element: a few units in the last place, and what two of them do to each other.
+ULPS = 64
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that was asked: what came out, and how to ask it alone."""
+
+    stage: str
+    name: str
+    asked: str
+    measured: str
+    verdict: str
+    """"right", "wrong", "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
+    command: str
+
+
+@dataclass
+class Check:
+    """What is checked, on which device, until when."""
+
+    device: str
+    emulated: bool
+    match: str
+    ends_at: float
+    rows: list[Row] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, stage: str, name: str, asked: str, measured: str, verdict: str, match: str = "") -> None:
+        """Note a row."""
+        command = f"python deploy/gpu_check.py --only {stage}" + (f" --match '{match}'" if match else "")
+        self.rows.append(Row(stage, name, asked, measured, verdict, command + (" --emulated" if self.emulated else "")))
+
+    def is_over(self) -> bool:
+        """True if there is no time left."""
+        return time.monotonic() > self.ends_at
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+def facts(check: Check) -> None:
+    """The device, its driver, and versions."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    known = {"PyTorch": torch.__version__, "NumPy": np.__version__, "Python": platform.python_version()}
+    if check.emulated:
+        known["device"] = f"none: kernels run on the CPU ({platform.machine()})"
+    else:
+        from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - a library that only machines with a GPU have
+
+        properties = torch.cuda.get_device_properties(check.device)
+        free, total = torch.cuda.mem_get_info(check.device)
+        known |= {
+            "device": properties.name,
+            "compute capability": f"{properties.major}.{properties.minor}",
+            "multiprocessors": str(properties.multi_processor_count),
+            "driver knows CUDA": ".".join(map(str, driver().version())),
+            "PyTorch's CUDA": str(torch.version.cuda),
+            "memory": f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free before anything was computed",
+        }
+    for name, value in known.items():
+        check.add("facts", name, "", value, "known")
+
+
+# --- right ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Subject:
+    """A function that gives values and derivatives, and its arguments."""
+
+    kind: str
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    dtype: str
+
+
+def right(check: Check) -> None:
+    """Values and gradients in both tiers, and special values."""
+    for kind, subjects in (("rule cases", _rule_cases()), ("workloads", _workloads()), ("special values", _special())):
+        chosen = [subject for subject in subjects if check.match in subject.name]
+        for tier in TIERS:
+            _hold(check, kind, chosen, tier)
+
+
+def _hold(check: Check, kind: str, subjects: Sequence[Subject], tier: str) -> None:
+    verdicts: Counter[str] = Counter()
+    for subject in subjects:
+        if check.is_over():
+            done = f"{verdicts['right']}, then time was over"
+            check.add("right", f"{kind}, {tier}", f"{len(subjects)} agree", done, "cut off", check.match)
+            return
+        wrong = _why_wrong(check, subject, tier)
+        verdict = "right" if wrong is None else "refused" if _NOT_YET in wrong else "wrong"
+        verdicts[verdict] += 1
+        if wrong is not None:
+            asked = "NumPy's, twice with the same bits"
+            check.add("right", f"{subject.name}, {tier}", asked, wrong, verdict, subject.name)
+    if subjects:
+        refused = f", {verdicts['refused']} refused" if verdicts["refused"] else ""
+        verdict = "wrong" if verdicts["wrong"] else "right"
+        measured = f"{verdicts['right']}{refused}"
+        check.add("right", f"{kind}, {tier}", f"{len(subjects)} agree", measured, verdict, check.match)
+
+
+def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
+    """The difference between what a device and NumPy give, in words; None if there is none."""
+    try:
+        with pb.tier("unfused"), np.errstate(all="ignore"):
+            here = trees.flatten(subject.function(*subject.args))[0]
+        plan = pb.compile(subject.function, tier="fused") if tier == "fused" else None
+        function = plan or subject.function
+        arguments = pb.put(subject.args, check.device)
+        with pb.tier("unfused"), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
+            first, second = (trees.flatten(pb.fetch(function(*arguments)))[0] for _ in range(2))
+        if plan is not None and plan.summary()["hash"] is None:
+            reasons = "; ".join(plan.summary()["fallbacks"])
+            return None if "no program on a device yet" in reasons else f"runs on the tape: {reasons}"
+    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    for number, (theirs, ours, again) in enumerate(zip(here, first, second, strict=True)):
+        theirs, ours, again = map(np.asarray, (theirs, ours, again))  # noqa: PLW2901
+        if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
+            return f"result {number} is {ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
+        if ours.tobytes() != again.tobytes():
+            return f"result {number} has other bits the second time"
+        if (difference := _difference(subject, ours, theirs)) is not None:
+            return f"result {number} {difference}"
+    return None
+
+
+def _difference(subject: Subject, ours: Any, theirs: Any) -> str | None:
+    if ours.dtype.kind not in "fc":
+        return None if np.array_equal(ours, theirs) else "differs"
+    finite = np.isfinite(theirs)
+    if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True):
+        return "is not finite elsewhere, or otherwise"
+    if subject.kind == "special":
+        bound = ULPS * np.spacing(np.abs(theirs))
+    else:
+        bound = TOLERANCE[subject.dtype] * max(1.0, float(np.max(np.abs(theirs[finite]), initial=0)))
+    with np.errstate(all="ignore"):
+        error = np.where(finite, np.abs(ours - theirs) / bound, 0)
+    return None if np.max(error, initial=0) <= 1 else f"is off by {np.max(error):.3g} times what is let pass"
+
+
+def _rule_cases() -> Iterator[Subject]:
+    """Value and gradient of every case of every rule."""
+    from pullback import control, nn, rules  # noqa: PLC0415 - importing them fills the table
+    from pullback.transforms import elementwise_maps  # noqa: PLC0415 - as these
+
+    assert all((control, nn, rules, elementwise_maps))  # noqa: S101
+    for case in ALL:
+        operands = case.operands()
+        weights = np.random.default_rng(1).normal(size=np.shape(case.primitive(*operands, **dict(case.params))))
+        moving = tuple(place for place, x in enumerate(operands, 1) if x.dtype.kind == "f")
+        name = f"{case.primitive.name} {','.join(str(list(x.shape)) for x in operands)} {case.because}".strip()
+        yield Subject("rule", name, pb.value_and_grad(_loss_of(case), wrt=moving), (weights, *operands), "f8")
+
+
+def _loss_of(case: Case) -> Callable[..., Any]:
+    """A number of the result of a rule."""
+    rule, params = case.primitive, dict(case.params)
+    return lambda weights, *operands: np.sum(weights * rule(*operands, **params))
+
+
+def _workloads() -> Iterator[Subject]:
+    """Every workload of the suite quick that is a function of NumPy."""
+    try:
+        from pullback_runners.workloads.registry import known_workloads  # noqa: PLC0415 - where runners are installed
+    except ImportError:
+        return
+    for workload in known_workloads():
+        for case in workload.cases("quick") if workload.has_numpy else ():
+            function = workload.differentiated(pb, **dict(case.params))
+            yield Subject("workload", case.name, function, tuple(workload.draw_inputs(case).values()), case.dtype)
+
+
+#: Functions whose special values are tried, of one operand and of two.
+_OF_ONE = [
+    "negative",
+    "sign",
+    "sqrt",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "tanh",
+    "sinh",
+    "cosh",
+    "sin",
+    "cos",
+    "tan",
+    "arctan",
+    "abs",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "square",
+    "cbrt",
+    "reciprocal",
+]
+_OF_TWO = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "arctan2",
+    "hypot",
+    "copysign",
+    "less",
+    "greater_equal",
+    "equal",
+]
+
+
+def _special() -> Iterator[Subject]:
+    """NaN, infinities, zeros of both signs, the smallest numbers, large angles."""
+    for dtype, least in (("f8", 5e-324), ("f4", 1e-45)):
+        line = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.5, 1e30, -1e7, least, -100 * least, 1e-3], dtype)
+        a, b = (grid.ravel() for grid in np.meshgrid(line, line))
+        for name in _OF_ONE:
+            yield Subject("special", f"{name} of special {dtype}", getattr(np, name), (line,), dtype)
+        for name in _OF_TWO:
+            yield Subject("special", f"{name} of special {dtype}", getattr(np, name), (a, b), dtype)
+
+
+STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "right": right}
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+def written(check: Check, begun: datetime, out: Path) -> None:
+    """Write both files."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "begun_at": begun.isoformat(timespec="seconds"),
+        "device": check.device,
+        "emulated": check.emulated,
+        "seconds": {name: round(seconds, 1) for name, seconds in check.seconds.items()},
+        "rows": [asdict(row) for row in check.rows],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "gpu-check.json").write_text(json.dumps(document, indent=1) + "\n")
+    (out / "gpu-check.md").write_text(markdown(check, begun))
+
+
+def markdown(check: Check, begun: datetime) -> str:
+    """The same for readers."""
+    where = "kernels on the CPU, no GPU" if check.emulated else check.device
+    lines = [f"# GPU check of {begun:%Y-%m-%d %H:%M} UTC: {where}", ""]
+    for stage, seconds in check.seconds.items():
+        lines += [
+            f"## {stage} ({seconds:.0f} s)",
+            "",
+            "| | asked | measured | verdict | alone |",
+            "|---|---|---|---|---|",
+        ]
+        for row in check.rows:
+            if row.stage == stage:
+                cells = (row.name, row.asked, row.measured, row.verdict, f"`{row.command}`" if row.asked else "")
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the stages; gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--emulated", action="store_true", help="without a GPU: kernels run on the CPU")
+    parser.add_argument("--device", default="cuda", help='another GPU, such as "cuda:1"')
+    parser.add_argument("--only", action="append", choices=[*STAGES], help="these stages alone")
+    parser.add_argument("--match", default="", help="of the stage right, what has this text in its name")
+    parser.add_argument("--minutes", type=float, default=8, help="end after so many minutes (8)")
+    parser.add_argument("--out", type=Path, default=Path(), help="the folder of both files (this one)")
+    asked = parser.parse_args(arguments)
+    device = "cpu" if asked.emulated else asked.device
+    try:
+        with pb.device(device):
+            pass
+    except PullbackError as error:
+        print(f"gpu_check: {error}", file=sys.stderr)
+        return 2
+    begun = datetime.now(UTC)
+    check = Check(device, asked.emulated, asked.match, time.monotonic() + 60 * asked.minutes)
+    for name in asked.only or STAGES:
+        started = time.monotonic()
+        STAGES[name](check)
+        check.seconds[name] = time.monotonic() - started
+        written(check, begun, asked.out)
+        print(f"{name}: {check.seconds[name]:.0f} s", file=sys.stderr)
+    if asked.match and not any(row.asked for row in check.rows) and "right" in check.seconds:
+        print(
+            f"gpu_check: nothing is called {asked.match!r}; names are in the rows of a run without --match",
+            file=sys.stderr,
+        )
+        return 2
+    bad = [row for row in check.rows if row.verdict in ("wrong", "cut off")]
+    for row in bad:
+        print(f"{row.verdict}: {row.name}: asked {row.asked}, got {row.measured}", file=sys.stderr)
+    count = sum(row.verdict == "right" for row in check.rows)
+    print(f"{count} rows right, {len(bad)} not; {asked.out / 'gpu-check.md'} says which", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

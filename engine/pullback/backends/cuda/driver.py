@@ -1,0 +1,159 @@
+"""NVIDIA's driver, by the dozen functions of `libcuda` that loading and launching kernels takes.
+
+PTX becomes machine code in the driver, which keeps what it made on disk. Everything happens in the primary context of a
+device, which is the one that PyTorch computes in, and on the stream that a launch names. A call that fails is a `DeviceError`
+of one sentence; of errors after which the driver refuses every further call it says so.
+"""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from pullback.errors import DeviceError
+
+#: Threads of a block, bytes of shared memory that a block has without asking, and blocks of a grid: limits of all devices from 8.0 on.
+MOST_THREADS = 1024
+MOST_SHARED_BYTES = 48 * 1024
+MOST_BLOCKS = 2**31 - 1
+
+_LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+
+_INT, _UNSIGNED, _POINTER = ctypes.c_int, ctypes.c_uint, ctypes.c_void_p
+
+#: The functions, with the types of their arguments; each gives an error code. `_v2` is the name of the newer of two forms.
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "cuInit": (_UNSIGNED,),
+    "cuDriverGetVersion": (_POINTER,),
+    "cuDeviceGet": (_POINTER, _INT),
+    "cuDevicePrimaryCtxRetain": (_POINTER, _INT),
+    "cuCtxGetCurrent": (_POINTER,),
+    "cuCtxPushCurrent_v2": (_POINTER,),
+    "cuCtxPopCurrent_v2": (_POINTER,),
+    "cuModuleLoadDataEx": (_POINTER, _POINTER, _UNSIGNED, _POINTER, _POINTER),
+    "cuModuleUnload": (_POINTER,),
+    "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
+    "cuLaunchKernel": (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER),
+    "cuGetErrorName": (_INT, _POINTER),
+    "cuGetErrorString": (_INT, _POINTER),
+}
+
+#: By error code, the remedy.
+_REMEDIES = {
+    2: "free arrays, or use a smaller size",
+    100: "there is no device; run on the host with pb.fetch",
+    209: "this device is of no kind that kernels are written for",
+    218: "the driver does not read the PTX; please report it",
+    222: "the driver is too old for the PTX; install a newer one",
+    701: "a kernel takes more registers than the device has; please report it",
+}
+
+#: Errors after which a process cannot use the device any more.
+_LASTING = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
+
+# Options of cuModuleLoadDataEx: where the driver says what is wrong with PTX, and how many bytes it may say.
+_ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
+_LOG_BYTES = 4096
+
+
+class Driver:
+    """A loaded `libcuda`."""
+
+    def __init__(self, library: Any) -> None:
+        self._functions = {}
+        self._contexts: dict[int, int] = {}
+        for name, arguments in FUNCTIONS.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = arguments, _INT
+            self._functions[name] = function
+        self._call("cuInit", 0)
+
+    def version(self) -> tuple[int, int]:
+        """The newest CUDA that the driver knows."""
+        number = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(number))
+        return number.value // 1000, number.value % 1000 // 10
+
+    def context(self, device: int) -> int:
+        """The primary context of a device, held until the process ends."""
+        if device not in self._contexts:
+            number, context = ctypes.c_int(), ctypes.c_void_p()
+            self._call("cuDeviceGet", ctypes.byref(number), device)
+            self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+            self._contexts[device] = context.value or 0
+        return self._contexts[device]
+
+    @contextmanager
+    def current(self, context: int) -> Iterator[None]:
+        """Make a context that of this thread, if it is not, and put back what was there."""
+        before = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(before))
+        if before.value == context:
+            yield
+            return
+        self._call("cuCtxPushCurrent_v2", context)
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def load(self, context: int, ptx: str) -> int:
+        """A module of PTX."""
+        module, log = ctypes.c_void_p(), ctypes.create_string_buffer(_LOG_BYTES)
+        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        with self.current(context):
+            code = self._functions["cuModuleLoadDataEx"](ctypes.byref(module), ptx.encode(), 2, options, values)
+        if code:
+            said = log.value.decode(errors="replace").strip().splitlines()
+            raise self._error("cuModuleLoadDataEx", code, said[0] if said else "")
+        return module.value or 0
+
+    def unload(self, context: int, module: int) -> None:
+        """Let go of a module."""
+        with self.current(context):
+            self._call("cuModuleUnload", module)
+
+    def function(self, module: int, name: str) -> int:
+        """A kernel of a module."""
+        found = ctypes.c_void_p()
+        self._call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
+        return found.value or 0
+
+    def launch(self, function: int, blocks: int, threads: int, addresses: Sequence[int], stream: int) -> None:
+        """Put a kernel on a stream of the current context, with pointers for its parameters."""
+        values = (ctypes.c_uint64 * len(addresses))(*addresses)
+        first = ctypes.addressof(values)
+        parameters = (ctypes.c_void_p * len(addresses))(*range(first, first + 8 * len(addresses), 8))
+        self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, None)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        code = self._functions[name](*arguments)
+        if code:
+            raise self._error(name, code)
+
+    def _error(self, name: str, code: int, said: str = "") -> DeviceError:
+        told = ": ".join(filter(None, [f"{name} failed with {self._text('cuGetErrorName', code)}", said]))
+        told += f" ({self._text('cuGetErrorString', code)})"
+        if code in _LASTING:
+            return DeviceError(f"{told}; this process cannot use the device any more: start another")
+        remedy = _REMEDIES.get(code)
+        return DeviceError(f"{told}; {remedy}" if remedy else told)
+
+    def _text(self, function: str, code: int) -> str:
+        found = ctypes.c_char_p()
+        failed = self._functions[function](code, ctypes.byref(found))
+        return f"error {code}" if failed or found.value is None else found.value.decode()
+
+
+@cache
+def driver() -> Driver:
+    """The driver of this machine."""
+    for name in _LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        return Driver(library)
+    raise DeviceError(f"there is no driver of NVIDIA's here: none of {', '.join(_LIBRARIES)} can be loaded")

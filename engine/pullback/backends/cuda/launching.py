@@ -1,0 +1,78 @@
+"""Kernels that can be launched: by the driver of a GPU, or on the CPU by the emulator, from one text."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from pullback.backends.cuda.driver import MOST_BLOCKS, MOST_SHARED_BYTES, MOST_THREADS, Driver
+from pullback.backends.cuda.emulation import Emulator
+from pullback.backends.cuda.kernels.ptx import ptx_of
+from pullback.backends.cuda.kernels.writing import Kernels
+from pullback.errors import DeviceError
+
+Launch: TypeAlias = Callable[[Sequence[int]], None]
+"""Takes the addresses of the pieces of memory that kernels are given, and of those between them."""
+
+Loader: TypeAlias = Callable[[Kernels], Launch]
+
+
+def emulated(kernels: Kernels) -> Launch:
+    """Kernels that run on the CPU, thread after thread."""
+    emulator = Emulator(kernels)
+
+    def launch(addresses: Sequence[int]) -> None:
+        for kernel in kernels.kernels:
+            emulator.launch(kernel, [addresses[one.piece] for one in kernel.parameters])
+
+    return launch
+
+
+class OnDevice:
+    """A loader of kernels on a GPU, which launches them on the stream that `stream` gives."""
+
+    def __init__(self, driver: Driver, device: int, architecture: str, stream: Callable[[], int]) -> None:
+        self._driver = driver
+        self._context = driver.context(device)
+        self._architecture = architecture
+        self._stream = stream
+
+    def __call__(self, kernels: Kernels) -> Launch:
+        """The kernels as one module, which lives as long as the result."""
+        for kernel in kernels.kernels:
+            if kernel.grid.blocks > MOST_BLOCKS:
+                raise DeviceError(f"{kernel.grid.blocks} blocks are more than the {MOST_BLOCKS} of a grid")
+            assert kernel.grid.threads <= MOST_THREADS  # noqa: S101 - what grids are made of is less
+            assert kernel.shared_bytes <= MOST_SHARED_BYTES  # noqa: S101
+        return _Module(self._driver, self._context, ptx_of(kernels, self._architecture).ptx, kernels, self._stream)
+
+
+class _Module:
+    """The kernels of a nest in the memory of a device."""
+
+    def __init__(self, driver: Driver, context: int, ptx: str, kernels: Kernels, stream: Callable[[], int]) -> None:
+        self._driver = driver
+        self._context = context
+        self._stream = stream
+        self._module = driver.load(context, ptx)
+        self._launches = [
+            (
+                driver.function(self._module, kernel.name),
+                kernel.grid.blocks,
+                kernel.grid.threads,
+                tuple(one.piece for one in kernel.parameters),
+            )
+            for kernel in kernels.kernels
+        ]
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        stream = self._stream()
+        with self._driver.current(self._context):
+            for function, blocks, threads, pieces in self._launches:
+                self._driver.launch(function, blocks, threads, [addresses[piece] for piece in pieces], stream)
+
+    def __del__(self) -> None:
+        """Unload, but not while Python ends: the driver may be gone by then."""
+        if not sys.is_finalizing() and hasattr(self, "_launches"):
+            with suppress(DeviceError):  # where a kernel failed the driver refuses this too
+                self._driver.unload(self._context, self._module)

@@ -1,0 +1,84 @@
+"""`deploy/gpu_check.py`, emulated: its stages run, its files say what was asked and found, and what is wrong is found."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
+
+import torch
+
+from pullback.backends.cuda.kernels.phases import PhaseWriter
+
+SCRIPT = Path(__file__).parents[2] / "deploy" / "gpu_check.py"
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    """The script in this process: its exit status, its rows by name, what it printed."""
+    spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def run(*arguments):
+        status = module.main([*arguments, "--out", str(tmp_path)])
+        said = capsys.readouterr().err
+        path = tmp_path / "gpu-check.json"
+        return status, json.loads(path.read_text()) if path.exists() else None, said
+
+    yield run
+    del sys.modules[spec.name]
+
+
+def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_path):
+    status, document, said = check("--emulated", "--match", "softmax")
+    assert status == 0, said
+    assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
+    assert list(document["seconds"]) == ["facts", "right"]
+    verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
+    assert verdicts["PyTorch"] == "known"
+    assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
+    assert all(set(row) == {"stage", "name", "asked", "measured", "verdict", "command"} for row in document["rows"])
+    text = (tmp_path / "gpu-check.md").read_text()
+    assert "| rule cases, fused |" in text
+    assert "--only right --match 'softmax' --emulated" in text
+
+
+def test_special_values_of_kernels_are_checked(check):
+    status, document, said = check("--emulated", "--only", "right", "--match", "special f")
+    assert status == 0, said
+    assert {row["name"] for row in document["rows"]} == {"special values, unfused", "special values, fused"}
+
+
+def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):
+    monkeypatch.setattr(PhaseWriter, "_accumulate", lambda *_: None)
+    status, document, said = check("--emulated", "--only", "right", "--match", "sum [")
+    assert status == 1
+    wrong = [row for row in document["rows"] if row["verdict"] == "wrong"]
+    assert wrong
+    assert all("fused" in row["name"] and "unfused" not in row["name"] for row in wrong)
+    assert "off by" in said
+
+
+def test_time_that_is_over_is_told(check):
+    status, document, said = check("--emulated", "--minutes", "0", "--match", "softmax")
+    assert status == 1
+    assert "cut off" in said
+    assert {row["verdict"] for row in document["rows"]} == {"known", "cut off"}
+
+
+def test_what_matches_nothing_is_told(check):
+    status, _, said = check("--emulated", "--match", "no rule of this name")
+    assert status == 2
+    assert "nothing is called" in said
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device")
+def test_a_machine_without_a_device_is_told_in_one_sentence(check):
+    status, document, said = check()
+    assert (status, document) == (2, None)
+    assert "cuda is not there" in said
+    assert len(said.splitlines()) == 1
