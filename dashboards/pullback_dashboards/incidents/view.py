@@ -31,6 +31,8 @@ TONES = {  # of kinds, with their signs
     "better": ("better", "▼"),
     "unsteady": ("unsure", "?"),
 }
+WRONG = ("failed", "✕")
+"""The tone and the sign of all other kinds."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,12 @@ class IncidentLine:
     @property
     def tone(self) -> str:
         """The tone of its kind."""
-        return TONES.get(self.kind, ("failed", "✕"))[0]
+        return TONES.get(self.kind, WRONG)[0]
 
     @property
     def mark(self) -> str:
         """The sign of its kind, which needs no colour."""
-        return TONES.get(self.kind, ("failed", "✕"))[1]
+        return TONES.get(self.kind, WRONG)[1]
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,17 @@ async def _chosen(
     variant: Annotated[Name | None, Query(description="Only those that changed this variant.")] = None,
     machine: Annotated[Name | None, Query(description="Only those that were seen on this machine.")] = None,
 ) -> IncidentChoice:
-    narrowed = {"workload": workload, "case": case, "variant": variant, "machine": machine}
-    return IncidentChoice(project, tuple(state or ()), kind, since, assignee, **narrowed)
+    return IncidentChoice(
+        project,
+        tuple(state or ()),
+        kind,
+        since,
+        assignee,
+        workload=workload,
+        case=case,
+        variant=variant,
+        machine=machine,
+    )
 
 
 ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]

@@ -235,7 +235,7 @@ def _matching(choice: IncidentChoice) -> Select[Incident]:
     return statement
 
 
-def _changed_in(choice: IncidentChoice) -> Select[tuple[int]]:
+def _changed_in(choice: IncidentChoice) -> Select[int]:
     """The changes of an incident in the workload, case, variant and machine of a choice."""
     changed = select(StoredChange.id).where(StoredChange.incident_id == Incident.id)
     if choice.workload is not None or choice.case is not None:
