@@ -22,6 +22,8 @@ EDGE: Final = 3.2
 correlate has many short levels, and no long ones."""
 CANDIDATE: Final = (3.0, 0.5)
 """The same two for a cut that is only to be looked at."""
+BETWEEN: Final = (8.0, 2.0)
+"""The same two for such a cut between two others, of which noise of neighbours that correlate has many."""
 SHORTEST: Final = 12
 """Observations of the shortest interval that is searched for a step of its own."""
 MANY: Final = 16
@@ -125,7 +127,7 @@ def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[in
         if end - begin < 4:
             continue
         evidence = split_between(values, weights, noise, begin, end).evidence
-        surplus = np.where(_is_short(end - begin, noise), -np.inf, evidence - asked(end - begin, *CANDIDATE))
+        surplus = np.where(_is_short(end - begin, noise), -np.inf, evidence - asked(end - begin, *BETWEEN))
         k = int(surplus.argmax())
         if surplus[k] > 0:
             cuts.append(begin + k + 1)
