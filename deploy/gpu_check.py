@@ -10,6 +10,7 @@ what is cut off by --minutes matters least; the files are written after each:
     facts     the device, its driver, versions, who else holds memory there
     right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused and fused,
               against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
+    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it
 
 What is fast, and what `native` programs do, is not checked yet: those tiers do not run on a device.
 
@@ -277,7 +278,67 @@ def _special() -> Iterator[Subject]:
             yield Subject("special", f"{name} of special {dtype}", getattr(np, name), (a, b), dtype)
 
 
-STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "right": right}
+# --- quiet ------------------------------------------------------------------------------------------------------------
+#: PyTorch's operations that give the host a number, or copy between it and a device.
+_WAITS = ("_local_scalar_dense", "_to_copy")
+
+
+def quiet(check: Check) -> None:
+    """Waits and transfers of warm calls in the tier fused."""
+    for subject in _workloads():
+        if check.match not in subject.name:
+            continue
+        asked = "no wait but for positions, no transfer"
+        if check.is_over():
+            check.add("quiet", "workloads, fused", asked, "time was over", "cut off", check.match)
+            return
+        measured, verdict = _waits(check, subject)
+        check.add("quiet", f"{subject.name}, fused", asked, measured, verdict, subject.name)
+
+
+def _waits(check: Check, subject: Subject) -> tuple[str, str]:
+    """What a warm call waits for, in words, and the verdict."""
+    try:
+        plan = pb.compile(subject.function, tier="fused")
+        arguments = pb.put(subject.args, check.device)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
+            for _ in range(2):
+                plan(*arguments)
+            seen = _operations(lambda: plan(*arguments))
+    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong"
+    fallbacks = plan.summary()["fallbacks"]
+    if fallbacks:  # on the tape, or on the host between two steps: the summary says so, and so do we
+        return "; ".join(fallbacks), "refused"
+    looks = seen["aminmax"]
+    numbers, copies = (seen[name] for name in _WAITS)
+    hidden = max(0, numbers - 2 * looks) + copies
+    said = f"{looks} looks at positions" if looks else "none"
+    return (f"{said}, {hidden} hidden" if hidden else said), "wrong" if hidden else "right"
+
+
+def _operations(call: Callable[[], Any]) -> Counter[str]:
+    """The operations of PyTorch that a call asks for, by name."""
+    from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415 - loads PyTorch
+
+    seen: Counter[str] = Counter()
+
+    class Noting(TorchDispatchMode):  # type: ignore[misc] # of a module that is not everywhere
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            made = function(*args, **(kwargs or {}))
+            name = function.overloadpacket.__name__
+            is_copy_in_place = name == "_to_copy" and made.device == args[0].device  # to another dtype
+            seen["astype" if is_copy_in_place else name] += 1
+            return made
+
+    with Noting():
+        call()
+    return seen
+
+
+STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "right": right, "quiet": quiet}
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -341,7 +402,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check.seconds[name] = time.monotonic() - started
         written(check, begun, asked.out)
         print(f"{name}: {check.seconds[name]:.0f} s", file=sys.stderr)
-    if asked.match and not any(row.asked for row in check.rows) and "right" in check.seconds:
+    if asked.match and not any(row.asked for row in check.rows) and set(check.seconds) - {"facts"}:
         print(
             f"gpu_check: nothing is called {asked.match!r}; names are in the rows of a run without --match",
             file=sys.stderr,

@@ -16,11 +16,27 @@ if command -v uv >/dev/null 2>&1; then
     uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock
     uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 else
-    echo "pullback: making .venv with venv and pip (about a minute)"
+    echo "pullback: making .venv with venv and pip (half a minute)"
     "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
-    # pip would write bytecode on one processor; packages ship some files that are no Python of this release, and a third of
-    # all that is there is never imported.
-    .venv/bin/python -m compileall -qq -j 0 -x '/(tests?|plotly|pip|setuptools)/' .venv/lib || true
+    pip() {  # without bytecode: pip would write it on one processor
+        .venv/bin/python -m pip --quiet --disable-pip-version-check install --no-compile --no-deps "$@"
+    }
+    # pip uses one processor, so two of them install half of the packages each: the lock names all of them.
+    .venv/bin/python - <<'HALVES'
+import re
+from pathlib import Path
+
+packages = re.findall(r"^[a-z].*?(?=^[a-z]|\Z)", Path("requirements.lock").read_text(), re.DOTALL | re.MULTILINE)
+for half in range(2):
+    Path(f".venv/half-{half}.lock").write_text("".join(packages[half::2]))
+HALVES
+    pip --require-hashes -r .venv/half-0.lock &
+    half=$!
+    pip --require-hashes -r .venv/half-1.lock
+    wait "$half"
+    # Packages ship some files that are no Python of this release, and a third of all that is there is never imported.
+    .venv/bin/python -m compileall -qq -j 0 -x '/(tests?|plotly|pip|setuptools)/' .venv/lib &
+    compiled=$!
+    pip --no-build-isolation -e .
+    wait "$compiled" || true
 fi

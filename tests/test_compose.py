@@ -36,10 +36,22 @@ def test_secrets_come_by_file_only():
     assert all(set(secret) == {"file"} for secret in COMPOSE["secrets"].values())
 
 
-def test_the_measured_machine_does_not_know_the_database():
+def test_the_measured_machine_knows_neither_the_database_nor_the_bootstrap_token():
     agent = SERVICES["agent"]
-    assert "database_url" not in agent["secrets"]
+    assert agent["secrets"] == ["agent_code"]
     assert "DATABASE_URL_FILE" not in agent["environment"]
+    assert not set(agent["networks"]) & set(SERVICES["postgres"]["networks"])
+    assert COMPOSE["networks"]["database"]["internal"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_bounded(name):
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert service["pids_limit"] <= 1024
+    assert service["logging"]["options"]["max-size"]
+    assert all("size=" in each for each in service.get("tmpfs", ()))
 
 
 @pytest.mark.parametrize("name", OURS)

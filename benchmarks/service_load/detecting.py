@@ -95,7 +95,7 @@ class _Load:
         machines = range(len(shape.MACHINES))
         middle = self._upload(self._next // 2, machines)
         yield from _said(f"late reports in the middle, {shape.SERIES:,} series", [middle], most_s=30)
-        newer = self._upload(self._next - 60, machines)
+        newer = self._upload(max(self._next - 60, 1), machines)
         yield from _said("… 60 commits before the end", [newer])
         after = self._upload_commit(machines)
         yield from _said("… and the commit that follows, which makes the states anew", [after])
@@ -233,7 +233,7 @@ def _many_incidents(service: Service, database: "psycopg.Connection[Any]") -> It
             "page of incidents": lambda chance: f"{page}?state={quote(chance.choice(states))}",
             "page of one incident": lambda chance: f"{page}/{chance.choice(ids)}",
         },
-        most_ms=150,
+        most_ms=80,
     )
     database.execute("DELETE FROM project WHERE name = %s", [name])
 

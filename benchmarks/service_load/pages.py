@@ -65,6 +65,7 @@ def _addresses(shown: Shown, commits: int) -> Mapping[str, Address]:
         "overview, a machine and a metric": lambda chance: (
             f"/?project={shape.PROJECT}&{machine(chance)}&{metric(chance)}"
         ),
+        "overview, what changed": lambda chance: f"/?project={shape.PROJECT}&changed=1&sort=worst&{machine(chance)}",
         "overview, JSON": lambda _: f"/overview.json?project={shape.PROJECT}",
         "workload": workload,
         "workload, absolute on a machine": lambda chance: workload(chance, f"?y=absolute&{machine(chance)}"),

@@ -48,6 +48,10 @@ class Service:
         postgres = _cpu_s(self.postgres) + sum(_cpu_s(child) for child in self.postgres.children())
         return Used(service, worker, postgres)
 
+    def queued_s(self) -> float:
+        """Seconds for which the service and Postgres could have computed, and waited for a processor; Linux only."""
+        return sum(_queued_s(process) for process in (*self.processes, self.postgres, *self.postgres.children()))
+
 
 @dataclass(frozen=True, slots=True)
 class Used:
@@ -67,6 +71,11 @@ def _cpu_s(process: psutil.Process) -> float:
     with suppress(OSError):
         return time.clock_gettime(~process.pid << 3 | CPU_CLOCK)
     return 0.0
+
+
+def _queued_s(process: psutil.Process) -> float:
+    """Of all threads; schedstat has nanoseconds: computed, waited, and how many times."""
+    return sum(int(each.read_text().split()[1]) for each in Path(f"/proc/{process.pid}/task").glob("*/schedstat")) / 1e9
 
 
 @contextmanager

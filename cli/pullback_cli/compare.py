@@ -150,8 +150,9 @@ def _print_table(report: dict[str, Any], output: Path | None) -> None:
     from pullback_runners.report.comparison_table import comparison_notes, comparison_table
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(comparison_table(report))
-    console.print()
+    if report["comparisons"]:
+        console.print(comparison_table(report))
+        console.print()
     for line in comparison_notes(report):
         console.print(line, soft_wrap=True)
     if output is not None:

@@ -11,13 +11,18 @@ Streams are left alone, and so is the API, which answers programs.
 import gzip
 import io
 import secrets
+from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pullback_service.aside import aside
+from pullback_service.errors import BusyError
+
 _NOT_OURS = ("/api/", "/static/")
 _KINDS = ("text/", "application/json", "application/atom+xml", "image/svg+xml")
 _LEAST = 1_000  # bytes; less is one packet anyway
+_LONG = 100_000  # takes a millisecond: in a thread
 _LEVEL = 4  # a fifteenth longer than at zlib's usual 6, in two thirds of the time
 _LONGEST_NAME = 100
 
@@ -46,9 +51,12 @@ class Compressed:
                 headers = MutableHeaders(raw=start["headers"])
                 headers.add_vary_header("accept-encoding")
                 if takes and not message.get("more_body", False) and len(message.get("body", b"")) >= _LEAST:
-                    message = {**message, "body": _compressed(message["body"])}
-                    headers["content-encoding"] = "gzip"
-                    headers["content-length"] = str(len(message["body"]))
+                    body = message["body"]
+                    with suppress(BusyError):  # then it is sent as it is
+                        packed = await aside(_compressed, body) if len(body) >= _LONG else _compressed(body)
+                        message = {**message, "body": packed}
+                        headers["content-encoding"] = "gzip"
+                        headers["content-length"] = str(len(packed))
                 await send(start)
             await send(message)
 

@@ -54,7 +54,7 @@ def _styled(handler: _Handler) -> _Handler:
         if view.status == HTTPStatus.UNAUTHORIZED:
             refusal = None if isinstance(error, NotSignedInError) else view.sentence
             form = login_view(_address(request), needed=True, refusal=refusal, in_place=True)
-            shown = page(request, "login.html", title="Sign in", view=form, status=view.status)
+            shown: Response = page(request, "login.html", title="Sign in", view=form, status=view.status)
             shown.headers["www-authenticate"] = answer.headers.get("www-authenticate", "Bearer")
             return shown
         if view.status == HTTPStatus.FORBIDDEN or (view.status == HTTPStatus.NOT_FOUND and _may_be_hidden(request)):

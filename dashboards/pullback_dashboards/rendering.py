@@ -3,17 +3,15 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
-from anyio import to_thread
 from fastapi import Query, Request
-from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
@@ -35,6 +33,7 @@ from pullback_dashboards.wording.counting import counted, noun
 from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
+from pullback_service.aside import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 
@@ -81,7 +80,7 @@ def page(
     machine: str | None = None,
     coming_from: str | None = None,
     **parts: Any,
-) -> Response:
+) -> MadeAside:
     """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
@@ -89,35 +88,49 @@ def page(
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there. `coming_from` is the
     project that the bar keeps on a page that speaks of none.
     """
-    path, query = address_of(request), request.url.query
-    bar_project = project or coming_from
-    layout = _templates().get_template(template)
-    body = layout.render(
-        title=title,
-        theme=theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
-        path=path,
-        address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
-        feed=links.feed(project, machine=machine) if project is not None else None,
-        project=project,
-        unprojected=notice_of(request),
-        machine=machine,
-        bar_project=bar_project,
-        compare=links.compare(bar_project) if bar_project else "/compare",
-        explore=links.explore(bar_project) if bar_project else "/explore",
-        incidents=links.incidents(bar_project) if bar_project else "/incidents",
-        figure=figure,
-        figure_href=links.twin(path, query, "figure.json") if figure else None,
-        twins={suffix: links.twin(path, query, suffix) for suffix in twins},
-        now=datetime.now(UTC),
-        base=str(request.base_url).rstrip("/"),
-        scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
-        csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
-        **parts,
-    )
-    if wants_markdown(request):
+    is_markdown = wants_markdown(request)
+
+    def made() -> str:
+        path, query = address_of(request), request.url.query
+        bar_project = project or coming_from
+        body = (
+            _templates()
+            .get_template(template)
+            .render(
+                title=title,
+                theme=theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
+                path=path,
+                address=None
+                if status >= HTTPStatus.BAD_REQUEST
+                else f"{path}?{query}"
+                if query
+                else path,  # to be shared
+                feed=links.feed(project, machine=machine) if project is not None else None,
+                project=project,
+                unprojected=notice_of(request),
+                machine=machine,
+                bar_project=bar_project,
+                compare=links.compare(bar_project) if bar_project else "/compare",
+                explore=links.explore(bar_project) if bar_project else "/explore",
+                incidents=links.incidents(bar_project) if bar_project else "/incidents",
+                figure=figure,
+                figure_href=links.twin(path, query, "figure.json") if figure else None,
+                twins={suffix: links.twin(path, query, suffix) for suffix in twins},
+                now=datetime.now(UTC),
+                base=str(request.base_url).rstrip("/"),
+                scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
+                csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
+                **parts,
+            )
+        )
+        if not is_markdown:
+            return body
         here = str(request.base_url).rstrip("/") + path
-        return markdown_twin(markdown_of(body, f"{here}?{query}" if query else here))
-    return HTMLResponse(body, status_code=status, headers=headers_of(figure=figure is not None))
+        return markdown_of(body, f"{here}?{query}" if query else here)
+
+    if is_markdown:
+        return markdown_twin(made)
+    return MadeAside(made, media_type="text/html", status_code=status, headers=headers_of(figure=figure is not None))
 
 
 def headers_of(*, figure: bool) -> Mapping[str, str]:
@@ -148,16 +161,16 @@ def wants_markdown(request: Request) -> bool:
     return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
 
 
-def markdown_twin(text: str) -> Response:
+def markdown_twin(write: Callable[[], str]) -> MadeAside:
     """Markdown, shown by browsers as it is and pasted into a pull request as it is."""
     headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
+    return MadeAside(write, media_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def json_twin(view: object) -> Response:
+def json_twin(view: object) -> MadeAside:
     """A view as JSON: the same values, in words and in numbers."""
-    body = orjson.dumps(view, default=_plain, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
-    return Response(body, media_type="application/json", headers={"cache-control": "no-cache"})
+    write = partial(orjson.dumps, view, default=_plain, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
+    return MadeAside(write, media_type="application/json", headers={"cache-control": "no-cache"})
 
 
 def _plain(part: object) -> object:
@@ -168,37 +181,46 @@ def _plain(part: object) -> object:
     return plain()
 
 
-def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Response:
+def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> MadeAside:
     """A table as CSV. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    return csv_file(filename, lambda: csv_text(rows, columns))
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """The rows as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=columns, extrasaction="ignore", lineterminator="\r\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _tamed(row.get(name)) for name in columns})
+    return text.getvalue()
+
+
+def csv_file(filename: str, write: Callable[[], str]) -> MadeAside:
+    """CSV that `write` returns, as a file to be saved."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
     headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return MadeAside(write, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 # Who asks decides what is shown: not once the reader has signed out, or in as somebody else.
 _KEPT_BY_THE_READER = {"cache-control": "private, max-age=300", "vary": "Cookie, Authorization"}
 
 
-def svg_twin(body: str) -> Response:
+def svg_twin(draw: Callable[[], str]) -> MadeAside:
     """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
     headers = {
         **_KEPT_BY_THE_READER,
         "content-security-policy": _CHART_POLICY,
         "x-content-type-options": "nosniff",
     }
-    return Response(body, media_type="image/svg+xml", headers=headers)
+    return MadeAside(draw, media_type="image/svg+xml", headers=headers)
 
 
-async def png_twin(svg: str, width: int) -> Response:
+def png_twin(draw: Callable[[], str], width: int) -> MadeAside:
     """The same as pixels, twice as many as it is wide for those who look closely; kept as long."""
-    body = await to_thread.run_sync(png, svg, width)
     headers = {**_KEPT_BY_THE_READER, "x-content-type-options": "nosniff"}
-    return Response(body, media_type="image/png", headers=headers)
+    return MadeAside(lambda: png(draw(), width), media_type="image/png", headers=headers)
 
 
 @pass_context

@@ -18,7 +18,7 @@ else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> Any:
         """Make a dataclass, as `dataclasses.dataclass` does with `repr`, `eq`, `frozen`, `slots` and `weakref_slot`."""
-        return (lambda written: _made(written, **options)) if cls is None else _made(cls)
+        return (lambda written: _made(written, **options)) if cls is None else _made(cls, **options)
 
 
 def _made(written: type, *, repr: bool = True, eq: bool = True, frozen: bool = False, **slots: bool) -> type:  # noqa: A002
@@ -27,7 +27,8 @@ def _made(written: type, *, repr: bool = True, eq: bool = True, frozen: bool = F
         map(dataclasses.is_dataclass, written.__mro__[1:])
     )  # from frozen ones only frozen ones may, and back
     cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, frozen=frozen and inherits, **slots)(written)
-    cls.__dataclass_params__.frozen = frozen
+    params = cls.__dataclass_params__
+    params.init, params.repr, params.eq, params.frozen = True, repr, eq, frozen
     found = fields(cls)
     methods: dict[str, Any] = {"__init__": _init(cls, found, frozen=frozen)}
     if repr:

@@ -101,7 +101,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
         raise NeedsValueError("pb.inplace writes into a number or an array of shape (), which plans do not tell apart")
     others = tuple(copy(other) if _may_overlap(trace, target, memory, other) else other for other in others)
     operands = (target, *others, _kept(trace, target, memory))
-    if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
+    if any(isinstance(operand, Traced) and operand.traced_by.level >= trace.level for operand in operands):
         return rule(*operands, **params)
     # Results of constants alone are undone with the rest, so the trace must know of them.
     return trace.apply(rule, operands, params)
@@ -115,6 +115,8 @@ def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:
     """The contents of the target, as the trace can keep them until the pullback."""
+    if isinstance(trace, Tape) and isinstance(memory, Traced) and memory.on_device:
+        return memory  # no array on a device is ever written to
     if not isinstance(trace, Tape) or not issubclass(type(memory), np.ndarray):
         return copy(target)  # a value like any other: part of the graph, or followed by outer traces
     return np.array(memory) if current_tier() == "unfused" else trace.run.save(memory)

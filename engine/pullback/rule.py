@@ -211,7 +211,7 @@ class StatefulRule:
     def __call__(self, *operands: Any) -> Any:
         """The value; where a tape watches, with a visit that its sweep will pull back."""
         trace = max(
-            (operand.trace for operand in operands if isinstance(operand, Traced)),
+            (operand.traced_by for operand in operands if isinstance(operand, Traced)),
             key=lambda trace: trace.level,
             default=None,
         )
@@ -249,8 +249,8 @@ class StatefulRule:
                 f"{self.__name__} is a stateful rule without a reference, which runs on the tape only"
             )
         raise DifferentiationError(
-            f"{self.__name__} is a stateful rule without a reference, which forward mode, vmap, second derivatives and "
-            "types it is not built for need; give it one: @pb.rule.stateful(reference=…)"
+            f"{self.__name__} is a stateful rule without a reference, which forward mode, vmap, second derivatives, "
+            "arrays on devices and types it is not built for need; give it one: @pb.rule.stateful(reference=…)"
         )
 
     def _without_pullback(self, rule: Rule, values: Sequence[Any]) -> Any:

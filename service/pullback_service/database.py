@@ -140,7 +140,9 @@ def _say_begin(session: Session, transaction: SessionTransaction, connection: Co
 
 
 def _begin(visible: Visible, *, read_only: bool) -> str:
-    begin = "BEGIN READ ONLY" if read_only else "BEGIN"
+    # Nothing that is written is looked for by reading a whole table. Where tables are small Postgres plans just that, checks of
+    # foreign keys too, and keeps the plan while the transaction makes thousands of rows (docs/decisions/0157).
+    begin = "BEGIN READ ONLY" if read_only else "BEGIN; SET LOCAL enable_seqscan = off"
     if visible == ALL_PROJECTS:
         return f"{begin}; SET LOCAL ROLE {ALL_PROJECTS}"
     if not visible:

@@ -16,6 +16,7 @@
         ├── TooLargeError            413
         ├── OffsetError              416
         ├── TooManyRequestsError     429
+        ├── BusyError                503, so many wait already that nobody else is let in
         └── InvalidInputError        422, the document was read but does not hold
             ├── UnreadableBodyError  400, the body is not the JSON it claims to be
             └── IncompleteRequestError  400, the file leaves something unsaid that the address must say
@@ -186,6 +187,17 @@ class TooManyRequestsError(RequestError):
     status = 429
     slug = "too-many-requests"
     title = "Too many requests"
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+
+
+class BusyError(RequestError):
+    """So many callers wait for the same that one more would wait too long."""
+
+    status = 503
+    slug = "busy"
+    title = "The service is busy"
 
     def __init__(self, detail: str, *, retry_after_s: int) -> None:
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)})

@@ -65,6 +65,15 @@ def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(init
     assert "pullback.toml is there already; edit it, or overwrite it by --force" in again.stderr
 
 
+def test_a_function_that_refuses_vectors_is_tried_with_matrices(init, repository):
+    losses = "import numpy as np\n\n\ndef row_loss(x):\n    return np.sum(np.max(x, axis=-1) - np.min(x, axis=1))\n"
+    (repository / "src" / "ridge" / "losses.py").write_text(losses)
+    done = init(repository)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was not taken" not in done.stdout
+    assert "row_loss[n=50,f8,cpu]" in done.stdout
+
+
 def test_a_repository_without_any_function_begins_with_an_example_that_runs(init, repository):
     (repository / "src" / "ridge" / "losses.py").write_text("")
     done = init(repository)

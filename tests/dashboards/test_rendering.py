@@ -32,20 +32,20 @@ def test_csv_keeps_numbers_and_tames_formulas():
     answer = csv_twin(
         "a/b c", [{"name": '=HYPERLINK("x")', "delta": -1.5}, {"name": "plain, with comma"}], ("name", "delta")
     )
-    rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    rows = list(csv.DictReader(io.StringIO(answer.made().decode())))
     assert rows[0] == {"name": '\'=HYPERLINK("x")', "delta": "-1.5"}
     assert rows[1] == {"name": "plain, with comma", "delta": ""}
     assert re.search(r'filename="a-b-c.csv"', answer.headers["content-disposition"])
 
 
 def test_a_view_is_json_with_its_instants_in_utc(build):
-    said = json.loads(json_twin(build.commits(1)[0]).body)
+    said = json.loads(json_twin(build.commits(1)[0]).made())
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
 
 
 def test_parts_of_charts_are_json_by_their_names():
     parts = [Tick(Ratio(0.1, 0.0, 0.2)), Spot(3, 1.5, (1.0, 2.0)), Groups((0.1, 0.3), Ratio(0.2, 0.1, 0.3))]
-    assert json.loads(json_twin(parts).body) == [
+    assert json.loads(json_twin(parts).made()) == [
         {"log_ratio": 0.1, "low": 0.0, "high": 0.2, "failed": False, "nothing": False},
         {"place": 3, "height": 1.5, "low": 1.0, "high": 2.0, "hollow": False},
         {"log_ratios": [0.1, 0.3], "low": 0.1, "high": 0.3},
@@ -75,7 +75,7 @@ TEMPLATES = sorted(Path(pullback_dashboards.__file__).with_name("templates").glo
 
 def test_templates_are_indented_and_pages_are_not():
     assert any(line.startswith("  ") for line in TEMPLATES[0].read_text(encoding="utf-8").splitlines())
-    body = page(request(), "error.html", title="A", view=ErrorView(404, "No", "Nothing is here.")).body.decode()
+    body = page(request(), "error.html", title="A", view=ErrorView(404, "No", "Nothing is here.")).made().decode()
     assert "Nothing is here." in body
     assert [line for line in body.splitlines() if line.startswith((" ", "\t"))] == []
 
@@ -91,7 +91,7 @@ def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():
         asked = request()
         asked.scope["headers"] = [(b"cookie", cookie)]
         nothing = Empty("Nothing is measured yet", (), None)
-        return page(asked, "nothing.html", title="A <title>", nothing=nothing).body.decode()
+        return page(asked, "nothing.html", title="A <title>", nothing=nothing).made().decode()
 
     assert '<html lang="en" data-theme="dark">' in shown(b"pullback_theme=dark")
     assert '<html lang="en">' in shown(b'pullback_theme="><script>')

@@ -103,23 +103,56 @@ def test_of_equal_code_nothing_is_claimed(outcome):
     ],
 )
 def test_a_busy_machine_without_a_control_makes_it_likely_at_most(quality, provisional, said):
-    row = {
-        "case": {"workload": "sound", "params": {"n": 8}, "dtype": "f8", "device": "cpu"},
-        "variant": "fused", "metric": "time", "outcome": "slower", "log_ratio": math.log(2), "low": math.log(1.9),
-        "high": math.log(2.1), "n": 6, "margin": 0.02, "margin_is_provisional": provisional, "error": None,
+    row = ROW | {
+        "metric": "time", "outcome": "slower", "log_ratio": math.log(2), "low": math.log(1.9),
+        "high": math.log(2.1), "n": 6, "margin": 0.02, "margin_is_provisional": provisional,
     }  # fmt: skip
-    harness = {"quality": quality, "contamination": ["others worked"], "complete": True, "refused": []}
-    report = {
-        "comparisons": [row], "cases": [], "harness": harness, "duration_s": 1.0,
-        "reference": {"sha": "a" * 40}, "commit": {"sha": "b" * 40, "dirty": False},
-    }  # fmt: skip
-    text = StringIO()
-    Console(file=text, width=200).print(comparison_table(report), *comparison_notes(report), sep="\n")
-    shown = text.getvalue()
+    report = report_of([row], quality)
+    shown = shown_of(report)
     assert said in shown
     assert ("likely" in shown) == said.startswith("likely")
     assert ("1 likely slower" in shown) == said.startswith("likely")
     assert len(regressions(report)) == 1  # the exit status is the same
+
+
+ROW = {
+    "case": {"workload": "sound", "params": {"n": 8}, "dtype": "f8", "device": "cpu"},
+    "variant": "fused",
+    "error": None,
+}
+
+
+def report_of(rows, quality="clean"):
+    harness = {"quality": quality, "contamination": ["others worked"], "complete": True, "refused": []}
+    return {
+        "comparisons": rows, "cases": [], "harness": harness, "duration_s": 1.0,
+        "reference": {"sha": "a" * 40}, "commit": {"sha": "b" * 40, "dirty": False},
+    }  # fmt: skip
+
+
+def shown_of(report):
+    text = StringIO()
+    Console(file=text, width=200).print(comparison_table(report), *comparison_notes(report), sep="\n")
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "said"),
+    [
+        ("array_bytes", (3_550_000, 3_550_016), "(+16 B)"),
+        ("array_allocs", (1331, 1329), "requests 1331 to 1329 (-2)"),
+        ("array_bytes", (1000, 2000), "(2.00x)"),
+    ],
+)
+def test_a_count_that_no_factor_shows_is_told_by_its_difference(metric, values, said):
+    before, after = values
+    outcome = "more" if after > before else "less"
+    row = ROW | {"metric": metric, "outcome": outcome, "values": values, "log_ratio": math.log(after / before)}
+    assert said in shown_of(report_of([row]))
+
+
+def test_a_busy_machine_is_no_news_where_nothing_was_measured():
+    assert "busy" not in shown_of(report_of([], "contaminated"))
 
 
 def test_engines_that_are_the_same_are_not_measured_twice(compare):

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not i
 
 import torch
 
+from pullback.backends.cuda import program
 from pullback.backends.cuda.kernels.phases import PhaseWriter
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "gpu_check.py"
@@ -37,7 +38,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "right"]
+    assert list(document["seconds"]) == ["facts", "right", "quiet"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -61,6 +62,30 @@ def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):
     assert wrong
     assert all("fused" in row["name"] and "unfused" not in row["name"] for row in wrong)
     assert "off by" in said
+
+
+def test_a_wait_that_is_hidden_is_found_and_looks_at_positions_are_not_taken_for_one(check, monkeypatch):
+    status, document, said = check("--emulated", "--only", "quiet", "--match", "_step")
+    assert status == 0, said
+    rows = {row["name"].partition("[")[0]: row for row in document["rows"]}
+    assert rows["mlp_step"]["measured"] == "2 looks at positions"
+    assert rows["lenet_step"]["verdict"] == "right"
+    launches = program._launches
+
+    def looking(*arguments):
+        launch = launches(*arguments)
+
+        def run(*read):
+            made = launch(*read)
+            float((made if isinstance(made, torch.Tensor) else made[0]).reshape(-1)[0])
+            return made
+
+        return run
+
+    monkeypatch.setattr(program, "_launches", looking)
+    status, document, said = check("--emulated", "--only", "quiet", "--match", "mlp_step")
+    assert status == 1
+    assert "hidden" in said
 
 
 def test_time_that_is_over_is_told(check):

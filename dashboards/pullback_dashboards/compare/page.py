@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, get_args
 
 from fastapi import Depends, Query, Request, Response
-from fastapi.responses import PlainTextResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
@@ -34,7 +34,7 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
+from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address, Given
@@ -183,7 +183,7 @@ async def compare_csv(asked: AskedPage) -> Response:
 @router.get(_PATH + ".md")
 async def compare_markdown(asked: AskedPage) -> Response:
     """The same as Markdown, for a pull request."""
-    return PlainTextResponse(markdown(_found(asked)), media_type="text/markdown; charset=utf-8")
+    return markdown_twin(partial(markdown, _found(asked)))
 
 
 @router.get(_PATH + ".card.png")
@@ -191,8 +191,8 @@ async def compare_card(asked: AskedPage) -> Response:
     """The picture that sites show beside a link to the page: its verdict, and what every metric did."""
     view = _found(asked)
     lines = [Line(one.label, one.worse, one.better, one.unchanged) for one in view.metrics]
-    drawn = card(_title(view), view.verdict.text, lambda width: tally(lines, width), of=view.project)
-    return await png_twin(drawn, CARD_WIDTH)
+    draw = partial(card, _title(view), view.verdict.text, lambda width: tally(lines, width), of=view.project)
+    return png_twin(draw, CARD_WIDTH)
 
 
 @router.get(_PATH)

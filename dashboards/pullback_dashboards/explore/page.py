@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request, Response
@@ -33,6 +34,7 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
+from pullback_service.aside import aside
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.incidents.evidence import SeriesIncident, incidents_of_series
@@ -77,16 +79,19 @@ async def _read(
     if 0 < counted.series <= MOST_DRAWN:
         stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
         found = await _points_of(session, project_id, stored, last)
+    drawn, rows = await aside.after(
+        session, lambda: (charts_of(found, split=split, relative=y == "relative"), rows_of(found, project))
+    )
     charts = tuple(
         replace(chart, pin_href=links.pin(address.with_all(dict(chart.alone))) if chart.alone is not None else None)
-        for chart in charts_of(found, split=split, relative=y == "relative")
+        for chart in drawn
     )
     return ExploreView(
         project=project,
         series=counted.series,
         menus=tuple(_menus(counted, address)),
         charts=charts,
-        rows=rows_of(found, project),
+        rows=rows,
         split=split,
         questions=_questions(address, counted, split, y, last) if found else (),
         clear_href=address.only(_OWN),
@@ -142,7 +147,7 @@ async def _draw(
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
         return Drawn((), Axes(f"{project}: {why}", "", 1, "", ""))
     found = await _points_of(session, project_id, stored, last)
-    first = charts_of(found, split=split, relative=y == "relative")[0]
+    first = (await aside.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
     return Drawn(first.curves, first.axes)
 
 
@@ -153,20 +158,20 @@ AskedChart = Annotated[Drawn, Depends(_draw)]
 async def explore_card(drawn: AskedChart, project: str) -> Response:
     """The picture that sites show beside a link to the page."""
     axes = replace(drawn.axes, title="") if drawn.curves else drawn.axes
-    shown = card(drawn.axes.title, "", lambda width: standalone(drawn.curves, axes, width), of=project)
-    return await png_twin(shown, CARD_WIDTH)
+    draw = partial(card, drawn.axes.title, "", lambda width: standalone(drawn.curves, axes, width), of=project)
+    return png_twin(draw, CARD_WIDTH)
 
 
 @router.get(_PATH + ".png")
 async def explore_png(drawn: AskedChart, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
-    return await png_twin(standalone(drawn.curves, drawn.axes, width), 2 * width)
+    return png_twin(partial(standalone, drawn.curves, drawn.axes, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
 async def explore_svg(drawn: AskedChart, width: Width = WIDTH) -> Response:
     """The first chart, for a README or a board."""
-    return svg_twin(standalone(drawn.curves, drawn.axes, width))
+    return svg_twin(partial(standalone, drawn.curves, drawn.axes, width))
 
 
 @router.get(_PATH)

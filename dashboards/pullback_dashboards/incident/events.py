@@ -15,6 +15,7 @@ _WORDS = {
     "confirming": "waits for a job that measures both commits again",
     "confirmed": "confirmed",
     "likely": "likely: later uploads bear it out",
+    "grown": "grown: twice its size, or on another machine",
     "unconfirmed": "not confirmed",
     "refuted": "refuted",
     "resolved": "resolved",

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Literal, get_args
 
 from fastapi import Depends, Query, Request, Response
@@ -135,7 +136,7 @@ async def incidents_badge_svg(project: str, session: ReadSession, asked: Annotat
     if asked.kind is None:
         counts = {(kind, state): count for (kind, state), count in counts.items() if kind != "better"}
     subject = asked.subject or project
-    return svg_twin(incidents_badge(subject, counts, is_watched=known.watched is not None))
+    return svg_twin(partial(incidents_badge, subject, counts, is_watched=known.watched is not None))
 
 
 @router.post(_PATH)

@@ -28,6 +28,7 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 from pullback_service import statements
 from pullback_service.agents.queries import count_fleet
+from pullback_service.aside import aside
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name
@@ -145,7 +146,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         machine=places.machine,
         commit=found.history.commits[-1],
         commits=len(found.history.commits),
-        heat=_heat(found, replace(state, project=places.project)),
+        heat=await aside(_heat, found, replace(state, project=places.project)),
         news=told.news,
         news_left_out=told.left_out,
         questions=questions(_which_project(places.project, places.projects)),

@@ -1,39 +1,42 @@
 """`/reports/{id}`: one upload."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import ceil
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from anyio import to_thread
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import csv_file, csv_text, json_twin, page
 from pullback_dashboards.report.view import (
-    Numbers,
     ReportView,
     case_blocks,
     comparison_row,
     facts_of,
     failures_of,
+    label_of,
     left_out,
     metrics_of,
+    table_of,
 )
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
-from pullback_service.errors import GoneError
+from pullback_service.aside import aside, aside_alone
+from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.models.reports import Report
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.remains import remains_of
-from pullback_service.reports.stored_files import outline_of
-from pullback_service.series.cases import label
+from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
 from pullback_service.sessions import ReadSession
+
+T = TypeVar("T")
 
 router = page_router()
 
@@ -43,9 +46,25 @@ COLUMNS = (
 )  # fmt: skip
 
 
-async def _read(report_id: UUID, session: ReadSession) -> ReportView:
+CASES_OF_A_PAGE = 200
+MOST_FAILURES = 200
+
+PageNumber = Annotated[int, Query(ge=1, description="Of its cases, two hundred at a time.")]
+
+
+async def _stored(session: AsyncSession, report_id: UUID) -> tuple[StoredReport, Report | None]:
     stored = await report_by_id(session, report_id)
-    return await view_of(session, stored, (await statements.answer(session, outlines_of([report_id]))).get(report_id))
+    return stored, (await statements.answer(session, outlines_of([report_id]))).get(report_id)
+
+
+async def _read(report_id: UUID, session: ReadSession, page: PageNumber = 1) -> ReportView:
+    view = await view_of(session, *await _stored(session, report_id), page=page)
+    if page > view.pages:
+        raise NotFoundError(
+            f"There is no page {page}: the report has {view.pages}, choose one of them.",
+            missing=Missing("page", str(page)),
+        )
+    return view
 
 
 AskedView = Annotated[ReportView, Depends(_read)]
@@ -58,9 +77,16 @@ async def report_json(view: AskedView) -> Response:
 
 
 @router.get("/reports/{report_id}.csv")
-async def report_csv(view: AskedView) -> Response:
-    """Every metric of every variant of every case, as CSV."""
-    return csv_twin(f"report-{view.commit.short}", table_of(view), COLUMNS)
+async def report_csv(report_id: UUID, session: ReadSession) -> Response:
+    """Every metric of every variant of every case of all pages, as CSV."""
+    stored, file = await _stored(session, report_id)
+
+    def write(document: Mapping[str, Any], _: str | None) -> str:
+        said = {"commit": stored.commit, "machine": stored.machine}
+        return csv_text((said | row for row in table_of(document["cases"])), COLUMNS)
+
+    text = await _made_of(session, stored, file, write)
+    return csv_file(f"report-{short_of(stored.commit)}", lambda: text)
 
 
 @router.get("/reports/{report_id}")
@@ -81,23 +107,42 @@ async def report_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def view_of(session: AsyncSession, stored: StoredReport, file: Report | None) -> ReportView:
+async def view_of(session: AsyncSession, stored: StoredReport, file: Report | None, *, page: int = 1) -> ReportView:
     """The view of a report by its file; where that was dropped, what its rows still say."""
+    return await _made_of(session, stored, file, partial(report_view, stored, page=page))
+
+
+async def _made_of(
+    session: AsyncSession,
+    stored: StoredReport,
+    file: Report | None,
+    make: Callable[[Mapping[str, Any], str | None], T],
+) -> T:
+    """What is made of a report's document in a thread, and of why its file is gone, if it is."""
+    read = file or Report(id=stored.report.id)
+    is_large = len(read.body or b"") + len(read.document or b"") > LARGE_PACKED_BYTES
+    thread = aside_alone if is_large else aside
     try:
-        document = await to_thread.run_sync(outline_of, file or Report(id=stored.report.id))
+        return await thread.after(session, lambda: make(outline_of(read), None))
     except GoneError as error:
-        return report_view(stored, await remains_of(session, stored.report), dropped=error.detail)
-    return report_view(stored, document)
+        gone = error.detail
+    remains = await remains_of(session, stored.report)
+    return await aside_alone.after(session, make, remains, gone)
 
 
-def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: str | None = None) -> ReportView:
-    """The view of a stored report and the outline of its document."""
+def report_view(
+    stored: StoredReport, document: Mapping[str, Any], dropped: str | None = None, *, page: int = 1
+) -> ReportView:
+    """A page of a stored report, by the outline of its document; no cases where there is no such page."""
     report = stored.report
-    labels = [_label(entry["case"]) for entry in document["cases"]]
-    blocks = tuple(case_blocks(document, project=stored.project, labels=labels))
+    entries = document["cases"]
+    stated = document.get("comparisons", [])
+    first = (page - 1) * CASES_OF_A_PAGE
+    shown = slice(first, first + CASES_OF_A_PAGE)
+    blocks = tuple(case_blocks(entries[shown], project=stored.project))
+    failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE)) if report.failures else []
     commit = commit_of(document["commit"])
     harness = document["harness"]
-    stated = document.get("comparisons", [])
     metrics = metrics_of(document) if stated else {}
     return ReportView(
         id=str(report.id),
@@ -113,13 +158,19 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         facts=facts_of({"name": stored.machine, **document["machine"].get("facts", {})}),
         harness=facts_of({"harness": harness["version"], **(harness.get("preflight") or {})}),
         cases=blocks,
-        failures=failures_of(blocks),
+        failures=tuple(failures[:MOST_FAILURES]),
         format=report.format,
+        first=first + 1,
+        page=page,
+        pages=max(1, ceil(max(len(entries), len(stated)) / CASES_OF_A_PAGE)),
+        all_cases=len(entries),
+        all_failures=len(failures),
+        all_comparisons=len(stated),
         dropped=dropped,
         left_out=left_out(document),
         comparisons=tuple(
             comparison_row(
-                _label(raw["case"]),
+                label_of(raw["case"]),
                 raw,
                 Commit(raw["reference"]),
                 Commit(raw["candidate"]),
@@ -127,42 +178,12 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
                 quality=report.quality,
                 dirty=report.dirty,
             )
-            for raw in stated
+            for raw in stated[shown]
         ),
-        reproduce=reproduce_command(document, commit),
+        # The options that cases of a suite ask for are those of its first ones.
+        reproduce=reproduce_command({**document, "cases": list(entries[:CASES_OF_A_PAGE])}, commit),
         job_href=links.job(report.job_id) if report.job_id is not None else None,
     )
-
-
-def table_of(view: ReportView) -> Iterator[dict[str, Any]]:
-    """One row for each metric of each variant of each case; a failure is a row without a number."""
-    for block in view.cases:
-        for row in block.variants:
-            told = {
-                "commit": view.commit.sha, "machine": view.machine, "case": block.case, "variant": row.variant, "kind": row.kind,
-            }  # fmt: skip
-            if row.failure or row.numbers is None:
-                yield told | {"failure": row.failure}
-                continue
-            if row.numbers.value is not None:
-                yield told | _columns_of("time", row.numbers)
-            for amount in row.amounts:
-                yield told | _columns_of(amount.metric, amount.numbers) | {"method": amount.method}
-        if block.failure and not block.variants:
-            yield {
-                "commit": view.commit.sha, "machine": view.machine, "case": block.case, "failure": block.failure,
-            }  # fmt: skip
-
-
-def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": numbers.value,
-        "unit": numbers.unit,
-        **factors.columns_of(numbers),
-        "groups": numbers.groups,
-        "outcome": numbers.outcome,
-    }
 
 
 def commit_of(raw: Mapping[str, Any]) -> Commit:
@@ -170,7 +191,3 @@ def commit_of(raw: Mapping[str, Any]) -> Commit:
     return Commit(
         raw["sha"], raw.get("title"), raw.get("author"), read_instant(raw.get("authored_at")), raw.get("branch")
     )
-
-
-def _label(case: Mapping[str, Any]) -> str:
-    return label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))

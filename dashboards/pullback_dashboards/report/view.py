@@ -1,6 +1,6 @@
 """The content of the report page, from the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from pullback_service.reports.ratios import (
     told_metrics,
     told_value,
 )
+from pullback_service.series.cases import label
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
@@ -120,9 +121,10 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Failed:
-    """A case, or one variant of it, that gave no numbers."""
+    """A case, or one variant of it, that gave no numbers; `page` is that of the report on which it stands."""
 
     number: int
+    page: int
     case: str
     variant: str | None
     reason: str
@@ -130,7 +132,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class ReportView:
-    """A report."""
+    """A page of a report: what is said of the whole, and some of its cases, the first of which is number `first`."""
 
     id: str
     project: str
@@ -151,6 +153,12 @@ class ReportView:
     job_href: str | None
     failures: tuple[Failed, ...]
     format: str
+    first: int
+    page: int
+    pages: int
+    all_cases: int
+    all_failures: int
+    all_comparisons: int
     dropped: str | None = None
     """Said where the file is gone and only the rows made of it are left."""
 
@@ -165,19 +173,27 @@ class ReportView:
         return baseline_in_words(block.baseline for block in self.cases)
 
 
-def failures_of(blocks: Sequence[CaseBlock]) -> tuple[Failed, ...]:
-    """Every failure of a report in a sentence, with the number of its case on the page."""
-    found = []
-    for number, block in enumerate(blocks, start=1):
-        if block.failure:
-            found.append(Failed(number, block.case, None, block.failure))
-        found += [Failed(number, block.case, row.variant, row.failure) for row in block.variants if row.failure]
-    return tuple(found)
+def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -> Iterator[Failed]:
+    """Every failure of a report in a sentence, with the number of its case and the page it is on."""
+    for number, entry in enumerate(entries, start=1):
+        reasons: list[tuple[str | None, str]] = []
+        if (failure := _failure(entry.get("error"), entry.get("gradient"))) is not None:
+            reasons.append((None, failure))
+        failed = {v["variant"]: v["error"] for v in entry.get("variants", []) if v.get("error")}
+        reasons += [(name, _words_of(failed[name])) for name in in_reading_order(failed)]
+        for variant, reason in reasons:
+            yield Failed(number, (number - 1) // cases_of_a_page + 1, label_of(entry["case"]), variant, reason)
 
 
-def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[str]) -> Iterator[CaseBlock]:
-    """The cases of a report; `labels` are their names in the order of the document."""
-    for entry, label in zip(document.get("cases", []), labels, strict=True):
+def label_of(case: Mapping[str, Any]) -> str:
+    """The name of a case as a report tells of it."""
+    return label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))
+
+
+def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterator[CaseBlock]:
+    """Some cases of a report."""
+    for entry in entries:
+        name = label_of(entry["case"])
         workload = entry["case"]["workload"]
         error = entry.get("error")
         gradient = entry.get("gradient")
@@ -185,9 +201,9 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
         baseline = baseline_of(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         yield CaseBlock(
-            case=label,
+            case=name,
             workload=workload,
-            href=links.workload(project, workload, case=label),
+            href=links.workload(project, workload, case=name),
             gradient=_gradient(gradient),
             failure=_failure(error, gradient),
             metrics=tuple(
@@ -206,6 +222,43 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
             ),
             baseline=baseline,
         )
+
+
+def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row for each metric of each variant of each case; a failure is a row without a number."""
+    for entry in entries:
+        case = label_of(entry["case"])
+        kept = kept_ratios(entry)
+        variants = {v["variant"]: v for v in entry.get("variants", [])}
+        for name in in_reading_order(variants):
+            variant = variants[name]
+            said = {"case": case, "variant": name, "kind": variant.get("kind", "external")}
+            if variant.get("error"):
+                yield said | {"failure": _words_of(variant["error"])}
+                continue
+            metrics = variant.get("metrics", {})
+            for metric in sorted(metrics, key=lambda each: each != "time"):  # the time first
+                paired = kept[name, metric].paired if (name, metric) in kept else None
+                told = metrics[metric]
+                numbers = _numbers(told, paired, unit=told.get("unit", "s" if metric == "time" else ""))
+                if metric != "time":
+                    yield said | _columns_of(metric, numbers) | {"method": told.get("method")}
+                elif numbers.value is not None:
+                    yield said | _columns_of(metric, numbers)
+        failure = _failure(entry.get("error"), entry.get("gradient"))
+        if failure and not variants:
+            yield {"case": case, "failure": failure}
+
+
+def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": numbers.value,
+        "unit": numbers.unit,
+        **factors.columns_of(numbers),
+        "groups": numbers.groups,
+        "outcome": numbers.outcome,
+    }
 
 
 def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
@@ -308,7 +361,7 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None], ba
         amounts=tuple(_amount(name, metric, paired.get(name)) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
-        failure=f"{error['kind']}: {error['message']}" if error else None,
+        failure=_words_of(error) if error else None,
         numbers=numbers,
     )
 
@@ -373,9 +426,13 @@ def _gradient(gradient: Mapping[str, Any] | None) -> str:
     return f"{'right' if gradient.get('ok') else 'wrong'}{size}{against}"
 
 
+def _words_of(error: Mapping[str, Any]) -> str:
+    return f"{error['kind']}: {error['message']}"
+
+
 def _failure(error: Mapping[str, Any] | None, gradient: Mapping[str, Any] | None) -> str | None:
     if error:
-        return f"{error['kind']}: {error['message']}"
+        return _words_of(error)
     if gradient and not gradient.get("ok"):
         return f"the gradient is {_gradient(gradient)}"
     return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
@@ -24,6 +25,7 @@ from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
+from pullback_service.aside import aside
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -64,7 +66,9 @@ async def _view(
 ) -> tuple[WorkloadView, Found]:
     project_id = ProjectId((await project_by_name(session, project)).id)
     found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
-    view = workload_view(
+    view = await aside.after(
+        session,
+        workload_view,
         found.history,
         project=project,
         workload=workload,
@@ -115,7 +119,7 @@ _PATH = "/projects/{project:path}/workloads/{workload:path}"
 @router.get(_PATH + ".figure.json")
 async def workload_figure_json(asked: AskedPage) -> Response:
     """The figure that the page's script draws."""
-    return json_twin(workload_figure(asked.view))
+    return json_twin(await aside(workload_figure, asked.view))
 
 
 @router.get(_PATH + ".json")
@@ -133,7 +137,7 @@ async def workload_csv(asked: AskedPage) -> Response:
 @router.get(_PATH + ".badge.svg")
 async def workload_badge_svg(asked: AskedCurves, variant: str | None = None) -> Response:
     """The newest commit's result of a variant, as a badge."""
-    return svg_twin(workload_badge(asked, variant or spoken_of(asked)))
+    return svg_twin(partial(workload_badge, asked, variant or spoken_of(asked)))
 
 
 @router.get(_PATH + ".card.png")
@@ -141,20 +145,20 @@ async def workload_card(asked: AskedPage) -> Response:
     """The picture that sites show beside a link to the page."""
     view = asked.view
     words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
-    drawn = card(view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
-    return await png_twin(drawn, CARD_WIDTH)
+    draw = partial(card, view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
+    return png_twin(draw, CARD_WIDTH)
 
 
 @router.get(_PATH + ".png")
 async def workload_png(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
-    return await png_twin(chart(asked, plot, width), 2 * width)
+    return png_twin(partial(chart, asked, plot, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
 async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against the baseline across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_twin(chart(asked, plot, width))
+    return svg_twin(partial(chart, asked, plot, width))
 
 
 @router.get(_PATH)
@@ -183,7 +187,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         else "",
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
-        stills=stills(asked.view) if asked.view.commits else (),
+        stills=partial(stills, asked.view) if asked.view.commits else tuple,
         twins=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
     )
 

@@ -324,10 +324,10 @@ class Environment:
             return self._walked[key]
         if isinstance(value, types.MethodType):
             function = self._look_at(name, Fixed(value.__func__), comparing=True)
-            owner = self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=comparing)
+            owner = self._look_at(_owner(name), Fixed(value.__self__), comparing=comparing)
             return BoundMethodPart(value, function, owner)
         if isinstance(value, types.BuiltinFunctionType):  # a method of something made by a module written in C
-            self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=True)
+            self._look_at(_owner(name), Fixed(value.__self__), comparing=True)
             return Part(value)
         if is_generator(value):
             self.generators.append(value)
@@ -573,6 +573,11 @@ class _Identity:
     def matches(self, value: Any) -> bool:
         """True if these, in a tuple, are the same objects."""
         return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+
+
+def _owner(method: str) -> str:
+    """The name of the object that a method is of."""
+    return "self" if method == "the function" else f"{method}.__self__"
 
 
 def _is_as_it_was(now: Any, then: Any) -> bool:

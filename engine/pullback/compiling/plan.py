@@ -429,15 +429,17 @@ class Plan:
             program, environment = self._built(key, args, family.environment)
         changed = environment.before.changed() or next((name for name, _, _ in environment.changes()), None)
         environment.forget()
+        history = self._history(key)
         if isinstance(program, Fallback):
-            return self._keep(key, Family(environment, fallback=program), family)
+            history.changed_by_itself += program.changes
+            is_final = program.changes and history.changed_by_itself > 1
+            return self._keep(key, Family(environment, fallback=program, is_final=is_final), family)
         names = explaining.names_of_leaves(inner_function(self.function), args)
         program.stages.names = [*names, *environment.input_names]
         programs = family.programs if environment is family.environment else ()
         made = Family(environment, (program, *programs))
         if changed is None:
             return self._keep(key, made, family)
-        history = self._history(key)
         history.changed_by_itself += 1
         made.is_spent = True
         if history.changed_by_itself > 1:  # once is how tables are filled and modules imported

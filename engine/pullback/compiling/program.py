@@ -32,6 +32,10 @@ class CannotCompileError(Exception):
     """Raised if a function has to stay on the tape; caught here, and reported in the summary."""
 
 
+class ChangesSurroundingsError(CannotCompileError):
+    """Raised if a function changes what is around it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The conversion of outputs, and of the values of the call (leaves first), to what the caller gets."""
@@ -66,6 +70,8 @@ class Fallback:
     """A signature that runs on the tape, and why."""
 
     reason: str
+    changes: bool = False
+    """The function changed what is around it."""
 
 
 class LooksFurtherError(Exception):
@@ -95,7 +101,7 @@ def attempted(environment: Environment, compiling: Callable[[], Program]) -> Pro
         return compiling()
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         before.put_back()
-        return Fallback(str(reason))
+        return Fallback(str(reason), changes=isinstance(reason, ChangesSurroundingsError))
     except LooksFurtherError:
         before.put_back()
         raise
@@ -192,7 +198,7 @@ def recorded(
             raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
-            raise CannotCompileError(f"the function changes {changed}; return the new value instead")
+            raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
         quiet: frozenset[str] = frozenset()
         if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
             environment.numbers_matter = recorder.numbers_matter

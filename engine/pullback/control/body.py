@@ -39,7 +39,7 @@ class BodyRecorder(Recorder):
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""
         value = current(value)
-        if not isinstance(value, Traced) or (isinstance(value, GraphTracer) and value.trace is self):
+        if not isinstance(value, Traced) or (isinstance(value, GraphTracer) and value.traced_by is self):
             return super().atom_of(value)
         for capture in self.captures:
             if capture.value is value:

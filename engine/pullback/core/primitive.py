@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -68,20 +68,16 @@ class Trace(ABC):
     def ignore_errors(self) -> None:  # noqa: B027 - programs alone have warnings to leave out
         """Of a recorder: the program gives no floating-point warnings."""
 
-    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
-        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
-        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
-
 
 class Traced:
     """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
 
-    __slots__ = ("memory", "trace")
+    __slots__ = ("memory", "traced_by")
     #: True if it is an array in the memory of a device: a value, which nothing but the lowest trace follows.
     on_device: ClassVar[bool] = False
     #: True where its value is at hand, as on a tape.
     has_value: ClassVar[bool] = False
-    trace: Trace
+    traced_by: Trace
     #: The object that shows its memory, for arguments, views and arrays stored into (`pullback.numpy_api.memory`).
     memory: Any
 
@@ -256,14 +252,14 @@ class Primitive(ABC):
             if isinstance(operand, Traced):
                 if operand.memory is not None and operand.memory is not GIVEN:
                     return self._of_current(operands, params)
-                if trace is None or operand.trace.level > trace.level:
-                    trace = operand.trace
+                if trace is None or operand.traced_by.level > trace.level:
+                    trace = operand.traced_by
         return self._dispatch(trace, operands, params)
 
     def _of_current(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate or apply to what operands hold after stores."""
         now = [current(operand) for operand in operands]
-        trace = max((x.trace for x in now if isinstance(x, Traced)), key=lambda trace: trace.level, default=None)
+        trace = max((x.traced_by for x in now if isinstance(x, Traced)), key=lambda trace: trace.level, default=None)
         result = self._dispatch(trace, now, params)
         if trace is None:
             stored = next(operand for operand in operands if isinstance(operand, Traced))

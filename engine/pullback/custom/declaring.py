@@ -120,7 +120,7 @@ class CustomPrimitive:
                     "differentiated; make it a positional argument"
                 )
         trace = max(
-            (leaf.trace for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
+            (leaf.traced_by for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
         )
         call = Call(rebuild, trees.structure(operands), counts, options)
         if isinstance(trace, Tape | ForwardTrace):
@@ -140,7 +140,7 @@ class CustomPrimitive:
     def _require_derivative(self, trace: Trace, operands: Sequence[Any]) -> None:
         """Refuse a function without a derivative where it is called, not later where the derivative is taken."""
         for place, operand in enumerate(operands):
-            moves = any(isinstance(leaf, Traced) and leaf.trace is trace for leaf in trees.flatten(operand)[0])
+            moves = any(isinstance(leaf, Traced) and leaf.traced_by is trace for leaf in trees.flatten(operand)[0])
             if moves and not self._derivative.covers(place):
                 raise NoRuleError(self._derivative.missing(place))
 

@@ -1,14 +1,17 @@
 """Functions that take functions."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_of
-from pullback.numpy_api.shapes import broadcast_to, expand_dims, moveaxis, reshape
+from pullback.numpy_api.keys import read
+from pullback.numpy_api.masked_reads import MaskedRead, is_unknown, masked
+from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
+from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
+from pullback.numpy_api.storing import updated
 from pullback.numpy_api.table import implements
-from pullback.rules import gathering
 
 
 @implements(np.apply_along_axis)
@@ -39,26 +42,22 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Each function sees its own elements only, as in NumPy; the last condition that holds decides."""
     x = as_operand(x)
-    masks = [np.asarray(mask, bool) for mask in _conditions(condlist, x)]
+    single = isinstance(condlist, bool) or (not isinstance(condlist, list | tuple) and np.ndim(condlist) == np.ndim(x))
+    masks = [astype(as_operand(mask), np.bool_) for mask in ([condlist] if single else condlist)]
     if len(funclist) == len(masks) + 1:
-        masks.append(~np.any(masks, axis=0))
+        masks.append(~reduce(np.logical_or, masks))
     if len(funclist) != len(masks):
         raise ValueError(f"numpy.piecewise got {len(masks)} conditions and {len(funclist)} functions")
-    result = np.zeros(np.shape(x), x.dtype)[()]
-    taken = np.zeros(np.shape(x), bool)
-    for mask, function in zip(reversed(masks), reversed(list(funclist)), strict=True):
-        positions = np.nonzero(np.atleast_1d(mask & ~taken))
-        taken |= mask
-        part = (reshape(x, (1,)) if np.ndim(x) == 0 else x)[positions]
-        value = as_operand(function(part, *args, **kw) if callable(function) else function)
-        value = broadcast_to(value, np.shape(part))
-        shape = np.shape(x) or (1,)
-        key = (gathering.ARRAY,) * len(positions)
-        placed = gathering.scatter_add(value.astype(x.dtype), *positions, key=key, shape=shape, dtype=x.dtype)
-        result = result + reshape(placed, np.shape(x))
-    return result
-
-
-def _conditions(condlist: Any, x: Any) -> list[Any]:
-    single = isinstance(condlist, bool) or (not isinstance(condlist, list | tuple) and np.ndim(condlist) == np.ndim(x))
-    return [concrete(mask, "numpy.piecewise") for mask in ([condlist] if single else condlist)]
+    shape = np.shape(x)
+    line = reshape(x, shape or (1,))
+    result = broadcast_to(np.zeros((), x.dtype), np.shape(line))
+    for mask, function in zip(masks, funclist, strict=True):
+        key = broadcast_to(mask, shape) if shape else reshape(mask, (1,))
+        value = function
+        if callable(function):
+            part = masked(line, key) if is_unknown(key) else read(line, key)
+            if type(part) is not MaskedRead and not np.size(part):
+                continue
+            value = function(part, *args, **kw)
+        result = updated(result, key, value)
+    return reshape(result, shape)

@@ -20,6 +20,7 @@ import numpy as np
 
 from pullback.dataclass import dataclass
 from pullback.errors import TracingError
+from pullback.numpy_api.table import FUNCTIONS
 
 _LIBRARIES = frozenset({"pullback", "numpy", "scipy"})
 
@@ -175,7 +176,8 @@ def _remedy_for(site: CallSite) -> str:
     stand_in = _stand_in(name, site.called) or _distribution(name, site.called)
     if stand_in is not None:
         return f"call pb.{stand_in}"
-    return _STACK_REMEDY if isinstance(site.called, np.ufunc) else _REMEDIES.get(name, _REMEDY)
+    is_numpys = isinstance(site.called, np.ufunc) or any(function is site.called for function in FUNCTIONS)
+    return _STACK_REMEDY if is_numpys else _REMEDIES.get(name, _REMEDY)
 
 
 def _stand_in(name: str, called: Callable[..., Any] | None) -> str | None:

@@ -127,7 +127,7 @@ def in_c_order(array: Any) -> bool:
 def copied(array: Any, order: str) -> Any:
     """`array.copy(order)`: another name for the value, which lies as NumPy's copy would."""
     if isinstance(array, Traced) and order in ("C", "F"):
-        born = innermost_trace() if array.on_device else array.trace
+        born = innermost_trace() if array.on_device else array.traced_by
         array.memory = Contents(single(array), born, order=order)
     return array
 

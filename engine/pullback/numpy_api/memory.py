@@ -57,7 +57,7 @@ def _alone(array: Any) -> Any:
         return None
     holder: Any = memory
     if isinstance(memory.value, Traced):
-        if memory.value.trace is not memory.born or not hasattr(memory.value, "value"):
+        if memory.value.traced_by is not memory.born or not hasattr(memory.value, "value"):
             return None
         holder = memory.value
     is_own = type(holder.value) is np.ndarray and holder.value.flags.owndata and holder.value.flags.writeable
@@ -81,7 +81,7 @@ def replace(array: Any, value: Any) -> None:
         raise located(
             "a store into an argument: NumPy would change the caller's array; write to a copy, x = x.copy(), and return it"
         )
-    born = memory.born if isinstance(memory, Contents) else current if array.on_device else array.trace
+    born = memory.born if isinstance(memory, Contents) else current if array.on_device else array.traced_by
     if born is not current:
         raise located(
             "a store into an array from around the function that is traced here, which would see it only once; "

@@ -144,7 +144,7 @@ def _in_place(function: Any) -> Callable[..., Any]:
         dtype = current(result).dtype
         if not np.can_cast(dtype, self.dtype, "same_kind"):
             raise TypeError(f"cannot cast the result of an operator in place from {dtype} to {self.dtype}")
-        if self.memory is GIVEN or (self.memory is None and self.trace is not innermost_trace()):
+        if self.memory is GIVEN or (self.memory is None and self.traced_by is not innermost_trace()):
             return shapes.astype(result, self.dtype)  # the caller keeps what is there
         assign(self, result)
         return self
@@ -588,6 +588,7 @@ class Tracer(Traced):
     squeeze = _method(np.squeeze)
     swapaxes = _method(np.swapaxes)
     take = _method(np.take)
+    trace = _method(np.trace)
     choose = _method(np.choose)
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
@@ -690,10 +691,10 @@ class WritableArray(Tracer):
         return np.ndarray
 
     @property
-    def trace(self) -> Any:  # type: ignore[override]
+    def traced_by(self) -> Any:  # type: ignore[override]
         """The trace of the current contents."""
         now = self.current()
-        return now.trace if isinstance(now, Traced) else _PLAIN_TRACE
+        return now.traced_by if isinstance(now, Traced) else _PLAIN_TRACE
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ def with_pullback(graph: Graph, wrt: Sequence[int], values_count: int | None = N
     def joint(*traced: Any) -> tuple[list[Any], tuple[bool, ...]]:
         arguments, seeds = list(traced[:count]), traced[count : count + values_count]
         captured = traced[count + values_count :]
-        recorder: Recorder = seeds[0].trace
+        recorder: Recorder = seeds[0].traced_by
         with SourceKeepingTape(recorder) as tape:
             tracers = [tape.watch(arguments[position]) for position in wrt]
             for position, tracer in zip(wrt, tracers, strict=True):

@@ -22,6 +22,7 @@ from pullback.core.cases import tested_in
 from pullback.core.kinds import Linear, Scalar
 from pullback.core.primitive import Effect, Primitive, Traced
 from pullback.core.types import ArrayType, type_of
+from pullback.errors import DeviceError
 from pullback.rules.contractions import matmul
 
 copy = Linear(
@@ -76,6 +77,11 @@ class Overwriting(Writing):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Overwrite the target; operands that do not fit raise an error before anything is written."""
         target, *others, _ = operands
+        if isinstance(target, Traced) and target.on_device:
+            raise DeviceError(
+                f"{self.shown(params)}: outside of a function that is differentiated nothing is written into an array on a "
+                "device; compute a new one"
+            )
         if not issubclass(type(target), np.ndarray):
             raise TypeError(f"{self.shown(params)} writes into an array, not into a {type(target).__name__}")
         if not target.flags.writeable:
@@ -97,7 +103,7 @@ class Overwriting(Writing):
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
         if isinstance(y_bar, Traced) and y_bar.has_value:  # a trace that follows it may read our operands later
-            y, saved = np.array(y), np.array(saved)
+            y, saved = (x if isinstance(x, Traced) and x.on_device else np.array(x) for x in (y, saved))
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:
             if y_bar is not None:

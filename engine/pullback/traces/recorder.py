@@ -34,13 +34,13 @@ class GraphTracer(Tracer):
     __slots__ = ("recorder", "variable")
 
     def __init__(self, recorder: "Recorder", var: Var) -> None:
-        self.trace = self.recorder = recorder
+        self.traced_by = self.recorder = recorder
         self.variable = var
         self.memory = None
 
     def may_be_transposed(self) -> bool:
         """True if NumPy's array may not be in C order."""
-        recorder = cast("Recorder", self.trace)
+        recorder = cast("Recorder", self.traced_by)
         return self.variable in transposed_values(recorder.nodes, recorder.captures)
 
     def is_equal(self, other: Any) -> bool:
@@ -353,7 +353,7 @@ class Recorder(Trace):
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
         value = current(value)
-        if isinstance(value, GraphTracer) and value.trace is self:
+        if isinstance(value, GraphTracer) and value.traced_by is self:
             return value.variable
         if isinstance(value, Traced):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of, refuse_other_kinds
+from pullback.numpy_api.valued import (
+    ValuedTracer,
+    is_in_memory,
+    kind_of,
+    may_share_memory,
+    memory_of,
+    refuse_other_kinds,
+)
 
 UNREAD = (
     "what pb.inplace returned is not used, and what reads the array itself has no derivative; go on with what pb.inplace returned, "
@@ -22,14 +27,14 @@ class DualTracer(ValuedTracer):
     __slots__ = ("tangent",)
 
     def __init__(self, trace: "ForwardTrace", value: Any, tangent: Any) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.value = value
         self.tangent = tangent
         self.memory = None
 
     def twin(self) -> "DualTracer":
         """The same value under another name."""
-        trace: Any = self.trace
+        trace: Any = self.traced_by
         return DualTracer(trace, self.value, self.tangent)
 
 
@@ -37,7 +42,7 @@ class ForwardTrace(Trace):
     """Pushes tangents along as the function runs."""
 
     def __init__(self) -> None:
-        self._overwritten: dict[int, np.ndarray[Any, Any]] = {}
+        self._overwritten: dict[int, Any] = {}
         self._unread: list[Any] = []  # results of in-place rules that were not read yet
         self._current: list[Any] = []  # the values made since then, which may be read although they live there
 
@@ -45,16 +50,16 @@ class ForwardTrace(Trace):
         """The plain value behind one of this trace's tracers; anything else is itself."""
         value = current(value)
         self._note_read((value,))
-        return value.value if isinstance(value, DualTracer) and value.trace is self else value
+        return value.value if isinstance(value, DualTracer) and value.traced_by is self else value
 
     def tangent_of(self, value: Any) -> Any:
         """The tangent of one of this trace's tracers; None for anything else."""
         value = current(value)
-        return value.tangent if isinstance(value, DualTracer) and value.trace is self else None
+        return value.tangent if isinstance(value, DualTracer) and value.traced_by is self else None
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate, and push the tangents of the operands that have one."""
-        mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
+        mine = [isinstance(operand, DualTracer) and operand.traced_by is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         if self._overwritten:
@@ -66,7 +71,7 @@ class ForwardTrace(Trace):
                 self._unread.append(result)
             target = memory_of(plain[0])
             self._overwritten[id(target)] = target
-            self._current = [value for value in self._current if not np.may_share_memory(memory_of(value), target)]
+            self._current = [value for value in self._current if not may_share_memory(memory_of(value), target)]
         if self._overwritten:
             self._current.extend(result if primitive.results > 1 else [result])
         return result
@@ -109,9 +114,9 @@ class ForwardTrace(Trace):
         skipped = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(operands) else 0
         for operand in operands[skipped:]:
             memory = memory_of(operand)
-            if not issubclass(type(memory), np.ndarray) or any(operand is value for value in self._current):
+            if not is_in_memory(memory) or any(operand is value for value in self._current):
                 continue
-            if any(np.may_share_memory(memory, target) for target in self._overwritten.values()):
+            if any(may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(
                     f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                 )

@@ -19,7 +19,7 @@ from pullback.core.ownership import is_sole_owner
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
 from pullback.core.types import is_array
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
+from pullback.numpy_api.valued import ValuedTracer, is_in_memory, kind_of, may_share_memory, refuse_other_kinds
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.tangents import UNREAD
@@ -31,14 +31,14 @@ class TapeTracer(ValuedTracer):
     __slots__ = ("place",)
 
     def __init__(self, trace: "Tape", value: Any, place: int) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.value = value
         self.place = place
         self.memory = None
 
     def twin(self) -> "TapeTracer":
         """The same value under another name."""
-        trace: Any = self.trace
+        trace: Any = self.traced_by
         return TapeTracer(trace, self.value, self.place)
 
 
@@ -96,16 +96,16 @@ class Tape(Trace):
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
         value = current(value)
-        if self._overwritten and isinstance(value, TapeTracer) and value.trace is self:
+        if self._overwritten and isinstance(value, TapeTracer) and value.traced_by is self:
             self._returned.add(value.place)
-        return value.value if isinstance(value, TapeTracer) and value.trace is self else value
+        return value.value if isinstance(value, TapeTracer) and value.traced_by is self else value
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate (under the outer traces, if any) and record."""
         plain: list[Any] = []
         places: list[int | None] = []
         for operand in operands:
-            if isinstance(operand, TapeTracer) and operand.trace is self:
+            if isinstance(operand, TapeTracer) and operand.traced_by is self:
                 plain.append(operand.value)
                 places.append(operand.place)
             else:
@@ -131,7 +131,7 @@ class Tape(Trace):
             plain, y = self._without_values(primitive, plain, places, y, traced)
         result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
-        if primitive.effect is Effect.OVERWRITES and issubclass(type(plain[0]), np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and is_in_memory(plain[0]):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced if several else traced[0]
 
@@ -175,7 +175,7 @@ class Tape(Trace):
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
         """An in-place rule undoes its write in its pullback, so an outer trace would read what is gone."""
-        outer = [operand.trace for operand in plain if isinstance(operand, Traced) and not operand.on_device]
+        outer = [operand.traced_by for operand in plain if isinstance(operand, Traced) and not operand.on_device]
         if any(trace.records_types for trace in outer):
             raise NeedsValueError(f"{primitive.name} below a derivative inside a compiled function runs on the tape")
         if outer:
@@ -193,7 +193,7 @@ class Tape(Trace):
         for target, result_place in self._overwritten.values():
             for operand, place in zip(plain[first:], places[first:], strict=True):
                 is_old = place is None or place < result_place
-                if is_old and issubclass(type(operand), np.ndarray) and np.may_share_memory(operand, target):
+                if is_old and may_share_memory(operand, target):
                     raise OverwrittenError(
                         f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                     )
@@ -201,7 +201,7 @@ class Tape(Trace):
     def _refuse_unread(self, outputs: Sequence[Any]) -> None:
         """Refuse to differentiate if the result of pb.inplace is unused: reads of the array itself are not traced."""
         read = self._returned | {place for record in self.records for place in record.places if place is not None}
-        read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.trace is self)
+        read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.traced_by is self)
         for record in self.records:
             is_plain = record.primitive.effect is Effect.OVERWRITES and record.places[0] is None
             if is_plain and any(place is not None for place in record.places) and record.result_places[0] not in read:
@@ -218,7 +218,7 @@ class Tape(Trace):
         sums: list[Accumulator | None] = [None] * self.places
 
         for output, seed in seeds:
-            if isinstance(output, TapeTracer) and output.trace is self:
+            if isinstance(output, TapeTracer) and output.traced_by is self:
                 _accumulate(sums, output.place, seed)
         kept = {tracer.place for tracer in inputs}
         once = once or self.sweeps_once
@@ -277,7 +277,7 @@ class Tape(Trace):
                 (place, dy) for place, dy in zip(record.result_places, several, strict=True) if dy is not None
             )
         return [
-            moving.get(output.place) if isinstance(output, TapeTracer) and output.trace is self else None
+            moving.get(output.place) if isinstance(output, TapeTracer) and output.traced_by is self else None
             for output in outputs
         ]
 

@@ -24,18 +24,18 @@ class BatchTracer(Tracer):
     __slots__ = ("examples",)
 
     def __init__(self, trace: "BatchTrace", examples: Any) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.examples = examples
         self.memory = None
 
     def twin(self) -> "BatchTracer":
         """The same value under another name."""
-        trace: Any = self.trace
+        trace: Any = self.traced_by
         return BatchTracer(trace, self.examples)
 
     def is_equal(self, other: Any) -> bool:
         """True if all examples are known to be equal."""
-        if not isinstance(other, BatchTracer) or other.trace is not self.trace:
+        if not isinstance(other, BatchTracer) or other.traced_by is not self.traced_by:
             return False
         one: Any = self.examples
         return one.is_equal(other.examples) if isinstance(one, Traced) else np.array_equal(one, other.examples)
@@ -80,7 +80,7 @@ class BatchTrace(Trace):
         """Apply the primitive's batched form."""
         if primitive.effect.writes:
             raise TracingError(f"{primitive.name} writes to an array, which the examples of a batch cannot share")
-        batched = [isinstance(operand, BatchTracer) and operand.trace is self for operand in operands]
+        batched = [isinstance(operand, BatchTracer) and operand.traced_by is self for operand in operands]
         plain = [operand.examples if own else operand for operand, own in zip(operands, batched, strict=True)]
         result = primitive.batch(plain, batched, params)
         if primitive.results > 1:
@@ -146,7 +146,7 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 def _examples(result: Any, trace: BatchTrace, out_axes: int) -> Any:
     """The examples of a result along the requested axis; what they share is repeated."""
-    if isinstance(result, BatchTracer) and result.trace is trace:
+    if isinstance(result, BatchTracer) and result.traced_by is trace:
         return np.moveaxis(result.examples, 0, out_axes) if out_axes else result.examples
     if not isinstance(result, Traced) and not is_array_like(result):
         raise TracingError(f"vmap: the function returned a {type(result).__name__}, not an array or a number")

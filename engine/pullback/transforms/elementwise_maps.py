@@ -57,14 +57,14 @@ class _Dual(ValuedTracer):
     __slots__ = ("partials",)
 
     def __init__(self, trace: "_DualTrace", value: Any, partials: dict[int, Any]) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.value = value
         self.partials = partials
         self.memory = None
 
     def twin(self) -> "_Dual":
         """The same value under another name."""
-        trace: Any = self.trace
+        trace: Any = self.traced_by
         return _Dual(trace, self.value, self.partials)
 
 
@@ -77,7 +77,7 @@ class _DualTrace(Trace):
                 f"a function for pb.elementwise works on one element at a time, and {primitive.name} does not; "
                 "call it on the arrays instead"
             )
-        mine = [isinstance(operand, _Dual) and operand.trace is self for operand in operands]
+        mine = [isinstance(operand, _Dual) and operand.traced_by is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         y = primitive(*plain, **params)
         if not primitive.moves or kind_of(y) not in "fc":
@@ -103,7 +103,7 @@ def _partials(function: Callable[..., Any], operands: Sequence[Any], active: Seq
             for position, (x, own) in enumerate(zip(operands, active, strict=True))
         ]
         y = function(*duals)
-    found = y.partials if isinstance(y, _Dual) and y.trace is trace else {}
+    found = y.partials if isinstance(y, _Dual) and y.traced_by is trace else {}
     return [found.get(position) for position in range(len(operands))]
 
 
@@ -112,7 +112,7 @@ class _ElementwiseMap(Primitive):
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """A graph holds the function's own operations, which its passes fuse; a trace with values holds the rule."""
-        if any(isinstance(operand, Traced) and operand.trace.records_types for operand in operands):
+        if any(isinstance(operand, Traced) and operand.traced_by.records_types for operand in operands):
             return params["function"](*operands)
         return super().__call__(*operands, **params)
 

@@ -1,5 +1,6 @@
 """The first files of a project: `pullback.toml` and a workload that was tried before it is left there."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from pullback_runners.workloads import known_workloads
 
 MOST_TRIED = 5
 """Functions tried before an example takes their place; a trial takes a second or two."""
+_OF_AXES = re.compile(r"\b(axis|axes|dim|dims|dimensions?|dimensional|ndim|rank|shapes?|indices|indexed|unpack)\b")
+"""Words of errors that arrays with another number of axes may mend."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,20 @@ def write_workload(
     refused: list[str] = []
     file.parent.mkdir(parents=True, exist_ok=True)
     for function in [*functions[:MOST_TRIED], example_for(engine)]:
-        file.write_text(workload_text(function, workload_name(function, taken), project), encoding="utf-8")
-        if subject is None:
-            return Draft(function, ())
-        if function.module:
+        if function.module and subject is not None:
             tell(f"trying {function.module}.{function.name}")
-        reason = why_not(file, subject)
-        if reason is None or not function.module:
-            return Draft(function, tuple(refused))
-        refused.append(f"{function.module}.{function.name} ({function.place}) was not taken: {reason}")
+        reasons: list[str] = []
+        for shaped in (function, *function.of_matrices()):
+            if reasons and not _OF_AXES.search(reasons[0]):
+                break
+            file.write_text(workload_text(shaped, workload_name(function, taken), project), encoding="utf-8")
+            if subject is None:
+                return Draft(function, ())
+            reason = why_not(file, subject)
+            if reason is None or not function.module:
+                return Draft(shaped, tuple(refused))
+            reasons.append(reason)
+        refused.append(f"{function.module}.{function.name} ({function.place}) was not taken: {reasons[0]}")
     raise AssertionError("the example is taken whatever it gives")
 
 

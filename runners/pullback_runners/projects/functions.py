@@ -4,7 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ENGINES: Mapping[str, tuple[str, ...]] = {
@@ -139,6 +139,12 @@ class PlainFunction:
     def differentiable(self) -> tuple[Argument, ...]:
         """The arguments that may be arrays."""
         return tuple(each for each in self.arguments if not each.is_whole)
+
+    def of_matrices(self) -> Iterator["PlainFunction"]:
+        """The same with matrices where vectors were assumed, if there are any."""
+        arguments = tuple(replace(each, rank=2) if each.rank == 1 else each for each in self.arguments)
+        if arguments != self.arguments:
+            yield replace(self, arguments=arguments)
 
 
 def python_files(folder: Path) -> Iterator[Path]:

@@ -45,7 +45,7 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: what was finished is above", style="yellow")
-    if harness["quality"] == "contaminated":
+    if rows and harness["quality"] == "contaminated":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     if harness.get("equal_code"):
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"
@@ -106,5 +106,8 @@ def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:
             before, after = (bytes_in_words(v) if metric.endswith("bytes") else str(v) for v in row["values"])
             text.append(", " if text else "")
             text.append(f"{word} {before} to {after}", style=_STYLES.get(row["outcome"], ""))
-            text.append(f" ({factor_in_words(row)})" if row["outcome"] != "ambiguous" else " (varies)")
+            change = "varies" if row["outcome"] == "ambiguous" else factor_in_words(row)
+            if change == "1.00x":  # exact counts differ by less than a factor shows
+                change = f"{row['values'][1] - row['values'][0]:+d}{' B' if metric.endswith('bytes') else ''}"
+            text.append(f" ({change})")
     return text or Text("equal" if len(rows) > 1 else "")

@@ -11,10 +11,11 @@ from datetime import datetime
 from itertools import pairwise, takewhile
 from typing import LiteralString
 
-from sqlalchemy import Text, and_, cast, func, select, update
+from sqlalchemy import Select, Text, and_, cast, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from pullback_service import statements
 from pullback_service.commits.trunk import TRUNK
@@ -113,32 +114,40 @@ async def place_again(session: AsyncSession, project_id: ProjectId, shas: set[st
         await _write(session, branch_id, on)
 
 
+def listed_branches(project_id: ProjectId, *, after: str | None, limit: int) -> Select[Branch, str, int, int]:
+    """The statement of `list_branches`: the commits of a page's branches are counted, and not those of all."""
+    # A value and not EXISTS, which Postgres may answer by reading what all branches have.
+    has_commits = select(true()).where(BranchCommit.branch_id == Branch.id).limit(1).scalar_subquery()
+    page = select(Branch.id).where(Branch.project_id == project_id, has_commits).order_by(Branch.name).limit(limit)
+    if after is not None:
+        page = page.where(Branch.name > after)
+    shown = page.cte("shown")
+    of_branch = aliased(BranchCommit)
+    counted = (
+        select(
+            func.count().label("commits"),
+            func.count().filter(of_branch.after_gap).label("gaps"),
+            func.max(of_branch.position).label("top"),
+        )
+        .where(of_branch.branch_id == shown.c.id)
+        .lateral()
+    )
+    return (
+        select(Branch, Commit.sha, counted.c.commits, counted.c.gaps)
+        .select_from(shown)
+        .join(counted, true())
+        .join(Branch, Branch.id == shown.c.id)
+        .join(BranchCommit, and_(BranchCommit.branch_id == Branch.id, BranchCommit.position == counted.c.top))
+        .join(Commit, Commit.id == BranchCommit.commit_id)
+        .order_by(Branch.name)
+    )
+
+
 async def list_branches(
     session: AsyncSession, project_id: ProjectId, *, after: str | None = None, limit: int = MOST_BRANCHES
 ) -> Sequence[StoredBranch]:
     """Branches of a project by name. Index: uq_branch_project_id_name, pk_branch_commit."""
-    counted = (
-        select(
-            BranchCommit.branch_id,
-            func.count().label("commits"),
-            func.count().filter(BranchCommit.after_gap).label("gaps"),
-            func.max(BranchCommit.position).label("top"),
-        )
-        .join(Branch, Branch.id == BranchCommit.branch_id)
-        .where(Branch.project_id == project_id)
-        .group_by(BranchCommit.branch_id)
-        .subquery()
-    )
-    statement = (
-        select(Branch, Commit.sha, counted.c.commits, counted.c.gaps)
-        .join(counted, counted.c.branch_id == Branch.id)
-        .join(BranchCommit, and_(BranchCommit.branch_id == Branch.id, BranchCommit.position == counted.c.top))
-        .join(Commit, Commit.id == BranchCommit.commit_id)
-        .order_by(Branch.name)
-        .limit(limit)
-    )
-    if after is not None:
-        statement = statement.where(Branch.name > after)
+    statement = listed_branches(project_id, after=after, limit=limit)
     return [StoredBranch(*row) for row in await session.execute(statement)]
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
+from pullback_service.aside import Aside, aside, aside_alone
 from pullback_service.audit.keeping import Line, note, note_nothing
 from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.endpoints.receiving import (
@@ -145,12 +146,13 @@ async def list_reports(asked: KnownListing, project: Name | None = None, commit:
     return await asked.give(read, REPORTS, name=project)
 
 
-@router.get("/{report_id}", responses=documented(NotFoundError, GoneError))
-async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
+@router.get("/{report_id}", response_model=ReportDetail, responses=documented(NotFoundError, GoneError))
+async def read_report(session: ReadSession, report_id: UUID) -> Response:
     """A report and its document, without the pyperf file it may have come in."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
-    document = await to_thread.run_sync(stored_files.document_of, stored.report)
-    return ReportDetail(**summary_of(stored).model_dump(), document=document)
+    document = await _apart(stored.report).after(session, stored_files.document_json_of, stored.report)
+    summary = summary_of(stored).model_dump_json().encode()
+    return Response(b'%b,"document":%b}' % (summary[:-1], document), media_type="application/json")
 
 
 @router.get(
@@ -164,7 +166,7 @@ async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
 async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response:
     """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
-    body = await to_thread.run_sync(stored_files.body_of, stored.report)
+    body = await _apart(stored.report).after(session, stored_files.body_of, stored.report)
     media_type, ending = ("application/x-tar", "tar") if is_archive(body) else ("application/json", "json")
     return Response(
         body,
@@ -182,6 +184,12 @@ async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSumma
     else:
         note_nothing(session)
     return summary_of(stored)
+
+
+def _apart(report: Report) -> Aside:
+    """The threads in which a report that was read with its files is unpacked."""
+    packed_bytes = len(report.body or b"") + len(report.document or b"")
+    return aside_alone if packed_bytes > stored_files.LARGE_PACKED_BYTES else aside
 
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:

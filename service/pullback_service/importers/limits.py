@@ -9,6 +9,8 @@ MOST_SAMPLES = 2_000_000  # values inside one process, of which the median is ke
 # Of a body, counted before objects of Python are made of them, which take up to a hundred times their bytes.
 MOST_JSON_VALUES = 4_000_000
 MOST_JSON_CONTAINERS = 1_000_000  # arrays and objects
+HEAVIEST_BYTES = 240 * 1024 * 1024  # of what the values of a body take at once, estimated
+LONGEST_STRING_BYTES = 2 * 1024 * 1024
 MOST_FILES = 20_000
 MOST_LINES = 1_000_000
 LONGEST_LINE_BYTES = 32 * 1024 * 1024  # a GradBench response with 200,000 timings is one line of 8.5 MB

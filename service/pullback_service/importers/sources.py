@@ -13,6 +13,7 @@ from pullback_service.errors import FieldError, InvalidInputError, TooLargeError
 from pullback_service.importers.limits import LONGEST_LINE_BYTES, MOST_LINES
 from pullback_service.importers.unpacking import SEND_THE_FILE, files_of, is_archive
 from pullback_service.importers.walking import At
+from pullback_service.importers.weighing import refuse_heavy
 
 _BEGINNING = 4096
 # What github-action-benchmark writes for the page that shows its history.
@@ -56,6 +57,7 @@ class Source:
         first, _, _ = self.body.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         if len(first) > LONGEST_LINE_BYTES:
             return False
+        refuse_heavy(first)
         try:
             value = orjson.loads(first)
         except orjson.JSONDecodeError:
@@ -109,6 +111,7 @@ def read_json(body: bytes, name: str | None = None) -> Any:
 
 
 def _loads(body: bytes) -> Any:
+    refuse_heavy(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -15,6 +15,7 @@ from typing import NoReturn
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers import compression
 from pullback_service.importers.limits import MOST_FILES, MOST_JSON_CONTAINERS, MOST_JSON_VALUES, MOST_LAYERS
+from pullback_service.importers.weighing import refuse_long_strings
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 
@@ -33,7 +34,10 @@ def decompress(body: bytes, limit: int) -> bytes:
 
 
 def refuse_too_many_values(body: bytes) -> None:
-    """Raise where a body holds more values, or more arrays and objects, than are read. What strings hold is counted too."""
+    """Raise where a body holds more values, more arrays and objects, or a longer string, than are read.
+
+    What strings hold is counted too.
+    """
     if len(body) <= MOST_JSON_CONTAINERS:
         return
     if body.count(b"{") + body.count(b"[") > MOST_JSON_CONTAINERS:
@@ -41,6 +45,7 @@ def refuse_too_many_values(body: bytes) -> None:
     elif body.count(b",") >= MOST_JSON_VALUES:  # each value but the first follows a comma
         what = f"{MOST_JSON_VALUES} values (MOST_JSON_VALUES)"
     else:
+        refuse_long_strings(body)
         return
     raise TooLargeError(f"The body holds more than {what}: send a part of it at a time.")
 

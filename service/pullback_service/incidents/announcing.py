@@ -12,13 +12,15 @@ from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue
 
-Event: TypeAlias = Literal["confirmed", "likely", "resolved", "withdrawn", "culprit"]
+Event: TypeAlias = Literal["confirmed", "likely", "grown", "resolved", "withdrawn", "culprit"]
 TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady", "missing"})
 """Kinds of incidents that people are told of. Improvements are shown."""
 BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
 """Events by which people hear of an incident first; rules decide about these, and later ones go where these went."""
+GROWN: Final = 2.0
+"""Times its size at which what was told is told again, as a reply."""
 _OPENINGS: Final[Mapping[Event, str]] = {
-    "confirmed": "", "likely": "Likely: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
+    "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
     "culprit": "Culprit found: ",
 }  # fmt: skip
 
@@ -62,6 +64,48 @@ async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
         and (await decide_for(session, incident)).tells
     ):
         await announce(session, incident, state)
+
+
+async def tell_growth(session: AsyncSession, incident: Incident) -> None:
+    """Tell an incident again, of which people know, where it reached twice its size in a metric, or another machine.
+
+    Index: ix_incident_event_incident_id; as `facts_of`.
+    """
+    if incident.state not in BEGINNINGS:
+        return
+    statement = (
+        select(IncidentEvent.details)
+        .where(
+            IncidentEvent.incident_id == incident.id,
+            IncidentEvent.told,
+            IncidentEvent.event.in_((*BEGINNINGS, "grown")),
+        )
+        .order_by(IncidentEvent.id.desc())
+        .limit(1)
+    )
+    told = await session.scalar(statement)
+    if told is None or "sizes" not in told:  # nobody knows of it, or by an earlier release
+        return
+    facts = await facts_of(session, incident)
+    if has_grown(told["sizes"], facts["sizes"]):
+        await announce(session, incident, "grown")
+
+
+def has_grown(told: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> bool:
+    """True if a machine is new among the sizes of each machine and metric, or a metric is twice as large as anywhere before."""
+    before, since = _largest(told), _largest(now)
+    return bool(now.keys() - told.keys()) or any(
+        size >= GROWN * before[metric] > 0 for metric, size in since.items() if metric in before
+    )
+
+
+def _largest(sizes: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """The largest change of each metric, on any machine."""
+    largest: dict[str, float] = {}
+    for of_machine in sizes.values():
+        for metric, size in of_machine.items():
+            largest[metric] = max(size, largest.get(metric, 0.0))
+    return largest
 
 
 def note_event(

@@ -43,20 +43,24 @@ SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.require
         AND (agent.project_id IS NULL OR agent.project_id = report.project_id))
  ORDER BY report.machine_id, report.received_at DESC
 """
-# At both ends, in a variant that is measured, and nothing is known to have changed there between them.
+# At both ends, in a variant that is measured, and nothing is known to have changed there between them. What moved least is first: what is
+# too noisy for the detector may be affected as well.
 _UNAFFECTED: Final[LiteralString] = """
 SELECT "case".id
   FROM series
   JOIN "case" ON "case".id = series.case_id
+  JOIN reading older ON older.series_id = series.id AND older.commit_id = %(reference)s AND NOT older.dirty
+  JOIN reading newer ON newer.series_id = series.id AND newer.commit_id = %(commit)s AND NOT newer.dirty
  WHERE series.project_id = %(project)s AND series.machine_id = %(machine)s AND series.variant = %(variant)s
    AND series.metric = 'time' AND coalesce("case".device, 'cpu') = 'cpu'
-   AND EXISTS (SELECT FROM reading WHERE series_id = series.id AND commit_id = %(reference)s AND NOT dirty)
-   AND EXISTS (SELECT FROM reading WHERE series_id = series.id AND commit_id = %(commit)s AND NOT dirty)
    AND NOT EXISTS (SELECT FROM failure
                     WHERE case_id = "case".id AND machine_id = series.machine_id
                       AND commit_id IN (%(reference)s, %(commit)s))
    AND "case".id <> ALL (%(affected)s::bigint[])
- ORDER BY "case".workload = ANY (%(workloads)s::text[]), "case".id
+ ORDER BY "case".workload = ANY (%(workloads)s::text[]),
+       abs(coalesce(newer.log_ratio - older.log_ratio,
+                    CASE WHEN older.value > 0 AND newer.value > 0 THEN ln(newer.value / older.value) END)),
+       "case".id
  LIMIT 1
 """
 _CHANGED: Final[LiteralString] = """
@@ -146,12 +150,6 @@ def chosen_to_measure(changes: Sequence[Change], machines: Collection[int]) -> l
     return shown_most(open_, machines)
 
 
-def claimed_by_pairs(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
-    """The claims of pairs of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
-    claimed = [change for change in changes if (change.standing, change.evidence) == ("claimed", "paired")]
-    return shown_most(claimed, machines)
-
-
 def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
     """Those of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
     measurable = [change for change in changes if change.series_id is not None and change.machine_id in machines]
@@ -176,17 +174,11 @@ async def queue_confirmation(
     by: Measuring,
     *,
     asked_by: str | None = None,
-    needs_control: bool = False,
-) -> bool:
-    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell.
-
-    False, and nothing is queued, where it `needs_control` and no case is unaffected.
-    """
+) -> None:
+    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
     commit_id = max((change.commit_id for change in chosen), key=places.__getitem__)
     control_id = await _unaffected(session, incident, chosen, (reference_id, commit_id), places)
-    if needs_control and control_id is None:
-        return False
     incident.job_id = await queue_comparison(
         session,
         incident,
@@ -203,7 +195,6 @@ async def queue_confirmation(
         asked_by=asked_by,
     )
     incident.asked += 1
-    return True
 
 
 class PlannedComparison(NamedTuple):
@@ -252,9 +243,9 @@ async def queue_comparison(
 async def _unaffected(
     session: AsyncSession, incident: Incident, chosen: Sequence[Change], ends: tuple[int, int], places: Places
 ) -> int | None:
-    """A case in which nothing changed between both ends, of another workload if there is one; None where there is none.
+    """The case that moved least between both ends, of another workload if there is one, and in which nothing is known to have changed; None where there is none.
 
-    Index: ix_change_project_id, ix_series_project_id, ix_reading_series_history, ix_failure_case_history.
+    Index: ix_change_project_id, ix_series_project_id, pk_reading, ix_failure_case_history.
     """
     on_machine = {"project": incident.project_id, "machine": chosen[0].machine_id}
     changed = {change.case_id for change in chosen}

@@ -158,6 +158,7 @@ async def keep_incidents(
     asked_for = set(pairs)
     kept: list[_Stored] = []
     gone: list[_Stored] = []
+    waiting: dict[tuple[object, ...], list[Change]] = defaultdict(list)
     for each in stored:
         change = each.located.change
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
@@ -168,9 +169,16 @@ async def keep_incidents(
         if is_on_trunk and (is_there or is_open):
             unseen[change] -= 1
             kept.append(each)
+            if is_open:
+                waiting[_subject(change)].append(change)
         else:
             gone.append(each)
-    new = await _with_incidents(session, [*(+unseen).elements()], gone, trunk.places)
+    unknown = [
+        change
+        for change in (+unseen).elements()
+        if not any(change.meets(other, trunk.places) for other in waiting[_subject(change)])
+    ]
+    new = await _with_incidents(session, unknown, gone, trunk.places)
     new = await _watched(session, project_id, new)
     touched_incidents = followed | {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:

@@ -1,12 +1,13 @@
 """An incident as whoever is told of it gets it."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.incidents.queries import details_of
+from pullback_service.incidents.queries import NamedChange, details_of
 from pullback_service.incidents.sentences import headline, markdown, plain, sentence
 from pullback_service.models.incidents import Incident
 
@@ -14,7 +15,7 @@ from pullback_service.models.incidents import Incident
 async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, Any]:
     """The facts of an incident, as JSON takes them: `title`, `sentence` and `details` for people. Index: as `details_of`.
 
-    `url` is its page; what has one `thread` is told of one incident.
+    `url` is its page; what has one `thread` is told of one incident. `sizes`: by machine and metric, natural logs.
     """
     (detail,) = await details_of(session, [incident])
     return {
@@ -33,7 +34,20 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "ended": None if detail.ended is None else detail.ended.sha,
         "cases": sorted({each.case for each in detail.changes}),
         "machines": sorted({each.machine for each in detail.changes}),
+        "sizes": sizes_of(detail.changes),
         "variants": sorted({each.change.variant for each in detail.changes if each.change.variant is not None}),
         "details": sorted({plain(each.change.message) for each in detail.changes if each.change.message is not None}),
         "url": f"/projects/{quote(detail.project, safe='')}/incidents/{incident.id}",
     }
+
+
+def sizes_of(changes: Iterable[NamedChange]) -> Mapping[str, Mapping[str, float]]:
+    """The largest change of each metric on each machine that shows an incident: by claims, else by what is not refuted."""
+    every = [each for each in changes if each.change.standing != "refuted"]
+    shown = [each for each in every if each.change.standing == "claimed"] or every
+    sizes: dict[str, dict[str, float]] = defaultdict(dict)
+    for each in shown:
+        of_machine, size = sizes[each.machine], abs(each.change.log_ratio or 0.0)
+        if each.metric is not None:
+            of_machine[each.metric] = max(size, of_machine.get(each.metric, 0.0))
+    return sizes

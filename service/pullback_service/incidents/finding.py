@@ -219,7 +219,7 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
     narrowest = [change for change in ordered if not _parts(change, ordered, places)]
     explained = [change for change in ordered if _is_explained(change, _parts(change, narrowest, places))]
-    found = _ended([change for change in ordered if change not in explained])
+    found = _ended([change for change in ordered if change not in explained], places)
     whole = []
     for change in explained:
         parts = _parts(change, found, places)
@@ -252,8 +252,11 @@ def _is_explained(change: Change, parts: Sequence[Change]) -> bool:
     return bool(parts) and sum(map(_size, parts)) >= (1 - slack) * _size(change)
 
 
-def _ended(ordered: Iterable[Change]) -> list[Change]:
-    """Changes in the order of the trunk, none of which holds another, with the commits at which their levels were back."""
+def _ended(ordered: Iterable[Change], places: Places) -> list[Change]:
+    """Changes in the order of the trunk, none of which holds another of its direction, with the commits at which their levels were back.
+
+    What got better within the range of a change for the worse is no end of it: at its last commit it is there all the same.
+    """
     found: list[Change] = []
     open_: list[int] = []
     for change in ordered:
@@ -267,8 +270,10 @@ def _ended(ordered: Iterable[Change]) -> list[Change]:
             continue
         left, last = _size(change), 0.0
         slack = 0.0 if change.evidence == "exact" else BACK  # a count is back, or it is not
-        while open_ and left >= (1 - slack) * _size(found[open_[-1]]):
-            place = open_.pop()
+        before = [place for place in open_ if places[found[place].commit_id] < places[change.commit_id]]
+        while before and left >= (1 - slack) * _size(found[before[-1]]):
+            place = before.pop()
+            open_.remove(place)
             last = _size(found[place])
             found[place] = found[place]._replace(ended_id=change.commit_id)
             left -= last

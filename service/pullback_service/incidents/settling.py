@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import announce, note_event, tell_what_was_kept, told_of
+from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     MINUTES_A_DAY,
@@ -20,7 +20,6 @@ from pullback_service.incidents.confirming import (
     Measuring,
     budget_of,
     chosen_to_measure,
-    claimed_by_pairs,
     effort_for,
     measuring_machines,
     queue_confirmation,
@@ -110,12 +109,12 @@ def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
 
 
 async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:
-    """The unaffected cases that jobs of incidents have measured. Index: ix_incident_job_incident_id, pk_job."""
+    """The unaffected cases that jobs of incidents measured. Index: ix_incident_job_incident_id, pk_job."""
     controls: dict[int, list[Control]] = defaultdict(list)
     measured = (
         select(IncidentJob.incident_id, IncidentJob.control_id, Job.reference_id, Job.commit_id)
         .join(Job, Job.id == IncidentJob.job_id)
-        .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None), Job.state == "done")
+        .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None))
     )
     for incident_id, case_id, reference_id, commit_id in await session.execute(measured):
         if case_id is not None and reference_id is not None:
@@ -131,12 +130,7 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
     changes = known.changes.get(incident.id, ())
     controls = known.controls.get(incident.id, ())
     verdict = known.verdicts.get(incident.id)
-    is_doubted = is_of_machine(changes, controls)  # unless the unaffected case was none: another one tells
-    chosen: Sequence[Change] = ()
-    if incident.asked < MOST_ASKED:
-        chosen = (
-            claimed_by_pairs(changes, known.measuring) if is_doubted else chosen_to_measure(changes, known.measuring)
-        )
+    chosen = [] if incident.asked >= MOST_ASKED else chosen_to_measure(changes, known.measuring)
     ran_out = incident.out_of_time_on is not None and incident.out_of_time_on < known.today
     state = state_of(
         changes,
@@ -152,13 +146,13 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         by = known.measuring[chosen[0].machine_id]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
         if budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen)):
-            is_queued = await queue_confirmation(session, incident, chosen, places, by, needs_control=is_doubted)
+            await queue_confirmation(session, incident, chosen, places, by)
             incident.out_of_time_on = None
-            state = "confirming" if is_queued else "refuted"
+            state = "confirming"
         else:
             incident.out_of_time_on = known.today
     _locate(incident, changes, places)
-    because = BY_MACHINE if state == "refuted" and is_doubted else None
+    because = BY_MACHINE if state == "refuted" and is_of_machine(changes, controls) else None
     if state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
@@ -184,6 +178,7 @@ async def move(
     if state == was:
         await session.flush()
         await tell_what_was_kept(session, incident)
+        await tell_growth(session, incident)
         return
     incident.state = state
     incident.changed_at = now()

@@ -1,6 +1,7 @@
 """The state of an incident: what its changes, its job and a person say together. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.incidents.changes import Change
@@ -25,17 +26,21 @@ class Control(NamedTuple):
     commit_id: int
 
 
-def is_of_machine(changes: Sequence[Change], controls: Collection[Control]) -> bool:
-    """True if nothing is claimed but what was measured when all unaffected cases moved as well: then the machine moved."""
+def is_of_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
+    """True if nothing is claimed but what was measured when an unaffected case moved by half as much or more: then the machine moved."""
     claimed = [change for change in changes if change.standing == "claimed"]
-    paired = {
-        (change.case_id, change.reference_id, change.commit_id) for change in claimed if change.evidence == "paired"
-    }
-    moved = {(control.reference_id, control.commit_id) for control in controls if control in paired}
-    return (
-        bool(moved)
-        and all(control in paired for control in controls)
-        and all(change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed)
+    sizes: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    for change in claimed:
+        if change.evidence == "paired":
+            of_cases = sizes[change.reference_id, change.commit_id]
+            of_cases[change.case_id] = max(abs(change.log_ratio or 0.0), of_cases.get(change.case_id, 0.0))
+    moved = set()
+    for control in controls:
+        of_cases = sizes[control.reference_id, control.commit_id]
+        if control.case_id in of_cases and 2 * of_cases[control.case_id] >= max(of_cases.values()):
+            moved.add((control.reference_id, control.commit_id))
+    return bool(moved) and all(
+        change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed
     )
 
 
@@ -47,19 +52,19 @@ def state_of(  # noqa: PLR0911 - a rule a line
     is_measured_again: bool = False,
     may_be_measured: bool = False,
     was_measured: bool = False,
-    controls: Collection[Control] = (),
+    controls: Iterable[Control] = (),
     ran_out_of_time: bool = False,
 ) -> State:
     """The state of an incident.
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
-    was asked. `controls` are the unaffected cases of jobs that are done. `ran_out_of_time`: a day ended on which the machine had no time
-    to measure it.
+    was asked. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
+    measure it.
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
     if is_of_machine(changes, controls):
-        return "confirming" if is_measured_again else "suspected" if may_be_measured else "refuted"
+        return "refuted"
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
     standing = [change for change in changes if change.standing != "refuted"]

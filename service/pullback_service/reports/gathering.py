@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
+from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.measured.measured import Measured
 from pullback_service.refusals import message_of
 from pullback_service.reports.parts import ComparisonPart, FailurePart, part_of, refuse_part, take_apart
@@ -194,7 +195,10 @@ def _drained(entries: list[Any]) -> Iterator[Any]:
     entries.reverse()
     while entries:
         entry = entries.pop()
-        yield orjson.loads(entry) if isinstance(entry, memoryview) else entry
+        if isinstance(entry, memoryview):
+            refuse_heavy(entry)
+            entry = orjson.loads(entry)
+        yield entry
 
 
 class _Digest:

@@ -15,6 +15,7 @@ from pullback_service.errors import FieldError, InvalidInputError, UnreadableBod
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
 from pullback_service.importers.walking import place_in_words
+from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
@@ -122,6 +123,7 @@ def unwrap(content: Any) -> tuple[dict[str, Any], str]:
 
 def parse_json(body: bytes) -> Any:
     """JSON as RFC 8259 has it: Python's NaN and Infinity are named as what they are."""
+    refuse_heavy(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -14,6 +14,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from pullback_service.importers.weighing import refuse_heavy
+
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING, _CLOSING = b"{[", b"}]"
 _BLANKS: Final = b" \t\n\r"  # of JSON
@@ -124,9 +126,9 @@ class _Brackets:
 
     def read_without(self, at: int, end: int) -> dict[str, Any]:
         """The document with nothing between two brackets."""
-        head: dict[str, Any] = orjson.loads(
-            bytes(self._document[: self.place[at] + 1]) + bytes(self._document[self.place[end] :])
-        )
+        rest = bytes(self._document[: self.place[at] + 1]) + bytes(self._document[self.place[end] :])
+        refuse_heavy(rest)
+        head: dict[str, Any] = orjson.loads(rest)
         return head
 
     def between(self, end: int, first: int) -> bytes:

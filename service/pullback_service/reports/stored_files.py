@@ -6,7 +6,7 @@ stored: readers get a DamagedError and go on with what rows say, and whoever kee
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final, overload
 from uuid import UUID
 
 import orjson
@@ -19,7 +19,11 @@ from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import unpacked
 from pullback_service.reports.reading import unwrap
 from pullback_service.reports.shapes import check_case, check_document, check_entry, check_head
-from pullback_service.reports.splitting import split
+from pullback_service.reports.splitting import split, take_apart
+
+LONG_FILE_BYTES: Final = 1024 * 1024
+LARGE_PACKED_BYTES: Final = 512 * 1024
+"""Of a stored file, which may hold thousands of cases: unpacked it takes ten times as much, as objects a hundred times."""
 
 
 def body_of(report: Report) -> bytes:
@@ -44,8 +48,56 @@ def document_of(report: Report) -> dict[str, Any]:
     return _document(report, orjson.loads)
 
 
+def document_json_of(report: Report) -> bytes:
+    """The same as JSON, checked case by case where it is long."""
+    outlined = _case_by_case(report)
+    if outlined is None:
+        return orjson.dumps(document_of(report))
+    file, _, entries = outlined
+    for _ in entries:  # each is checked when it is read
+        pass
+    return file
+
+
+class Entries(Sequence[dict[str, Any]]):
+    """The cases of a long document, each read anew whenever it is asked for, some at a time.
+
+    As objects all of them would take ten times the memory of their bytes, and whoever makes them, or lets them go, at once
+    keeps every other thread waiting.
+    """
+
+    AT_ONCE: Final = 100
+
+    def __init__(self, report_id: UUID, entries: Sequence[memoryview]) -> None:
+        self._report_id = report_id
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Entries": ...
+    def __getitem__(self, place: int | slice) -> "dict[str, Any] | Entries":
+        if isinstance(place, slice):
+            return Entries(self._report_id, self._entries[place])
+        return self._read([self._entries[place]])[0]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for at in range(0, len(self._entries), self.AT_ONCE):
+            yield from self._read(self._entries[at : at + self.AT_ONCE])
+
+    def _read(self, entries: Sequence[memoryview]) -> list[dict[str, Any]]:
+        with _reading(self._report_id):
+            found: list[dict[str, Any]] = outline(b'{"cases":[' + b",".join(entries) + b"]}")["cases"]
+            for entry in found:
+                check_entry(entry)
+        return found
+
+
 def outline_of(report: Report) -> dict[str, Any]:
-    """Our document as `document_of` gives it, of its slices only how many there were.
+    """Our document as `document_of` gives it, of its slices only how many there were; the cases of a long one are `Entries`.
 
     Of `report.body` the end is enough, if the outline is stored there (`queries.outlines_of`).
     """
@@ -53,7 +105,24 @@ def outline_of(report: Report) -> dict[str, Any]:
         document = outline_in(report.body) if report.document is None else None
         if document is not None:
             check_document(document)
-    return document or _document(report, outline)
+    if document is not None:
+        return document  # type: ignore[no-any-return]  # a document, as was checked
+    outlined = _case_by_case(report)
+    if outlined is None:
+        return _document(report, outline)
+    _, head, entries = outlined
+    return {**head, "cases": entries}
+
+
+def _case_by_case(report: Report) -> tuple[bytes, dict[str, Any], Entries] | None:
+    """A long document, what it says besides its cases, and these; None of others, and where our document is not the whole file."""
+    with _reading(report.id):
+        file = body_of(report) if report.document is None else unpacked(report.document)
+        apart = take_apart(file) if len(file) >= LONG_FILE_BYTES else None
+        if apart is None or unwrap(apart[0])[0] is not apart[0]:
+            return None
+        check_head(apart[0])
+    return file, apart[0], Entries(report.id, apart[1])
 
 
 def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:

@@ -1,7 +1,8 @@
 """Every page in a real Chromium, in both themes, in two fonts, wide and on a phone: what must hold wherever one looks.
 
-The pages are those that the application has routes for, at the addresses that links lead to. Each is loaded wide, narrow
-and without scripts, once for all tests of this file, and everything that was found is told: loading is what costs time.
+The pages are those that the application has routes for, at the addresses that links lead to. Of each route the first is loaded
+wide, narrow and without scripts, the others wide, once for all tests of this file, and everything that was found is told: loading is
+what costs time.
 """
 
 import re
@@ -102,8 +103,18 @@ class Visitor:
         """Change the font of the page at hand to one that takes more room than the system's."""
         self.page.evaluate(ROOMY_FONT)
 
+    def write_plainly(self):
+        """Change the font of the page at hand back."""
+        self.page.evaluate("document.documentElement.style.removeProperty('--font')")
+
+    def become(self, size):
+        """Change the window to another size, and wait for what is drawn anew."""
+        self.size = size
+        self.page.set_viewport_size(size)
+        self.settle()
+
     def resize(self, size):
-        """Change the window to another size, which the page at hand must fit, and back."""
+        """Try a window of another size, which the page at hand must fit, and back."""
         self.page.set_viewport_size(size)
         if (beyond := self.page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 0:
             self.say(f"{beyond} px wider than a window of {size['width']}")
@@ -221,14 +232,16 @@ class Looks:
 
 
 def look_at(browser, base, addresses, firsts=()):
-    """Load each page wide and narrow, and look at it in both themes and two fonts; return what was found.
+    """Load each page and look at it wide and narrow, in both themes and two fonts; return what was found.
 
-    A window of the width of a tablet is tried with the page that was loaded in a wide one. So is paper, for `firsts`, which
-    are loaded without scripts as well, right behind: words change with time.
+    A window of the width of a tablet is tried with the page that was loaded in a wide one, and a narrow one too, but for
+    `firsts`: those are loaded in a narrow window of their own. So is paper, for `firsts`, which are loaded without scripts as
+    well, right behind: words change with time.
     """
     looks = Looks([])
     with (
         Visitor(browser, base, size=WIDE, theme="light") as visitor,
+        Visitor(browser, base, size=NARROW, theme="dark") as narrow,
         Visitor(browser, base, size=WIDE, theme="light", java_script_enabled=False) as plain,
     ):
         for address in addresses:
@@ -244,18 +257,25 @@ def look_at(browser, base, addresses, firsts=()):
                 on_screen, visitor.complaints = visitor.complaints, looks.on_paper
                 visitor.print_out()
                 visitor.complaints = on_screen
+                narrow.goto(address)
+                narrow.loaded()
+                _look_narrow(narrow)
+            else:
+                visitor.write_plainly()
+                visitor.become(NARROW)
+                _look_narrow(visitor)
+                visitor.become(WIDE)
             visitor.wear("light")
-        looks.complaints += visitor.complaints
-    with Visitor(browser, base, size=NARROW, theme="dark") as visitor:
-        for address in addresses:
-            visitor.goto(address)
-            visitor.loaded()
-            visitor.look(rules=LAID_OUT)
-            visitor.write_roomily()
-            visitor.look("light", rules=LAID_OUT)
-            visitor.wear("dark")
-        looks.complaints += visitor.complaints
+        looks.complaints += visitor.complaints + narrow.complaints
     return looks
+
+
+def _look_narrow(visitor):
+    """Look at a page in a narrow window, as it is in the dark and with a roomy font in the light; it is dark again at the end."""
+    visitor.look("dark", rules=LAID_OUT)
+    visitor.write_roomily()
+    visitor.look("light", rules=LAID_OUT)
+    visitor.wear("dark")
 
 
 def _compare(scripted, plain, address, looks):

@@ -226,10 +226,12 @@ def test_an_object_that_counts_its_calls_counts():
 
     layer = Counting(np.eye(3))
     plan = fused(layer.apply)
-    for _ in range(2):
-        plan(X)
-    assert plan.summary()["fallbacks"]
-    assert layer.calls == 2
+    with pytest.warns(pb.errors.PlanWarning, match="the function changes self") as told:
+        for _ in range(6):
+            plan(X)
+    assert plan.summary()["fallbacks"] == ["the function changes self; return the new value instead"]
+    assert len(told) == 1 and sum(plan.summary()["recordings"].values()) <= 2
+    assert layer.calls == 6
 
 
 def test_assigning_a_captured_array_stays_on_the_tape():

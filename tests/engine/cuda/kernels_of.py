@@ -76,9 +76,8 @@ def ptxas():
 
 def check_assembled(kernels, architecture, folder):
     """Machine code without a stack or spilled registers, in few registers; gives the numbers of registers."""
-    code = ptx_of(kernels, architecture)
     path = folder / "kernels.ptx"
-    path.write_text(code.ptx)
+    path.write_text(ptx_of(kernels, architecture))
     command = [ptxas(), "-v", f"-arch={architecture}", str(path), "-o", str(folder / "kernels.cubin")]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
@@ -94,7 +93,7 @@ def accesses(kernels, architecture="sm_90"):
     """Loads and stores of global memory in the PTX of kernels, by their bytes."""
     counts = {}
     for kind, vector, bits in re.findall(
-        r"\t(ld|st)\.global(?:\.nc)?(?:\.v(\d))?\.\w(\d+)", ptx_of(kernels, architecture).ptx
+        r"\t(ld|st)\.global(?:\.nc)?(?:\.v(\d))?\.\w(\d+)", ptx_of(kernels, architecture)
     ):
         key = f"{kind}{int(vector or 1) * int(bits) // 8}"
         counts[key] = counts.get(key, 0) + 1

@@ -127,6 +127,80 @@ def test_stores_into_arrays_of_the_function_and_not_into_the_callers():
         pb.grad(storing)(*pb.put((X, X), "cpu"))
 
 
+C = np.linspace(-2, 2, 12).reshape(3, 4)
+C[0, 0], C[1, 1] = -0.0, np.nan
+INPLACE = {
+    "matmul": lambda c, a, b: np.sum(pb.inplace.matmul(c, a @ b, b.T) ** 2),
+    "gemm": lambda c, a, b: np.sum(pb.inplace.gemm(c, a @ b, b, alpha=2.0, trans_b="T") ** 2),
+    "elementwise": lambda c, a, b: np.sum(pb.inplace.tanh(pb.inplace.multiply(a, b.T)) ** 2),
+    "twice": lambda c, a, b: np.sum(pb.inplace.multiply(pb.inplace.matmul(c, a @ b, b.T), a) ** 3),
+}
+
+
+@pytest.mark.parametrize("name", INPLACE)
+@pytest.mark.parametrize("tier", ["unfused", "fused"])
+def test_what_overwrites_arrays_has_the_gradients_that_it_has_on_the_host_and_leaves_them_as_they_were(name, tier):
+    function, arrays = INPLACE[name], (C, W, X[:, None] * np.ones((1, 3)))
+    here = pb.value_and_grad(function, wrt=(1, 2))(*[array.copy() for array in arrays])
+    there = pb.put(arrays, "cpu")
+    before = [array.tensor.numpy().tobytes() for array in there]
+    with pb.tier(tier):
+        value, gradients = pb.fetch(pb.value_and_grad(function, wrt=(1, 2))(*there))
+    _agree(value, here[0])
+    for ours, theirs in zip(gradients, here[1], strict=True):
+        _agree(ours, theirs)
+    assert [array.tensor.numpy().tobytes() for array in there] == before
+    moves = pb.put((W, X[:, None] * np.ones((1, 3))), "cpu")
+    pushed = pb.jvp(lambda a, b: function(there[0], a, b), there[1:], moves)[1]
+    _agree(pb.fetch(pushed), pb.jvp(lambda a, b: function(C.copy(), a, b), arrays[1:], pb.fetch(moves))[1])
+
+
+@pytest.mark.parametrize("differentiate", [pb.grad, lambda f: lambda c, a, b: pb.jvp(lambda a: f(c, a, b), (a,), (a,))])
+def test_an_overwritten_array_is_not_read_by_its_old_name(differentiate):
+    def reading(c, a, b):
+        new = pb.inplace.matmul(c, a @ b, b.T)
+        return np.sum(new) + np.sum(c * a)
+
+    def beside(block, a, b):
+        new = pb.inplace.multiply(block.c, a)
+        return np.sum(new * block.a)
+
+    arrays = pb.put((np.nan_to_num(C), W, X[:, None] * np.ones((1, 3))), "cpu")
+    with pytest.raises(pb.errors.OverwrittenError, match="reads an array that pb.inplace overwrote"):
+        differentiate(lambda a, c, b: reading(c, a, b) if differentiate is pb.grad else reading(a, c, b))(*arrays)
+    block = pb.put(pb.Block({"c": (3, 4), "a": (3, 4)}, init={"c": np.ones, "a": np.ones}), "cpu")
+    _agree(pb.fetch(pb.grad(lambda a: beside(block, a, None))(arrays[1])), np.ones((3, 4)))
+
+
+def test_an_overwritten_result_that_nothing_reads_is_refused():
+    c, a = pb.put((np.ones((3, 4)), W), "cpu")
+
+    def unread(a):
+        pb.inplace.multiply(c, a)
+        return np.sum(a)
+
+    with pytest.raises(pb.errors.OverwrittenError):
+        pb.grad(unread)(a)
+
+
+def test_rules_of_users_run_on_the_host_and_stateful_ones_by_their_reference():
+    @pb.primitive
+    def cube(x):
+        assert type(x) is np.ndarray
+        return x**3
+
+    @cube.pull
+    def _(needed, y_bar, y, x):
+        return (3 * x**2 * y_bar,)
+
+    @pb.rule.stateful(reference=lambda x: np.tanh(x) * 2)
+    def twice(signature):
+        raise AssertionError("the reference is used")
+
+    loss = lambda x: np.sum(cube(x)) + np.sum(twice(x))  # noqa: E731
+    _agree(pb.fetch(pb.grad(loss)(pb.put(X, "cpu"))), 3 * X**2 + 2 * (1 - np.tanh(X) ** 2))
+
+
 def test_values_are_looked_at_by_control_flow():
     def loss(x):
         total = 0.0
@@ -156,9 +230,14 @@ def test_values_are_looked_at_by_control_flow():
         (lambda: pb.grad(np.sum)(torch.arange(3)), pb.errors.DifferentiationError, "an argument of dtype int64"),
         (lambda: np.asarray(pb.put(X, "cpu")), pb.errors.TracingError, "write pb.fetch"),
         (
-            lambda: pb.grad(lambda a, b: np.sum(pb.inplace.multiply(a, b)))(*pb.put((W, W), "cpu")),
+            lambda: pb.inplace.multiply(*pb.put((W, W), "cpu")),
             pb.errors.DeviceError,
-            "writes to arrays or keeps state, which is not done on cpu yet",
+            "outside of a function that is differentiated nothing is written",
+        ),
+        (
+            lambda: pb.grad(lambda a: np.sum(pb.inplace.multiply(C, a)))(pb.put(W, "cpu")),
+            pb.errors.DeviceError,
+            "writes into an array of the host; put it on the device with pb.put",
         ),
     ],
 )

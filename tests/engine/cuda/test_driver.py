@@ -11,7 +11,7 @@ from tests.engine.cuda.random_nests import random_subject
 from pullback.backends.cuda import driver as drivers
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import Emulator
-from pullback.backends.cuda.kernels.ptx import entries
+from pullback.backends.cuda.kernels import ptx
 from pullback.backends.cuda.launching import OnDevice
 from pullback.errors import DeviceError
 
@@ -40,7 +40,7 @@ def test_launches_hand_kernels_their_grid_and_pointers(fewest_kernels):
 
     library = Library(run)
     kernels, launch = _loaded(subject, library)
-    assert library.entries == entries(library.ptx[0]) == [kernel.name for kernel in kernels.kernels]
+    assert library.entries == ptx.entries(library.ptx[0]) == [kernel.name for kernel in kernels.kernels]
     expected, memory = nests.Memory(subject), nests.Memory(subject)
     emulator.run(expected.addresses)
     between = [nests.scratch(nbytes) for nbytes in kernels.scratch]
@@ -113,3 +113,23 @@ def test_arguments_outlive_the_call_that_makes_them_and_pointers_keep_all_their_
     high = [2**63 + 16 * k for k in range(kernels.pieces + len(kernels.scratch))]
     launch(high)
     assert seen[-1] == [high[one.piece] for one in kernels.kernels[-1].parameters]
+
+
+def test_ptx_is_made_once_and_found_on_disk_by_other_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    kernels = kernels_of(_subject())
+    made = {architecture: ptx.ptx_of(kernels, architecture) for architecture in ptx.PTX_OF}
+    assert ".target sm_80" in made["sm_80"]
+    assert ".target sm_90" in made["sm_90"]
+
+    def refusing(*arguments):
+        raise AssertionError("made again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ptx, "_made", refusing)
+        assert made == {architecture: ptx.ptx_of(kernels, architecture) for architecture in ptx.PTX_OF}
+        with pytest.raises(AssertionError, match="made again"):
+            ptx.ptx_of(kernels_of(_subject(3)), "sm_80")
+    for path in tmp_path.rglob("*.object"):  # cut short, as by a full disk
+        path.write_bytes(path.read_bytes()[:-1])
+    assert ptx.ptx_of(kernels, "sm_90") == made["sm_90"]

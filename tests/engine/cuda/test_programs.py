@@ -193,3 +193,11 @@ def test_arrays_are_let_go_after_their_last_use():
     summary = plan.summary()
     assert summary["arrays"] == 12
     assert summary["peak_bytes"] == 2 * x.nbytes
+
+
+def test_the_summary_says_what_has_to_move():
+    """Value and gradient of a polynomial: x is read once, the gradient is written once, and sums of blocks are little."""
+    plan = pb.compile(pb.value_and_grad(lambda x: np.sum(((2 * x + 1) * x - 3) * x)), tier="fused")
+    x = RNG.normal(size=100_000)
+    _agree(plan(pb.put(x, "cpu"))[1], 6 * x**2 + 2 * x - 3)
+    assert 1 <= plan.summary()["moved_bytes"] / (2 * x.nbytes) <= 1.05

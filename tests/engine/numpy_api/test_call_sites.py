@@ -39,6 +39,8 @@ def stored_row(x):
         (lambda x: sum(x.tolist()), "`x.tolist()`", r"work with the array itself"),
         (lambda x: RNG.normal(x, 1.0)[0], "`RNG.normal(x, 1.0)`", r"loc \+ scale \* rng\.standard_normal\(size\)$"),
         (lambda x: np.vectorize(abs)(x)[0], "`np.vectorize(abs)(x)`", r"pb\.numpy\.vectorize"),
+        (lambda x: np.mean([2 * v for v in x]), "`np.mean([2 * v for v in x])`", r"numpy\.stack\(x\) makes an array"),
+        (lambda x: np.diag([1.0, x[0]])[1, 1], "`np.diag([1.0, x[0]])`", r"numpy\.stack\(x\) makes an array"),
         (stored, "`y[0]`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
         (stored_row, "`y[1]`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
     ],

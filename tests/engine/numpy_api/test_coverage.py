@@ -53,7 +53,6 @@ METHODS_LEFT_TO_NUMPY = {
     "flags",
     "strides",
     "to_device",
-    "trace",  # where a traced value has its trace; the call says so
 }
 
 

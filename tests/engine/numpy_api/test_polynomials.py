@@ -40,6 +40,7 @@ X = np.linspace(-1.0, 2.0, 5)
         (lambda m: np.piecewise(m, [m < 0, m > 0.5], [lambda x: -x, lambda x: x**2, 3.0]), (M,)),
         (lambda m: np.piecewise(m, [m < 1, m < 0], [lambda x: x, lambda x: np.exp(x)]), (M,)),
         (lambda m: np.piecewise(m[0, 0], [m[0, 0] < 0], [lambda x, k: k * x, lambda x, k: x * x], 2.0), (M,)),
+        (lambda m: np.piecewise(m, [m > 9, m < 1], [np.max, np.cos, lambda x: x - x.mean()]), (M,)),
         (lambda m: np.union1d(m[0], m[1, :2]), (M,)),
         (lambda m: np.intersect1d(m[0], m[0, 1:4]), (M,)),
         (lambda m: np.setdiff1d(m[0], m[0, 1:4]), (M,)),
@@ -52,6 +53,24 @@ X = np.linspace(-1.0, 2.0, 5)
 )
 def test_like_numpy(function, args, like_numpy):
     like_numpy(function, *args)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_pieces_are_chosen_inside_of_plans_and_batches(tier):
+    def function(x):
+        return np.piecewise(x, [x < 0, x > 0.5], [lambda low: low**3, np.log, lambda x: x - 1.0])
+
+    def loss(x):
+        return np.sum(function(x) ** 2) + np.sum(pb.vmap(function)(x[:, ::-1]))
+
+    plan = pb.compile(pb.value_and_grad(loss), tier=tier)
+    for m in (M, 0.3 - M):
+        value, slopes = plan(m)
+        assert np.isclose(value, np.sum(function(m) ** 2 + function(m)))
+        high = np.maximum(m, 0.5)
+        pieces = [6 * m**5 + 3 * m**2, 2 * np.log(high) / high + 1 / high, 2 * (m - 1) + 1]
+        np.testing.assert_allclose(slopes, np.select([m < 0, m > 0.5], pieces[:2], pieces[2]), rtol=1e-10)
+    assert tier == "unfused" or plan.summary()["fallbacks"] == []
 
 
 def test_what_is_not_honoured_is_refused():

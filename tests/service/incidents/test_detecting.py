@@ -277,6 +277,28 @@ async def test_what_somebody_expected_is_the_level_from_which_it_gets_worse(hist
     assert [event for _, event in await history.told()] == ["confirmed", "resolved", "confirmed", "resolved"]
 
 
+async def test_what_was_told_is_told_again_where_it_reaches_another_machine(history):
+    sizes = [1024.0, 2048.0, 2048.0, 2048.0]
+    documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
+    await history.upload(*documents, look=True)
+    for document in documents:
+        await history.upload(another_machine(document | {"id": str(uuid4())}), look=True)
+    (only,) = await history.incidents()
+    assert await history.told() == [(only.incident.id, "confirmed"), (only.incident.id, "grown")]
+
+
+async def test_what_was_told_is_told_again_at_twice_its_size_and_not_below(history):
+    await history.upload(history.commit(1), history.paired(history.commit(2), 0.1, "slower"), look=True)
+    heard = []
+    for size, n in ((0.15, 30), (0.26, 40), (0.27, 50), (0.4, 60)):
+        await history.upload(history.paired(history.commit(2), size, "slower", n=n), look=True)
+        heard.append([event for _, event in await history.told()])
+    first = ["confirmed"], ["confirmed", "grown"]
+    assert heard == [first[0], first[1], first[1], first[1]]
+    (only,) = await history.incidents()
+    assert only.incident.state == "confirmed"
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_reports_that_are_withdrawn_leave_nothing_whenever_they_come_and_go(history, reports, seed):
     chance = random.Random(seed)
@@ -365,11 +387,14 @@ async def test_incidents_of_commits_that_were_rebased_go_on_and_nobody_hears_of_
     await push(history, reports, *range(1, 6), *range(REBASED + 6, REBASED + 13))
     moved = [(reference + REBASED, commit + REBASED, *rest) for reference, commit, *rest in WHOLE_STORY]
     assert told_as(await history.incidents(), reports) == moved
-    for number in (8, 10, 12):
-        sizes = {"array_bytes": 2048.0, "wrong": ("dense",) if number == 12 else ()}
-        await history.upload(rebased(history, reports, number, REBASED + number - 1, **sizes))
+    changes = [len(each.changes) for each in await history.incidents()]
+    for number in (6, 8, 10, 12):
+        sizes = {"array_bytes": 2048.0 if number > 6 else 1024.0, "wrong": ("dense",) if number == 12 else ()}
+        await history.upload(rebased(history, reports, number, REBASED + number - 1 if number > 6 else 5, **sizes))
         found = await history.incidents()
         assert [each.incident.id for each in found] == before, number
+        if number == 6:  # nothing that was changed is measured yet
+            assert [len(each.changes) for each in found] == changes
         assert {each.incident.state for each in found} == {"confirmed"}
     assert await history.told() == told
 

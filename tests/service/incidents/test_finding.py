@@ -162,6 +162,13 @@ def test_pairs_of_a_bisection_end_together_and_what_they_do_not_explain_stays():
     ]
 
 
+def test_what_got_better_within_the_range_of_a_change_for_the_worse_is_no_end_of_it():
+    within = changes_of(RATIO, [paired(35, 39, "slower", 0.02), paired(38, 39, "faster", -0.02)], [], PLACES)
+    assert [(each.commit_id, each.worse, each.ended_id) for each in within] == [(39, True, None), (39, False, None)]
+    behind = changes_of(RATIO, [paired(35, 39, "slower", 0.02), paired(38, 40, "faster", -0.02)], [], PLACES)
+    assert [(each.commit_id, each.worse, each.ended_id) for each in behind] == [(39, True, 40)]
+
+
 def test_more_is_better_where_it_is():
     series = RATIO._replace(bigger_is_better=True)
     (only,) = found_in(series, [paired(3, 4, "faster", 0.2)], [])

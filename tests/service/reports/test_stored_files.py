@@ -16,9 +16,18 @@ from tests.service.reports.mutations import mutated
 from pullback_service.errors import DamagedError, RequestError
 from pullback_service.models.reports import Report
 from pullback_service.reports.framing import OUTLINE_TAIL_BYTES, packed_apart
+from pullback_service.reports.outlining import outline
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import read_report
-from pullback_service.reports.stored_files import body_of, case_of, document_of, outline_of
+from pullback_service.reports.stored_files import (
+    LONG_FILE_BYTES,
+    Entries,
+    body_of,
+    case_of,
+    document_json_of,
+    document_of,
+    outline_of,
+)
 from pullback_service.series.cases import identity
 
 DOCUMENT = make_report(cases=[make_case("a"), make_case("b")])
@@ -146,3 +155,30 @@ def test_what_was_accepted_is_no_damage(document):
     except (RequestError, TypeError):  # orjson writes no integers beyond 64 bits
         return
     assert document_of(Report(id=UUID(DOCUMENT["id"]), body=packed(body), document=None)) == orjson.loads(body)
+
+
+def long_report(**last):
+    cases = [make_case(f"w{number}") for number in range(1500)]
+    cases[-1] |= last
+    return {**DOCUMENT, "cases": cases}
+
+
+def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same():
+    raw = orjson.dumps(long_report())
+    assert len(raw) > LONG_FILE_BYTES
+    stored = Report(id=UUID(DOCUMENT["id"]), body=packed(raw), document=None)
+    read, whole = outline_of(stored), outline(raw)
+    assert isinstance(read["cases"], Entries)
+    assert {**read, "cases": list(read["cases"])} == whole
+    assert list(read["cases"][990:1010]) == whole["cases"][990:1010]
+    assert read["cases"][-1] == whole["cases"][-1]
+    assert orjson.loads(document_json_of(stored)) == document_of(stored)
+
+
+def test_damage_of_one_case_of_a_long_document_is_found_when_that_is_read():
+    stored = Report(id=UUID(DOCUMENT["id"]), body=packed(orjson.dumps(long_report(variants=[1]))), document=None)
+    cases = outline_of(stored)["cases"]
+    assert cases[0]["case"]["workload"] == "w0"
+    for read in (lambda: cases[-1], lambda: list(cases), lambda: document_json_of(stored)):
+        with capture_logs(), pytest.raises(DamagedError):
+            read()

@@ -4,6 +4,7 @@ import asyncio
 import json
 from uuid import uuid4
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -279,3 +280,27 @@ async def test_a_small_upload_takes_few_statements(client, reports, count_statem
     at_new_commit, where_nothing_is_new = await upload(4), await upload(4, "other")
     assert len(at_new_commit) <= 23, "\n".join(map(str, at_new_commit))
     assert len(where_nothing_is_new) <= 16, "\n".join(map(str, where_nothing_is_new))
+
+
+async def test_a_large_upload_reads_no_whole_table_though_plans_were_made_of_small_ones(client, reports, database_url):
+    """A hundred cases more, looked up for each of their points in tables that had one row, are a million rows read."""
+    await client.post(URL, json=reports.report(1))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        for number in range(2, 8):  # Postgres makes a plan for all values of a statement that came five times
+            await client.post(URL, json=reports.report(number))
+        large = reports.report(8, cases=[reports.case(f"workload {n}") for n in range(100)])
+        before = _rows_read_in_order(connection)
+        assert (await client.post(URL, json=large)).status_code == 201
+        # What a session has read is counted a second later, or when it ends.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'pullback'"
+        )
+        assert _rows_read_in_order(connection) - before < 100
+
+
+def _rows_read_in_order(connection):
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    return connection.execute(
+        "SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'public'"
+    ).fetchone()[0]

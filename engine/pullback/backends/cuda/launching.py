@@ -44,7 +44,7 @@ class OnDevice:
                 raise DeviceError(f"{kernel.grid.blocks} blocks are more than the {MOST_BLOCKS} of a grid")
             assert kernel.grid.threads <= MOST_THREADS  # noqa: S101 - what grids are made of is less
             assert kernel.shared_bytes <= MOST_SHARED_BYTES  # noqa: S101
-        return _Module(self._driver, self._context, ptx_of(kernels, self._architecture).ptx, kernels, self._stream)
+        return _Module(self._driver, self._context, ptx_of(kernels, self._architecture), kernels, self._stream)
 
 
 class _Module:

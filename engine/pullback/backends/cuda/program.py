@@ -39,7 +39,7 @@ from pullback.core.primitive import Effect
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
-from pullback.devices.cuda.rows.table import ROWS
+from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.steps import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
@@ -212,7 +212,10 @@ class _Writer:
         for node in graph.nodes:
             if node.bodies():
                 raise NoProgramError(f"{node.primitive.name} is a loop or branch, which has no program on a device yet")
-            if node.primitive.effect is not Effect.NONE:
+            if node.primitive.effect not in (
+                Effect.NONE,
+                Effect.READS,
+            ):  # nothing writes, so it does not matter when it reads
                 raise NoProgramError(
                     f"{node.primitive.name} writes to arrays or keeps state, which has no program on a device yet"
                 )
@@ -305,7 +308,8 @@ class _Writer:
         operands = [self.operand(atom) for atom in node.inputs]
         function = f"{primitive.name}{len(self.namespace)}"
         is_there = node.outputs[0] in self.there
-        is_seen = is_there and primitive.name in ROWS and ROWS[primitive.name].is_view
+        row = row_for(primitive)
+        is_seen = is_there and row is not None and row.is_view
         if not is_there:
             self.namespace[function] = lambda *values: primitive.evaluate(*values, **params)  # numbers alone
         else:

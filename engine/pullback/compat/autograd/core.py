@@ -46,7 +46,7 @@ __all__ = [
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Give `(vjp, fun(x))`; `vjp(g)` pulls a cotangent back, as often as it is called."""
     linear = Linearization(fun, (x,))
-    if not any(isinstance(output, Traced) and output.trace is linear.tape for output in linear.outputs):
+    if not any(isinstance(output, Traced) and output.traced_by is linear.tape for output in linear.outputs):
         warnings.warn("Output seems independent of input.", stacklevel=4)
     value = linear.value()
 

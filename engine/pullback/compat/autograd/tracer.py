@@ -44,7 +44,7 @@ def trace(start_node: Node, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Nod
     """Value and node of `fun(x)`; the node is None where the value does not depend on x."""
     with tracing(_NodeTrace()) as nodes:
         end = current(fun(_NodeTracer(nodes, x, start_node)))
-        if isinstance(end, _NodeTracer) and end.trace is nodes:
+        if isinstance(end, _NodeTracer) and end.traced_by is nodes:
             return end.value, end.node
     warnings.warn("Output seems independent of input.", stacklevel=2)
     return end, None
@@ -54,15 +54,15 @@ class _NodeTracer(ValuedTracer):
     __slots__ = ("node",)
 
     def __init__(self, trace: Trace, value: Any, node: Node) -> None:
-        self.trace, self.value, self.node, self.memory = trace, value, node, None
+        self.traced_by, self.value, self.node, self.memory = trace, value, node, None
 
     def twin(self) -> "_NodeTracer":
-        return _NodeTracer(self.trace, self.value, self.node)
+        return _NodeTracer(self.traced_by, self.value, self.node)
 
 
 class _NodeTrace(Trace):
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        own = {n: x for n, x in enumerate(operands) if isinstance(x, _NodeTracer) and x.trace is self}
+        own = {n: x for n, x in enumerate(operands) if isinstance(x, _NodeTracer) and x.traced_by is self}
         args = tuple(own[n].value if n in own else x for n, x in enumerate(operands))
         value = primitive(*args, **params)
         parents = [x.node for x in own.values()]

@@ -15,6 +15,7 @@ from pullback.devices.cuda.steps import row_application
 from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
 from pullback.numpy_api.memory import given
+from pullback.rules.inplace import Overwriting
 
 __all__ = ["DEVICE", "DeviceArray", "DeviceTrace", "adopted", "device_named", "handed_over", "put"]
 
@@ -29,11 +30,10 @@ class DeviceTrace(Trace):
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate; arrays of the host among the operands are put beside the others."""
         device = device_of(primitive.name, operands)
-        if primitive.effect is not Effect.NONE:
-            raise DeviceError(
-                f"{primitive.name} writes to arrays or keeps state, which is not done on {device} yet; "
-                "write it with new arrays, or fetch the arguments with pb.fetch"
-            )
+        if primitive.effect is Effect.RESTORES:
+            return operands[0]  # which was never written to
+        if isinstance(primitive, Overwriting):
+            return _new_contents(primitive, operands, params)
         types = [ArrayType(x.shape, x.dtype) if type(x) is DeviceArray else type_of(x) for x in operands]
         application = row_application(primitive, types, params, device)
         if application is not None:
@@ -61,6 +61,18 @@ class DeviceTrace(Trace):
 
 #: The one that all device arrays belong to.
 DEVICE = DeviceTrace()
+
+
+def _new_contents(primitive: Overwriting, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The contents that an array would be given, as an array of its own: there is nothing to put back."""
+    target, *others, _ = operands
+    if type(target) is not DeviceArray:
+        raise DeviceError(
+            f"{primitive.shown(params)} writes into an array of the host; put it on the device with pb.put"
+        )
+    primitive.infer(*map(type_of, (target, *others, target)), **params)  # says what does not fit
+    made = primitive.computed(target, *others, **params)
+    return made if made.dtype == target.dtype else made.astype(target.dtype)
 
 
 def adopted(array: Any) -> DeviceArray:

@@ -16,7 +16,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.devices.cuda.rows import moving, pooling, products, reductions
 from pullback.devices.cuda.rows.elementwise import WIDE_UNSIGNED, row_of
-from pullback.devices.cuda.rows.table import ROWS
+from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.rules.elementwise import where
 
@@ -32,7 +32,7 @@ def row_application(
     """The application of a primitive by its row of PyTorch; None where it has none for these types."""
     if isinstance(primitive, Scalar):
         return _elementwise(primitive, types, device)
-    own = ROWS.get(primitive.name)
+    own = row_for(primitive)
     if own is None or any(type_.dtype.kind not in own.kinds for type_ in types):
         return None
     results = primitive.infer(*types, **params)

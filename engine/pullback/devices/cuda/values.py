@@ -49,7 +49,7 @@ class DeviceArray(Tracer):
     on_device = True
 
     def __init__(self, trace: Trace, tensor: torch.Tensor) -> None:
-        self.trace = trace
+        self.traced_by = trace
         self.tensor = tensor
         self.memory = None
         self._dtype = numpy_dtype(tensor.dtype)
@@ -76,22 +76,22 @@ class DeviceArray(Tracer):
 
     def twin(self) -> "DeviceArray":
         """The same value under another name."""
-        return DeviceArray(self.trace, self.tensor)
+        return DeviceArray(self.traced_by, self.tensor)
 
     def filled(self, value: int) -> "DeviceArray":
         """An array like this one, of one number."""
-        return DeviceArray(self.trace, torch.full_like(self.tensor, value, memory_format=torch.contiguous_format))
+        return DeviceArray(self.traced_by, torch.full_like(self.tensor, value, memory_format=torch.contiguous_format))
 
     def placed(self, value: Any) -> Any:
         """A plain value in the type and on the device of this one; what is traced as it is."""
         if isinstance(value, Traced):
             return value
         host = np.broadcast_to(np.asarray(value, self._dtype), self.shape)
-        return DeviceArray(self.trace, tensor_of(host, self.tensor.device))
+        return DeviceArray(self.traced_by, tensor_of(host, self.tensor.device))
 
     def on(self, device: torch.device) -> "DeviceArray":
         """The same on a device: itself where it is there."""
-        return self if self.tensor.device == device else DeviceArray(self.trace, self.tensor.to(device))
+        return self if self.tensor.device == device else DeviceArray(self.traced_by, self.tensor.to(device))
 
     def separated(self, others: Sequence[Any]) -> "DeviceArray":
         """Itself, or a copy where it shares memory with one of the others, or one place stands for several elements."""
@@ -99,7 +99,14 @@ class DeviceArray(Tracer):
         stretched = any(not step and size > 1 for step, size in zip(self.tensor.stride(), self.shape, strict=True))
         if not shared and not stretched:
             return self
-        return DeviceArray(self.trace, self.tensor.clone(memory_format=torch.contiguous_format))
+        return DeviceArray(self.traced_by, self.tensor.clone(memory_format=torch.contiguous_format))
+
+    def may_share_memory(self, other: Any) -> bool:
+        """True if a byte between the first and the last element of each is the other's too."""
+        if type(other) is not DeviceArray or _storage(self.tensor) != _storage(other.tensor):
+            return False
+        (first, end), (other_first, other_end) = _bytes_of(self.tensor), _bytes_of(other.tensor)
+        return first < other_end and other_first < end
 
     def held(self) -> torch.Tensor:
         """The tensor of what it holds now, after stores."""
@@ -143,6 +150,15 @@ class DeviceArray(Tracer):
 
     def __repr__(self) -> str:
         return f"<array {self._dtype}{list(self.shape)} on {self.device}>"
+
+
+def _bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """The bytes of its storage that a tensor lies in: the first, and the one behind the last."""
+    if not tensor.numel():
+        return 0, 0
+    extent = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    first = tensor.storage_offset() * tensor.element_size()
+    return first, first + (extent + 1) * tensor.element_size()
 
 
 def _storage(tensor: torch.Tensor) -> Any:

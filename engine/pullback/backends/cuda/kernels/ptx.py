@@ -1,16 +1,18 @@
 """PTX: kernels around phases, and LLVM's code generator for NVIDIA's machines.
 
 A kernel calls its phases one after the other, with a barrier between two; they are written into it. Its pointers are of
-different memory (`noalias`), and those that are only read `readonly`, so that reads may go by the read-only cache.
+different memory (`noalias`), and those that are only read `readonly`, so that reads may go by the read-only cache. PTX is kept on
+disk, among the objects of native programs.
 """
 
 import re
 from collections.abc import Sequence
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from pullback.backends.cuda.kernels.writing import Kernel, Kernels
-from pullback.dataclass import dataclass
+from pullback.backends.native.linking import objects
 
 #: By architecture, the oldest PTX that knows it: a driver need not be newer.
 PTX_OF = {"sm_80": "ptx70", "sm_90": "ptx78"}
@@ -18,24 +20,31 @@ PTX_OF = {"sm_80": "ptx70", "sm_90": "ptx78"}
 _TRIPLE = "nvptx64-nvidia-cuda"
 _CODEGEN_LEVEL = 3
 
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """PTX and the kernels that are its entries."""
-
-    ptx: str
-    kernels: tuple[Kernel, ...]
+#: Everything that PTX depends on besides text and architecture; a change of how it is made here changes this line.
+_RECIPE = f"llvmlite {llvmlite.__version__}, inlined, sroa, instcombine, codegen {_CODEGEN_LEVEL}"
 
 
-def ptx_of(kernels: Kernels, architecture: str) -> Code:
-    """The PTX of kernels for an architecture, `sm_80` or `sm_90`."""
+def ptx_of(kernels: Kernels, architecture: str) -> str:
+    """The PTX of kernels for an architecture, `sm_80` or `sm_90`: made, or found on disk."""
+    text = device_text(kernels)
+    name = objects.hash_of(f"PTX {_RECIPE} {architecture} {PTX_OF[architecture]}\n{text}")
+    found = objects.find(name)
+    if found is not None:
+        return found.code.decode()
+    ptx = _made(text, architecture)
+    exports = tuple(kernel.name for kernel in kernels.kernels)
+    objects.keep(name, objects.Object(ptx.encode(), (), exports, objects.hash_of(text)))
+    return ptx
+
+
+def _made(text: str, architecture: str) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(
         cpu=architecture, features=f"+{PTX_OF[architecture]}", opt=_CODEGEN_LEVEL
     )
     heading = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
-    module = llvm.parse_assembly(heading + device_text(kernels), llvm.create_context())
+    module = llvm.parse_assembly(heading + text, llvm.create_context())
     module.verify()
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -44,7 +53,8 @@ def ptx_of(kernels: Kernels, architecture: str) -> Code:
     passes.add_global_dead_code_eliminate_pass()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(_CODEGEN_LEVEL))
     passes.run(module, builder)
-    return Code(machine.emit_assembly(module), kernels.kernels)
+    ptx: str = machine.emit_assembly(module)
+    return ptx
 
 
 def device_text(kernels: Kernels) -> str:

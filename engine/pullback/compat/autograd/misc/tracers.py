@@ -50,7 +50,7 @@ class _Replay:
         return self._rebuild(values[r.place] if self._is_recorded(r) else r for r in self._results)
 
     def _is_recorded(self, result: Any) -> bool:
-        return isinstance(result, TapeTracer) and result.trace is self._tape
+        return isinstance(result, TapeTracer) and result.traced_by is self._tape
 
 
 def _record(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[_Replay, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.primitive import Primitive
 from pullback.dataclass import dataclass
 
 Function = Callable[..., Any]
@@ -21,6 +22,11 @@ class Row:
 
 
 ROWS: dict[str, Row] = {}
+
+
+def row_for(primitive: Primitive) -> Row | None:
+    """The row of a primitive of the rule table; what users declare may have the name of one."""
+    return ROWS.get(primitive.name) if Primitive.table.get(primitive.name) is primitive else None
 
 
 def row(name: str, *, kinds: str = "biufc", is_view: bool = False) -> Callable[[Function], Function]:

@@ -1,0 +1,302 @@
+"""Requests that are made to cost much, against a service on this machine, and what everybody else gets meanwhile.
+
+    python -m benchmarks.attacks [pages] [bodies] [connections]
+
+Starts a Postgres of its own, `pullback serve` and `pullback worker`. Each line is one attack: the longest time that it took,
+the longest that `/healthz` took meanwhile, asked every 10 ms from another process, and how far the memory of the service rose.
+Exit status 1 says that one passed its limit. The service's limits on rates are lifted: they would only refuse sooner.
+"""
+
+import argparse
+import gzip
+import multiprocessing
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import orjson
+from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, serving
+
+from pullback_service import migrating
+from pullback_service.postgres import EmbeddedPostgres
+
+CASES = 20_000
+AT_ONCE = 6
+LIMIT_BYTES = 64 * MIB
+HEALTH_MS = 100.0
+ANSWER_S = {"pages": 5.0, "bodies": 3.0, "connections": 0.5}
+GROWN_MIB = 300.0
+SHA = "a" * 40
+
+
+@dataclass(slots=True)
+class Seen:
+    """What an attack did: seconds of each of its requests and their statuses, of /healthz meanwhile, and bytes of memory."""
+
+    answers: list[tuple[int, float]] = field(default_factory=list)
+    health_s: list[float] = field(default_factory=list)
+    grown: float = 0.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack, print and compare with the limits."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*ATTACKS, []], help="default: all")
+    parts = parser.parse_args(arguments).parts or list(ATTACKS)
+    missed = False
+    with tempfile.TemporaryDirectory(prefix="pullback-attacks-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "postgres")
+        migrating.upgrade(server.start())
+        try:
+            for part in parts:
+                with serving(server, Path(folder) / part, with_worker=False) as service:
+                    for name, attack in ATTACKS[part](service):
+                        seen = _watched(service, attack)
+                        missed |= _told(part, name, seen)
+        finally:
+            server.stop()
+    return int(missed)
+
+
+def _told(part: str, name: str, seen: Seen) -> bool:
+    """Print a line; True if a limit was passed."""
+    longest = max(seconds for _, seconds in seen.answers)
+    health_ms = 1000 * max(seen.health_s, default=0.0)
+    grown = seen.grown / MIB
+    missed = longest > ANSWER_S[part] or health_ms > HEALTH_MS or grown > GROWN_MIB
+    print(
+        f"{name:64} {longest:6.2f} s {sorted({status for status, _ in seen.answers})} | /healthz {health_ms:6.1f} ms "
+        f"(middle {1000 * statistics.median(seen.health_s):.1f}) | +{grown:5.0f} MiB {'MISSED' if missed else ''}",
+        flush=True,
+    )
+    return missed
+
+
+Attack = Callable[[Service], list[tuple[int, float]]]
+
+
+def _watched(service: Service, attack: Attack) -> Seen:
+    seen = Seen()
+    with _asking_for_health(service.port) as health, MemoryWatch(service) as memory:
+        seen.answers = attack(service)
+    seen.health_s = health()
+    seen.grown = memory.peak - memory.before
+    time.sleep(1)
+    return seen
+
+
+@contextmanager
+def _asking_for_health(port: int) -> Iterator[Callable[[], list[float]]]:
+    """A process that asks for /healthz until the block ends; its times are there then."""
+    done, receiving_end = multiprocessing.Event(), multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_ask_for_health, args=(port, done, receiving_end[1]), daemon=True)
+    process.start()
+    receiving_end[0].recv()  # it has begun
+    yield lambda: list(receiving_end[0].recv())
+    done.set()
+
+
+def _ask_for_health(port: int, done: Event, told: Any) -> None:
+    took: list[float] = []
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        client.get("/healthz")
+        told.send(None)
+        while not done.is_set():
+            began = time.perf_counter()
+            client.get("/healthz")
+            took.append(time.perf_counter() - began)
+            time.sleep(0.01)
+    told.send(took)
+
+
+def _send(service: Service, method: str, address: str, **parts: Any) -> tuple[int, float]:
+    headers = {"authorization": f"Bearer {TOKEN}", **parts.pop("headers", {})}
+    began = time.perf_counter()
+    answer = httpx.request(method, f"http://127.0.0.1:{service.port}{address}", headers=headers, timeout=120, **parts)
+    return answer.status_code, time.perf_counter() - began
+
+
+def _commit(count: int) -> dict[str, Any]:
+    """A report of so many cases with two variants each, one case in a hundred failed."""
+    return {
+        "format": "pullback-report", "version": 1, "id": str(uuid4()), "started_at": "2026-02-01T12:00:00Z",
+        "duration_s": 1.0, "project": "attacked",
+        "commit": {"sha": SHA, "parents": [], "branch": "main", "title": "A large commit", "dirty": False},
+        "machine": {"fingerprint": "f", "name": "box", "facts": {"cpu": "fast"}},
+        "harness": {"version": "0.1", "suite": "all", "quality": "clean", "preflight": {}, "job": None},
+        "cases": [_case(number) for number in range(count)],
+        "comparisons": [],
+    }  # fmt: skip
+
+
+def _case(number: int) -> dict[str, Any]:
+    case = {"workload": f"work{number // 200}", "params": {"n": number}, "dtype": "f4", "device": "cpu"}
+    if number % 100 == 0:
+        return {"case": case, "error": {"kind": "crash", "message": "it ended early"}, "variants": [], "paired": []}
+    times = [[1.0, 1.1, 0.9], [0.6, 0.7, 0.5]]
+    variants = [
+        {
+            "variant": name, "kind": "tier",
+            "metrics": {
+                "time": {"unit": "s", "clock": "cpu", "processes": values},
+                "array_bytes": {"unit": "B", "value": 4096.0, "method": "nep49"},
+            },
+        }
+        for name, values in zip(("unfused", "fused"), times, strict=True)
+    ]  # fmt: skip
+    ratio = {
+        "variant": "fused",
+        "baseline": "unfused",
+        "metric": "time",
+        "log_ratio": -0.5,
+        "low": -0.51,
+        "high": -0.49,
+    }
+    return {
+        "case": case, "gradient": {"ok": True, "max_rel_error": 1e-7, "oracle": "closed form"}, "variants": variants,
+        "paired": [{**ratio, "n": 20, "outcome": "faster"}],
+    }  # fmt: skip
+
+
+def _pages(service: Service) -> Iterator[tuple[str, Attack]]:
+    """Six of the same page of a large commit at once."""
+    report = _commit(CASES)
+    status, took = _send(service, "POST", "/api/v1/reports", content=orjson.dumps(report))
+    print(f"upload of {CASES} cases: {status} after {took:.1f} s")
+    other = {**_commit(CASES), "commit": {**report["commit"], "sha": "b" * 40, "parents": [SHA]}}
+    _send(service, "POST", "/api/v1/reports", content=orjson.dumps(other))
+    here = "/projects/attacked"
+    addresses = [
+        *(f"{here}/commits/{SHA}{twin}" for twin in ("", ".md", ".json", ".csv")),
+        *(f"/reports/{report['id']}{twin}" for twin in ("", ".md", ".json", ".csv")),
+        f"/reports/{report['id']}?page=100",
+        f"{here}/compare?base={SHA}&head={'b' * 40}",
+        f"{here}/compare.md?base={SHA}&head={'b' * 40}&show=all",
+        "/?project=attacked",
+        "/overview.json?project=attacked",
+        f"{here}/workloads/work7",
+        f"{here}/explore",
+        f"/api/v1/reports/{report['id']}",
+        "/api/v1/points?project=attacked&format=csv",
+        "/api/v1/matrix?project=attacked",
+        f"/api/v1/comparisons?project=attacked&base={SHA}&head={'b' * 40}",
+    ]
+    for address in addresses:
+        _send(service, "GET", address)  # code and statements are warm
+
+        def attack(service: Service, address: str = address) -> list[tuple[int, float]]:
+            with ThreadPoolExecutor(AT_ONCE) as clients:
+                asked = [clients.submit(_send, service, "GET", address) for _ in range(AT_ONCE)]
+                return [one.result() for one in asked]
+
+        yield (
+            f"{AT_ONCE} x GET {address.replace(SHA, 'SHA').replace(report['id'], 'ID').replace('b' * 40, 'SHB')}",
+            attack,
+        )
+
+
+def _bodies(_: Service) -> Iterator[tuple[str, Attack]]:
+    """The worst bodies within the limits on bytes and values, and above them."""
+    most = LIMIT_BYTES - 1000
+
+    def repeated(begin: bytes, each: bytes, end: bytes, count: int) -> bytes:
+        return begin + b",".join([each] * min(count, (most - len(begin) - len(end)) // (len(each) + 1))) + end
+
+    def case_of(count: int, **changes: Any) -> bytes:
+        report = _commit(0)
+        return orjson.dumps({**report, "cases": [{**_case(number), **changes} for number in range(count)]})
+
+    bodies: dict[str, Callable[[], bytes]] = {
+        "gzip of [{},{},...], 63 MB": lambda: gzip.compress(repeated(b"[", b"{}", b"]", most), 9),
+        '{"benchmarks":[[],[],...]}, 60 MB': lambda: repeated(b'{"benchmarks":[', b"[]", b"]}", most),
+        "a million empty objects": lambda: repeated(b'{"benchmarks":[', b"{}", b"]}", 999_000),
+        "a million objects with a member": lambda: repeated(b'{"benchmarks":[', b'{"a":1.5}', b"]}", 999_000),
+        "a million objects with three members": lambda: repeated(b'{"benchmarks":[', b'{"a":1.5,"b":2,"c":"x"}', b"]}", 990_000),
+        "a million lists of lists": lambda: repeated(b'{"benchmarks":[', b"[[[[1]]]]", b"]}", 249_000),
+        "four million numbers": lambda: repeated(b'{"a":[', b"1.2345678", b"]}", 3_999_000),
+        "four million numbers and NaN": lambda: repeated(b'{"a":[', b"1", b",NaN]}", 3_990_000),
+        "four million strings": lambda: repeated(b'{"a":[', b'"abcdefg"', b"]}", 3_999_000),
+        "four million members": lambda: b"{" + b",".join(b'"k%d":1' % n for n in range(3_900_000)) + b"}",
+        "one string": lambda: b'{"a":"' + b"x" * most + b'"}',
+        "one string with an emoji": lambda: b'{"a":"' + b"x" * (most - 10) + "😀".encode() + b'"}',
+        "a report whose title has an emoji": lambda: orjson.dumps(
+            {**_commit(1), "commit": {**_commit(0)["commit"], "title": "x" * (most - 10_000) + "😀"}}
+        ),
+        "UTF-16 of 60 MB": lambda: '{"a":"'.encode("utf-16") + ("x" * (most // 2 - 100)).encode("utf-16-le") + '"}'.encode("utf-16-le"),
+        "20,000 cases": lambda: case_of(CASES),
+        "20,000 cases of ten variants": lambda: case_of(
+            CASES, paired=[], variants=[{"variant": f"v{n}", "kind": "external", "metrics": {"t": {"unit": "s", "value": 1.0}}} for n in range(10)]
+        ),
+        "20,000 cases, one misspelt at the end": lambda: case_of(CASES)[:-200] + b'"' + case_of(CASES)[-199:],
+        "a case of 3.9 million values": lambda: case_of(
+            1, paired=[], variants=[{"variant": "v", "kind": "external", "metrics": {"t": {"unit": "s", "processes": [1.5] * 10_000, "slices": [[1.5] * 390] * 10_000}}}]
+        ),
+        "pytest-benchmark of 20,000": lambda: orjson.dumps(
+            {"machine_info": {}, "commit_info": {}, "datetime": "2026-02-01T12:00:00", "version": "4", "benchmarks": [
+                {"group": None, "name": f"t{n}", "fullname": f"t::{n}", "params": None, "param": None, "extra_info": {}, "options": {},
+                 "stats": {"data": [1.0] * 50, "rounds": 50, "min": 1.0, "max": 1.0, "mean": 1.0, "median": 1.0}} for n in range(CASES)]}
+        ),
+    }  # fmt: skip
+    query = f"?project=bodies&commit={SHA}&branch=main&machine=ci"
+    for name, made in bodies.items():
+        body = made()
+
+        def attack(service: Service, body: bytes = body) -> list[tuple[int, float]]:
+            asked = "" if body.startswith(b'{"format"') else query
+            return [_send(service, "POST", f"/api/v1/reports{asked}", content=body)]
+
+        yield f"{name} ({len(body) / 1e6:.1f} MB sent)", attack
+
+
+def _connections(_: Service) -> Iterator[tuple[str, Attack]]:
+    """Connections that take places: what is measured is an upload beside them."""
+    report = orjson.dumps(_commit(1))
+
+    def beside(head: bytes, count: int) -> Attack:
+        def attack(service: Service) -> list[tuple[int, float]]:
+            opened = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(count)]
+            for one in opened:
+                one.sendall(head)
+            found = [_send(service, "POST", "/api/v1/reports", content=report) for _ in range(5)]
+            for one in opened:
+                one.close()
+            return found
+
+        return attack
+
+    yield "1,100 half-sent requests", beside(b"GET /healthz HTTP/1.1\r\nHost: a\r\n", 1_100)
+    reader = (
+        f"GET /api/v1/points?project=attacked&format=csv HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    )
+    yield "1,000 slow readers", beside(reader.encode(), 1_000)
+
+    def ready(service: Service) -> list[tuple[int, float]]:
+        with ThreadPoolExecutor(17) as clients:
+            asking = [clients.submit(lambda: [_send(service, "GET", "/readyz") for _ in range(30)]) for _ in range(16)]
+            found = [_send(service, "POST", "/api/v1/reports", content=report) for _ in range(5)]
+            for one in asking:
+                one.result()
+        return found
+
+    yield "16 clients on /readyz", ready
+
+
+ATTACKS: dict[str, Callable[[Service], Iterator[tuple[str, Attack]]]] = {
+    "pages": _pages,
+    "bodies": _bodies,
+    "connections": _connections,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

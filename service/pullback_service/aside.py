@@ -1,0 +1,79 @@
+"""Work that keeps a processor busy, done in a few threads: the event loop serves everybody else meanwhile.
+
+Views, pages and their twins are made here, and long documents read. Two threads, for only one runs Python at a time, and the
+event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S` of `pullback serve`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from threading import BoundedSemaphore
+from typing import Final, ParamSpec, TypeVar
+
+from fastapi import Response
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.types import Receive, Scope, Send
+
+from pullback_service.errors import BusyError
+
+MOST_AT_ONCE: Final = 2
+MOST_WAITING: Final = 64
+"""Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
+MOST_LARGE_WAITING: Final = 3
+COME_AGAIN_S: Final = 5
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Aside:
+    """A few threads, and those who wait for their turn in them."""
+
+    def __init__(self, most_at_once: int, most_waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(most_at_once, "aside")
+        self._places = BoundedSemaphore(most_at_once + most_waiting)
+
+    async def after(self, session: AsyncSession, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same, with the connection of the session given back meanwhile: its next statement begins anew."""
+        await session.commit()
+        return await self(work, *args, **kwargs)
+
+    async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` returns, from a thread; BusyError where too many wait for one."""
+        if not self._places.acquire(blocking=False):
+            raise BusyError(
+                f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",
+                retry_after_s=COME_AGAIN_S,
+            )
+        done = self._threads.submit(copy_context().run, partial(work, *args, **kwargs))
+        done.add_done_callback(lambda _: self._places.release())  # not before, although whoever asked may have left
+        return await asyncio.wrap_future(done)
+
+
+aside: Final = Aside(MOST_AT_ONCE, MOST_WAITING)
+"""Those of this process."""
+aside_alone: Final = Aside(1, MOST_LARGE_WAITING)
+"""One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""
+
+
+class MadeAside(Response):
+    """An answer whose content is made when it is sent, in a thread.
+
+    The session of its request has ended by then: no connection to the database waits for a thread.
+    """
+
+    def __init__(self, make: Callable[[], str | bytes], **told: object) -> None:
+        super().__init__(None, **told)  # type: ignore[arg-type]  # status, headers and media type, as Starlette has them
+        self._make = make
+
+    def made(self) -> bytes:
+        """The content."""
+        return bytes(self.render(self._make()))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Make it, then send it."""
+        self.body = await aside(self.made)
+        self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)

@@ -1,0 +1,211 @@
+"""The service behind Debian's nginx, as deploy/nginx.conf sets it up: two replicas, TLS, addresses, sizes, a rolling upgrade."""
+
+import json
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+from tests.system.clusters import Cluster, free_port
+from tests.system.products import Product, until
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed"),
+]
+
+GUIDE = Path(__file__).parents[2] / "deploy/nginx.conf"
+BOOTSTRAP = "the-secret-behind-the-proxy"
+HOST = "pullback.example"
+SAID = {"project": "demo", "commit": "3" * 40, "branch": "main", "machine": "ci"}
+AROUND = """
+daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; {user}
+events {{ worker_connections 1024; }}
+http {{
+    access_log off; types {{ }} default_type application/octet-stream;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f;
+    uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+    include {folder}/pullback.conf;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server):
+    name = f"proxy_{uuid4().hex}"
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        yield postgres_server.url(name)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def folder():
+    made = Path(tempfile.mkdtemp(prefix="pullback-proxy-"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def cluster(database, folder):
+    (folder / "token").write_text(BOOTSTRAP)
+    environment = {
+        "DATABASE_URL": database,
+        "PULLBACK_AUTH": "token",
+        "PULLBACK_TOKEN_FILE": str(folder / "token"),
+        "FORWARDED_ALLOW_IPS": "127.0.0.1",
+    }
+    running = Cluster(Product(folder, None), environment, replicas=2, workers=0)
+    yield running
+    for process in running.processes:
+        process.stop()
+
+
+@pytest.fixture(scope="module")
+def ports(cluster, folder):
+    """Those of nginx: for http and for https."""
+    key, certificate, plain, tls = folder / "key.pem", folder / "certificate.pem", free_port(), free_port()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate,
+         "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    one, other = (url.removeprefix("http://") for url in cluster.urls)
+    text = GUIDE.read_text()
+    for written, here in (
+        ("# server 127.0.0.1:8001", f"server {other}"),
+        ("server 127.0.0.1:8000", f"server {one}"),
+        ("listen 80;", f"listen 127.0.0.1:{plain};"),
+        ("listen 443 ssl", f"listen 127.0.0.1:{tls} ssl"),
+        ("/etc/ssl/pullback.example.pem", str(certificate)),
+        ("/etc/ssl/private/pullback.example.key", str(key)),
+    ):
+        assert written in text, written
+        text = text.replace(written, here)
+    (folder / "pullback.conf").write_text(text)
+    is_root = Path("/proc/self").stat().st_uid == 0
+    (folder / "nginx.conf").write_text(AROUND.format(folder=folder, user="user root;" if is_root else ""))
+    running = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"])
+    until(lambda: (folder / "nginx.pid").exists() and (folder / "nginx.pid").read_text(), 30, "nginx to begin")
+    yield plain, tls
+    running.terminate()
+    running.wait(30)
+
+
+@pytest.fixture
+def client(ports, folder):
+    """A client outside, at an address of its own, that knows the certificate and has every right."""
+
+    trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
+    transport = httpx.HTTPTransport(verify=trusted, local_address="127.0.0.2")
+    with httpx.Client(
+        transport=transport,
+        base_url=f"https://127.0.0.1:{ports[1]}",
+        headers={"Host": HOST, "Authorization": f"Bearer {BOOTSTRAP}"},
+        timeout=60,
+    ) as found:
+        yield Named(found)
+
+
+class Named:
+    """Requests to the name in the certificate, which no name server of a test knows."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __call__(self, method, address, **parts):
+        return self._client.request(method, address, extensions={"sni_hostname": HOST}, **parts)
+
+
+def upload(client, number, **headers):
+    body = json.dumps(
+        {"results": [{"command": f"c{number}", "times": [1.0, 1.1], "mean": 1.0, "user": 0.5, "system": 0.1}]}
+    )
+    headers = {"Idempotency-Key": f"upload {number}", **headers}
+    return client("POST", "/api/v1/reports", params=SAID, content=body, headers=headers)
+
+
+def test_plain_http_is_sent_to_https_and_browsers_are_told_to_stay_there(ports, client):
+    answer = httpx.get(f"http://127.0.0.1:{ports[0]}/projects?a=b", headers={"Host": HOST}, trust_env=False)
+    assert (answer.status_code, answer.headers["location"]) == (308, f"https://{HOST}/projects?a=b")
+    answer = client("GET", "/healthz")
+    assert answer.headers["strict-transport-security"].startswith("max-age=")
+    assert client("GET", "/metrics").status_code == 403
+
+
+def test_the_service_knows_who_asks_and_by_which_name(client):
+    assert upload(client, 0, **{"X-Forwarded-For": "9.9.9.9"}).status_code == 201
+    line = client("GET", "/api/v1/audit").json()["items"][0]
+    assert line["address"] == "127.0.0.2"
+    assert f"https://{HOST}/" in client("GET", "/projects/demo/feed.atom").text
+    token = client("POST", "/api/v1/tokens", json={"name": "person", "scopes": ["read"]}).json()["token"]
+    signed_in = client("POST", "/login", data={"token": token}, headers={"Origin": f"https://{HOST}"})
+    assert signed_in.status_code == 303, signed_in.text
+    assert "Secure" in signed_in.headers["set-cookie"]
+
+
+def test_large_bodies_and_long_addresses_are_answered_by_the_service(client):
+    large = client("POST", "/api/v1/reports", params=SAID, content=b"[" + b"1," * 20_000_000 + b"1]")
+    assert (large.status_code, large.headers["content-type"]) == (413, "application/problem+json")
+    too_large = client("POST", "/api/v1/reports", params=SAID, content=b" " * (64 * 1024 * 1024 + 1))
+    assert (too_large.status_code, "PULLBACK_MAX_REPORT_BYTES" in too_large.json()["detail"]) == (413, True)
+    assert client("GET", f"/projects?q={'x' * 20_000}").headers["content-type"].startswith("text/html")
+
+
+def test_who_waits_for_a_log_has_it_as_soon_as_it_is_written(client):
+    wanted = {"project": "demo", "commit": {"sha": "4" * 40}, "suite": "quick"}
+    job = client("POST", "/api/v1/jobs", json=wanted).json()["id"]
+    machine = {"fingerprint": "f", "name": "m"}
+    agent = client("POST", "/api/v1/agents/enroll", json={"name": "a", "machine": machine}).json()["agent_id"]
+    claim = client("POST", f"/api/v1/agents/{agent}/claim", json={"wait_s": 30}).json()
+    assert claim["job"]["id"] == job
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client, "GET", f"/api/v1/jobs/{job}/log", params={"wait_s": 30})
+        lease = {"Pullback-Lease": claim["lease_token"]}
+        wrote = client("PUT", f"/api/v1/jobs/{job}/attempts/1/log?offset=0", content=b"a line\n", headers=lease)
+        assert wrote.is_success, wrote.text
+        assert "a line" in waiting.result().text
+        assert waiting.result().elapsed.total_seconds() < 20
+
+
+def test_no_upload_is_lost_or_refused_while_replicas_are_replaced_one_by_one(client, cluster):
+    done, sent = threading.Event(), []
+
+    def send(worker):
+        number = 0
+        while not done.is_set():
+            key = f"{worker}-{number}"
+            sent.append((key, upload(client, key).status_code))
+            number += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        uploading = [pool.submit(send, worker) for worker in range(4)]
+        try:
+            for replica, url in zip(cluster.replicas, cluster.urls, strict=True):
+                before = len(sent)
+                until(lambda before=before: len(sent) > before + 20, 60, "uploads to go on")
+                assert replica.stop() in {0, -signal.SIGTERM}
+                replica.restart()
+                cluster.wait_until_ready(url)
+        finally:
+            done.set()
+    for one in uploading:
+        one.result()
+    assert {status for _, status in sent} <= {200, 201}  # 200: it was stored before its connection ended
+    stored = {upload(client, key).status_code for key, _ in sent}
+    assert stored == {200}
+
+
+def test_the_guide_names_the_limit_of_the_service():
+    (limit,) = re.findall(r"client_max_body_size (\d+)m;", GUIDE.read_text())
+    assert int(limit) == 65
+    assert "max_size 65MiB" in GUIDE.with_name("Caddyfile").read_text()

@@ -1,0 +1,52 @@
+"""The systemd units of deploy/: their commands exist, and they have no more rights than they need."""
+
+import configparser
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from pullback_cli.main import app
+
+UNITS = sorted((Path(__file__).parent.parent / "deploy").glob("*.service"))
+
+
+class _Lines(dict):
+    """The lines of a section; a name may come several times."""
+
+    def __setitem__(self, name, value):
+        if isinstance(value, list) and name in self:
+            value = self[name] + value
+        super().__setitem__(name, value)
+
+
+def service_of(path):
+    """The section of a unit that says how it runs: each name with its lines."""
+    read = configparser.RawConfigParser(dict_type=_Lines, strict=False)
+    read.optionxform = str
+    read.read_string(path.read_text())
+    return {name: lines.splitlines() for name, lines in read["Service"].items()}
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_the_command_of_a_unit_exists(unit):
+    (line,) = service_of(unit)["ExecStart"]
+    _, command, *arguments = shlex.split(line.replace("%i", "8000"))
+    get_command(app).commands[command].make_context(command, arguments).close()
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_a_unit_has_a_user_of_its_own_no_capabilities_and_only_its_folder_to_write_in(unit):
+    service = service_of(unit)
+    wanted = {
+        "DynamicUser": "yes",
+        "NoNewPrivileges": "yes",
+        "ProtectSystem": "strict",
+        "ProtectHome": "yes",
+        "PrivateTmp": "yes",
+        "CapabilityBoundingSet": "",
+    }
+    assert {name: "".join(service.get(name, ["missing"])) for name in wanted} == wanted
+    assert int(service["TasksMax"][0]) <= 4096
+    assert all("token=" not in line and "password" not in line.lower() for line in service.get("Environment", ()))
