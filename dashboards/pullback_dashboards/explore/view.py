@@ -7,10 +7,12 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import Look, look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.incidents.view import KINDS, TONES, WRONG
 from pullback_dashboards.wording import factors, units
+from pullback_service.incidents.evidence import SeriesIncident
 from pullback_service.ratio import NO_RATIO
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
@@ -50,10 +52,21 @@ class Menu:
 
 @dataclass(frozen=True)
 class Found:
-    """A series and its points, oldest commit first."""
+    """A series and its points, oldest commit first, and the incidents that changed it."""
 
     stored: StoredSeries
     points: tuple[DrawnPoint, ...]
+    incidents: tuple[SeriesIncident, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChartIncident:
+    """An incident that changed one of a chart's series at a commit that is drawn."""
+
+    id: int
+    tone: str
+    sign: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,7 @@ class Chart:
     left_out: int
     alone: tuple[tuple[str, str], ...] | None = None
     pin_href: str | None = None
+    incidents: tuple[ChartIncident, ...] = ()
 
     def still(self) -> str:
         """The chart as SVG, for a place beside another."""
@@ -165,6 +179,7 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
     )
     title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
     shas = list(places)
+    incidents = _incidents(drawn, places)
     axes = Axes(
         title=f"{title}, variant ÷ baseline" if is_relative else title,
         unit="×" if is_relative else f" {scale.unit}" if scale.unit else "",
@@ -173,8 +188,21 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
         last=shas[-1][:7] if shas else "",
         baseline=1.0 if is_relative else None,
         baseline_name="baseline",
+        notes=tuple(Note(place, told.sign, told.tone) for place, told in incidents),
     )
-    return Chart(title, curves, axes, len(drawable) - len(drawn))
+    told = dict.fromkeys(one for _, one in incidents)
+    return Chart(title, curves, axes, len(drawable) - len(drawn), incidents=tuple(told))
+
+
+def _incidents(drawn: Sequence[Found], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
+    """The incidents of the curves, each at the place of its commit there."""
+    found = {}
+    for one in sorted({one._replace(series_id=0) for each in drawn for one in each.incidents}):
+        if one.sha in places:
+            tone, sign = TONES.get(one.kind, WRONG)
+            told = ChartIncident(one.id, tone, sign, f"incident {one.id}: {KINDS[one.kind]}, {one.state}")
+            found[places[one.sha], one.id] = told
+    return [(place, told) for (place, _), told in found.items()]
 
 
 def _has_ratio(point: DrawnPoint) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pullback_dashboards.history import Claim, History, Line, Metric
-from pullback_dashboards.incidents.view import KINDS, TONES
+from pullback_dashboards.incidents.view import KINDS, TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import CaseIncident
 from pullback_service.measured.measured import other_level
@@ -68,7 +68,7 @@ def events(counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[
 def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int]) -> Iterator[Told]:
     """Commits at which incidents of a case begin, or ended, among those that are shown."""
     for one in incidents:
-        tone = TONES.get(one.kind, ("failed", ""))[0]
+        tone = TONES.get(one.kind, WRONG)[0]
         said = f"{KINDS[one.kind]}, {one.state}{', told' if one.told else ''}"
         if one.commit_id in places:
             yield Told(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")

@@ -38,7 +38,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute", "first": "÷ first commit",
+    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute", "first": "÷ first commit", "parent": "÷ parent",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 

@@ -548,6 +548,10 @@ class Client(Sender):
         kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"] | None = None,
         since: datetime | None = None,
         assignee: str | None = None,
+        workload: str | None = None,
+        case: str | None = None,
+        variant: str | None = None,
+        machine: str | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(
@@ -563,6 +567,10 @@ class Client(Sender):
                     "kind": kind,
                     "since": since,
                     "assignee": assignee,
+                    "workload": workload,
+                    "case": case,
+                    "variant": variant,
+                    "machine": machine,
                 },
                 repeatable=True,
             ),

@@ -32,6 +32,7 @@ from pullback_service.incidents.watching import (
     follow_rewritten,
     is_judged,
     mark_detected,
+    note_detector,
     read_trunk,
     reported_up_to,
     touched_pairs,
@@ -63,7 +64,8 @@ _IS_OLD: Final[LiteralString] = """
 SELECT report.id
   FROM report
   JOIN project ON project.id = report.project_id
- WHERE report.commit_id = %(commit)s AND report.received_at < project.detected_from
+ WHERE report.commit_id = %(commit)s
+   AND report.received_at < greatest(project.detected_from, CASE WHEN %(by_detector)s THEN project.detector_from END)
  LIMIT 1
 """
 _MISSED: Final[LiteralString] = """
@@ -108,6 +110,7 @@ async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day:
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
         return 0
+    await note_detector(session, project_id, trunk)
     every = await every_pair(session, project_id, trunk)
     if every:
         await keep_incidents(session, project_id, trunk, every, seen=True, minutes_a_day=minutes_a_day)
@@ -299,7 +302,8 @@ async def _open(
     """A new incident; one that was a part of another is not told again."""
     first = changes[0].located.change
     commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
-    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id})
+    by_detector = all(each.located.change.evidence == "levels" for each in changes)
+    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
     made = Incident(
         project_id=project_id,
         kind=first.incident_kind,

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import OPEN, NamedChange
 from pullback_service.models.incidents import Incident
 from pullback_service.ratio import Ratio
-from pullback_service.statements import Query, Rows, array_of
+from pullback_service.statements import Query, Rows, array_of, rows
 
 AROUND: Final = 40
 """Commits of the trunk before an incident, and behind it."""
@@ -85,6 +86,26 @@ SELECT DISTINCT ON (incident.id) incident.id, incident.kind, incident.state, cha
  ORDER BY incident.id, commit.ordered_at, commit.id, change.ended_id
  LIMIT %(most)s
 """
+
+
+_OF_SERIES: Final[LiteralString] = """
+SELECT DISTINCT change.series_id, incident.id, incident.kind, incident.state, commit.sha
+  FROM change
+  JOIN incident ON incident.id = change.incident_id AND incident.state = ANY (%(states)s::text[])
+  JOIN commit ON commit.id = change.commit_id
+ WHERE change.project_id = %(project)s AND change.series_id = ANY (%(series)s::bigint[])
+ ORDER BY incident.id
+"""
+
+
+class SeriesIncident(NamedTuple):
+    """An incident of a series: the first commit that shows it there."""
+
+    series_id: int
+    id: int
+    kind: str
+    state: str
+    sha: str
 
 
 class CaseIncident(NamedTuple):
@@ -199,6 +220,14 @@ def incidents_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId
         "project": project_id, "case": case_id, "machine": machine_id, "states": [*OPEN, "resolved"], "most": MOST_COMPARED,
     }  # fmt: skip
     return Query(_OF_CASE, values, lambda rows: [*map(CaseIncident._make, rows)], width=len(CaseIncident._fields))
+
+
+async def incidents_of_series(
+    session: AsyncSession, project_id: ProjectId, series: Collection[int]
+) -> Sequence[SeriesIncident]:
+    """Incidents of series that are open or were resolved. Index: ix_change_project_id, pk_incident, pk_commit."""
+    values = {"project": project_id, "series": array_of(series), "states": [*OPEN, "resolved"]}
+    return [*map(SeriesIncident._make, await rows(session, _OF_SERIES, values))]
 
 
 def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]:

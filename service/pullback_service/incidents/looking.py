@@ -20,7 +20,14 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.discoveries import highest_chance
 from pullback_service.incidents.failing import failures_of
-from pullback_service.incidents.finding import Claim, Suspicion, Watched, changes_of, suspicions_of
+from pullback_service.incidents.finding import (
+    Claim,
+    Suspicion,
+    Watched,
+    changes_of,
+    is_of_this_version,
+    suspicions_of,
+)
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.watching import (
     Pair,
@@ -165,7 +172,7 @@ class _Looking:
                 for one in suspicions
                 if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
             ]
-            seen[key] = raised, self._settled(key, before)
+            seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
             suspects = [(one.change.commit_id, one.chance) for one in raised]
             found = StoredState(b"" if state is None else state.dumped(), suspects)
             if found != kept.get(key, StoredState()):
@@ -238,6 +245,18 @@ class _Looking:
             change
             for change in self.found_before.get(series_id, ())
             if change.reference_id in places and places.get(change.commit_id, before) < before
+        ]
+
+    def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
+        """The changes that another version of the detector found and this one does not: they stay, for nobody unsays them."""
+        places = self.trunk.places
+        return [
+            change
+            for change in self.found_before.get(series_id, ())
+            if not is_of_this_version(change)
+            and change.reference_id in places
+            and places.get(change.commit_id, -1) >= before
+            and not any(one.change.worse == change.worse and one.change.meets(change, places) for one in raised)
         ]
 
     @contextmanager

@@ -13,6 +13,7 @@ from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
+from pullback_service.models import Case, Machine
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
@@ -55,6 +56,9 @@ SELECT {", ".join(_VERDICT)} FROM verdict WHERE incident_id = ANY (%(incidents)s
 _EVENTS: Final[LiteralString] = f"""
 SELECT {", ".join(_EVENT)} FROM incident_event WHERE incident_id = %(incident)s ORDER BY id
 """  # noqa: S608 - our own words
+_TOLD_AT: Final[LiteralString] = """
+SELECT incident_id, max(at) FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told GROUP BY incident_id
+"""
 _OPEN: Final[LiteralString] = f"""
 SELECT {", ".join(_INCIDENT)}
   FROM incident
@@ -156,6 +160,10 @@ class IncidentChoice:
     assignee: str | None = None
     told: bool = False
     """Only those that somebody was told of."""
+    workload: str | None = None
+    case: str | None = None
+    variant: str | None = None
+    machine: str | None = None
 
 
 async def list_incidents(
@@ -222,7 +230,38 @@ def _matching(choice: IncidentChoice) -> Select[Incident]:
     if choice.told:
         told = select(IncidentEvent.id).where(IncidentEvent.incident_id == Incident.id, IncidentEvent.told)
         statement = statement.where(told.exists())
+    if {choice.workload, choice.case, choice.variant, choice.machine} != {None}:
+        statement = statement.where(_changed_in(choice).exists())
     return statement
+
+
+def _changed_in(choice: IncidentChoice) -> Select[int]:
+    """The changes of an incident in the workload, case, variant and machine of a choice."""
+    changed = select(StoredChange.id).where(StoredChange.incident_id == Incident.id)
+    if choice.workload is not None or choice.case is not None:
+        changed = changed.join(Case, Case.id == StoredChange.case_id)
+    if choice.workload is not None:
+        changed = changed.where(Case.workload == choice.workload)
+    if choice.case is not None:
+        changed = changed.where(Case.label == choice.case)
+    if choice.variant is not None:
+        changed = changed.where(StoredChange.variant == choice.variant)
+    if choice.machine is not None:
+        changed = changed.join(Machine, Machine.id == StoredChange.machine_id).where(Machine.name == choice.machine)
+    return changed
+
+
+async def count_incidents(session: AsyncSession, choice: IncidentChoice) -> Mapping[tuple[str, str], int]:
+    """The number of incidents by kind and state. Index: ix_incident_project_id, else pk_incident; ix_change_incident_id."""
+    by = Incident.kind, Incident.state
+    rows = await session.execute(_matching(choice).with_only_columns(*by, func.count()).group_by(*by))
+    return {(kind, state): count for kind, state, count in rows}
+
+
+async def told_at(session: AsyncSession, incident_ids: Collection[int]) -> Mapping[int, datetime]:
+    """The time at which people were told of incidents last, of those that anybody was. Index: ix_incident_event_incident_id."""
+    rows = await statements.rows(session, _TOLD_AT, {"incidents": statements.array_of(incident_ids)})
+    return dict(rows)
 
 
 async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool = False) -> Incident:
