@@ -221,6 +221,22 @@ def unwatched(tree: Any) -> str | None:
     return next(filter(None, map(unwatched, parts)), None)
 
 
+def classes(tree: Any) -> set[type]:
+    """The classes of the nodes of a tree."""
+    kind = _KINDS.get(type(tree))
+    if kind is not None:
+        parts: Iterable[Any] = kind.parts(tree)
+    elif isinstance(tree, tuple | list):
+        parts = tree
+    elif isinstance(tree, dict):
+        parts = tree.values()
+    elif is_dataclass(type(tree)) and not is_constant(tree):
+        parts = [getattr(tree, field.name) for field in fields(tree)]
+    else:
+        return set()
+    return {type(tree)}.union(*map(classes, parts))
+
+
 def paths(tree: Any) -> list[str]:
     """The path of each leaf in Python's syntax, without the name of the tree: `['w'][0]`, `.weights`."""
     if issubclass(type(tree), (np.ndarray, float, int, Traced)):

@@ -152,6 +152,11 @@ def of_constant_package(function: types.FunctionType) -> bool:
     return package(str(function.__globals__.get("__name__"))) in CONSTANT_PACKAGES
 
 
+_OF_DATACLASSES = frozenset({
+    "__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__lt__", "__le__", "__gt__", "__ge__", "__replace__",
+})  # fmt: skip
+
+
 def is_plain_class(class_: type) -> bool:
     """True if reading an attribute of a class or an instance runs nothing that its members do not show."""
     hooks = ("__getattr__", "__getattribute__", "__setattr__")
@@ -171,6 +176,17 @@ def is_plain_member(member: Any) -> bool:
         isinstance(member, _DESCRIPTORS)
         or not hasattr(type(member), "__get__")
         or package(type(member).__module__) == "pullback"  # a plan as a method
+    )
+
+
+def is_made_by_dataclass(member: Any) -> bool:
+    """True if `dataclasses.dataclass` wrote a method out of the names of the fields."""
+    code = getattr(member, "__code__", None)
+    return (
+        code is not None
+        and code.co_name in _OF_DATACLASSES
+        and code.co_filename == "<string>"
+        and code.co_firstlineno <= 2
     )
 
 

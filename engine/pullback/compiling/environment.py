@@ -28,6 +28,7 @@ from pullback.compiling.constancy import (
     functions_of,
     holds_what_cannot_be_seen,
     is_constant,
+    is_made_by_dataclass,
     is_plain_class,
     is_plain_member,
     is_same,
@@ -94,7 +95,7 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 class Environment:
     """The captured environment of one function: a check that it is unchanged, and its hidden inputs.
 
-    Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
+    It may call methods of the `classes`, those of its arguments. Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
     is among `looked_into`: of most that a program can reach, none runs.
     """
 
@@ -103,8 +104,10 @@ class Environment:
         function: Callable[..., Any],
         varying: Collection[PlaceKey] = (),
         looked_into: Collection[types.CodeType] = (),
+        classes: Collection[type] = (),
     ) -> None:
         self.function = function
+        self.classes = classes
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -127,6 +130,8 @@ class Environment:
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
+        for class_ in sorted(classes, key=lambda one: one.__qualname__):
+            self._look_at(class_.__name__, Fixed(class_), comparing=True)
         self._look_into_escaped()
         self._find_what_moves()
         self.obstacle = next(iter(self._obstacles_of(self._root)), None)
@@ -202,7 +207,9 @@ class Environment:
     @property
     def is_suspicious(self) -> bool:
         """True if recording has to be watched."""
-        return self._is_suspicious or bool(self.left_out) or any(part.obstacle for part in self._walked.values())
+        if self._is_suspicious or self.left_out or self.obstacles:
+            return True
+        return any(part.obstacle for part in self._walked.values())
 
     def watch_logger(self, logger: "Logger") -> None:
         """Watch what a logger writes."""
@@ -533,7 +540,7 @@ class Environment:
             for key, member in vars(base).items():
                 if key in CLASS_LABELS:
                     continue
-                if isinstance(member, C_DESCRIPTORS):
+                if isinstance(member, C_DESCRIPTORS) or is_made_by_dataclass(member):
                     continue
                 part.members += [
                     self._look_at(f"{name}.{key}", Fixed(one), comparing=True) for one in functions_of(member)

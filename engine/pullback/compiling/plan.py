@@ -194,7 +194,8 @@ class Plan:
                 reason = f"{history.latest} changes on each call; pass it as an argument"
                 return self._keep(key, Family(latest.environment, fallback=Fallback(reason), is_final=True))
         function = inner_function(self.function)
-        family = self._compile(key, args, Family(Environment(function, history.varying, history.looked_into)))
+        environment = Environment(function, history.varying, history.looked_into, trees.classes(args))
+        family = self._compile(key, args, Family(environment))
         if history.is_due:
             self._warn(
                 f"has been recorded {history.recordings} times, the latest time because {history.latest} changes; "
@@ -470,7 +471,7 @@ class Plan:
                 return program, environment
             environment.before.put_back()
             history.constant |= {numbers[number] for number in needed}
-            environment = Environment(environment.function, history.varying, history.looked_into)
+            environment = Environment(environment.function, history.varying, history.looked_into, environment.classes)
 
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build(self.function, args, environment, tier=self.tier)

@@ -357,3 +357,71 @@ def test_sets_and_namespaces_are_watched():
         change()
         for _ in range(2):
             agrees(plan, plan.function, X)
+
+
+SCALE = 2.0
+
+
+def scaled(x):
+    return x * SCALE
+
+
+class Argument(NamedTuple):
+    """A node whose class has a method, which calls a function, which reads a number."""
+
+    w: np.ndarray
+    rate = 1.0
+
+    def apply(self, x):
+        return np.sum(scaled(self.w) * x * self.rate)
+
+
+@dataclass(frozen=True)
+class DataArgument:
+    """The same as a dataclass."""
+
+    w: np.ndarray
+    rate = 1.0
+
+    def apply(self, x):
+        return np.sum(scaled(self.w) * x * self.rate)
+
+
+def applied(model, x):
+    return model.apply(x)
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+@pytest.mark.parametrize("kind", [Argument, DataArgument])
+def test_methods_of_arguments_and_what_they_read_are_watched(monkeypatch, kind, tier):
+    plan, model = pb.compile(applied, tier=tier), kind(X)
+    agrees(plan, applied, model, X)
+    monkeypatch.setattr(f"{__name__}.SCALE", 3.0)
+    agrees(plan, applied, model, X)
+    monkeypatch.setattr(f"{__name__}.scaled", lambda x: x - SCALE)
+    agrees(plan, applied, model, X)
+    monkeypatch.setattr(kind, "rate", 0.5)
+    agrees(plan, applied, model, X)
+    monkeypatch.setattr(kind, "apply", lambda self, x: np.sum(self.w - x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.errors.PlanWarning)  # recorded five times
+        agrees(plan, applied, model, X)
+
+
+@dataclass
+class ReadsLarge:
+    w: np.ndarray
+
+    def apply(self, x):
+        return np.sum(self.w * x) + np.sum(LARGE)
+
+
+@pytest.mark.parametrize("is_argument", [True, False])
+def test_a_large_array_that_a_method_reads_is_never_a_constant(is_argument):
+    model = ReadsLarge(X)
+    function = applied if is_argument else lambda _, x: model.apply(x)
+    plan = fused(function)
+    with pytest.warns(pb.errors.PlanWarning, match="LARGE is an array that a class reads"):
+        before = plan(model, X)
+    LARGE[0] += 1.0
+    assert plan(model, X) == before + 1.0
