@@ -20,9 +20,9 @@ from typing import Any
 
 from pullback_runners.agent.client import Lease
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.sandbox.users import BuildUser
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
 _LARGEST_FAILURE_BYTES = 1024 * 1024

@@ -3,11 +3,11 @@
 import structlog
 
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
 from pullback_runners.agent.process_mark import end_trees
 from pullback_runners.agent.spool import Delivery
+from pullback_runners.sandbox.users import BuildUser
 
 _log = structlog.get_logger()
 

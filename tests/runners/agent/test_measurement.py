@@ -20,6 +20,7 @@ from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.leftovers import settle
 from pullback_runners.agent.measurement import _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
+from pullback_runners.sandbox.isolation import Confined
 
 COMMIT = {
     "sha": "",
@@ -271,7 +272,9 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
     os.close(writing)
     try:
         with pytest.raises(JobFailedError, match=said) as failed:
-            _follow(process, reading, deadline=time.monotonic() + 30, tell=pytest.fail, cancelled=lambda: False)
+            _follow(
+                Confined(process), reading, deadline=time.monotonic() + 30, tell=pytest.fail, cancelled=lambda: False
+            )
         assert failed.value.kind == "workload"
     finally:
         process.kill()
