@@ -22,7 +22,7 @@ class Narrowing:
 
     @property
     def narrowed(self) -> dict[str, Any]:
-        """What an address says of these, None where it says nothing."""
+        """These by name as an address has them, None where it says nothing."""
         return {field.name: getattr(self, field.name) for field in fields(Narrowing)}
 
     @property

@@ -198,7 +198,7 @@ def _sorts(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
 
 
 def _narrowed(project: str, asked: State, name: str) -> Iterator[tuple[str, str, bool]]:
-    """What the address names, and the way back to all."""
+    """The choice that the address names, and the way back to all."""
     yield "any", asked.href(project, **{name: None}), False
     yield str(asked.narrowed[name]), asked.href(project), True
 
