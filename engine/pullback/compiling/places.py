@@ -39,6 +39,7 @@ CLASS_LABELS = frozenset(
         "__parameters__",
         "__orig_bases__",
         "__slots__",
+        "__slotnames__",
     }
 )
 

@@ -14,10 +14,11 @@ docs/custom-rules.md has the whole story, with examples that run.
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from pullback import trees
-from pullback.core.primitive import Trace, Traced
+from pullback.core.primitive import Trace, Traced, innermost_recorder
 from pullback.core.types import is_array_like
 from pullback.custom.applying import Applied, Call
 from pullback.custom.derivative import Derivative
@@ -122,12 +123,15 @@ class CustomPrimitive:
         trace = max(
             (leaf.traced_by for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
         )
+        apply: Callable[..., Any] = self._applied
+        if trace is None and (trace := innermost_recorder()) is not None:  # a plan calls it with constants too, each time
+            apply = partial(_recorded, trace, self._applied)
         call = Call(rebuild, trees.structure(operands), counts, options)
         if isinstance(trace, Tape | ForwardTrace):
             self._require_derivative(trace, operands)
         elif isinstance(trace, Recorder) and self._applied.user_infer is None:
             call = self._applied.observed(call, leaves, trace)
-        return self._applied(*leaves, call=call)
+        return apply(*leaves, call=call)
 
     def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Operands by position, options by keyword."""
@@ -168,6 +172,10 @@ def primitive(
     if function is not None:
         return CustomPrimitive(function, results)
     return lambda function: CustomPrimitive(function, results)
+
+
+def _recorded(trace: Trace, primitive: Applied, *operands: Any, **params: Any) -> Any:
+    return trace.apply(primitive, operands, params)
 
 
 def _signature_of(function: Callable[..., Any]) -> inspect.Signature | None:

@@ -309,7 +309,7 @@ class Local(threading.local):
 
 
 @pytest.mark.parametrize(
-    "held", [Attached(), Described(), {object()}, iter([1.0]), Items(rate=2.0), Local(), defaultdict(float)]
+    "held", [Attached(), Described(), {iter([1.0])}, iter([1.0]), Items(rate=2.0), Local(), defaultdict(float)]
 )
 def test_what_cannot_be_watched_surely_stays_on_the_tape(held):
     plan = fused(lambda x: x * (held.rate if hasattr(held, "rate") else 2.0))
