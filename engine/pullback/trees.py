@@ -225,6 +225,7 @@ def unwatched(tree: Any) -> str | None:
 def beside(tree: Any) -> list[Any]:
     """What a tree leads to beside its leaves: constants, keys, and the classes, functions and attributes of its nodes."""
     kind = _KINDS.get(type(tree))
+    own: list[Any]
     if kind is not None:
         parts: Iterable[Any] = kind.parts(tree)
         own = [type(tree), kind.parts, kind.rebuild, kind.structure(tree)]

@@ -10,12 +10,12 @@ the reason. The list is of what is allowed: anything unknown is an obstacle.
 
 import builtins
 import importlib.util
+import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ class Environment:
         ]
         self._look_into_escaped()
         self._find_what_moves()
-        self.obstacle = next(chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
+        self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
 
     @property
     def input_types(self) -> Sequence[ArrayType]:
@@ -315,6 +315,7 @@ class Environment:
         if not comparing:
             return self._input(name, getter, value)
         if value.nbytes > LARGEST_COMPARED_BYTES:
+            self._watch(getter, value, name)  # another one may be compared
             return Part(
                 value,
                 f"{name} is an array that a class reads, too large to be compared on each call; make it an attribute",
@@ -328,17 +329,8 @@ class Environment:
             part = self._walked[key] = FunctionPart(value)
             self._look_into_function(value, part, comparing=comparing)
             return part
-        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE):
+        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE) or is_fixed(value):
             return self._look_into_definition(name, value, key)
-        if is_fixed(value):  # of a class of the user's: what that adds
-            part = self._walked[key] = DefinitionPart(value, [self._look_at(name, Fixed(type(value)), comparing=True)])
-            attributes = getattr(value, "__dict__", {})
-            self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
-            part.members += [
-                self._look_at(f"{name}.{attribute}", Named(attributes, attribute), comparing=True)
-                for attribute in attributes
-            ]
-            return part
         if isinstance(value, partial):
             looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
             keywords, attributes = (
@@ -367,10 +359,18 @@ class Environment:
         return self._look_into_instance(name, value, comparing=comparing)
 
     def _look_into_definition(self, name: str, value: Any, key: tuple[int, bool]) -> Part:
-        """A class, a rule of the user's, a cached function: none is made again, so what its functions read is compared."""
+        """A class, a rule, a cached function, a number, text or member of an enumeration of a class of the user's.
+
+        None is made again, so what its functions read is compared.
+        """
         part = self._walked[key] = DefinitionPart(value)
         if isinstance(value, type):
             self._look_into_class(name, value, part)
+        elif is_fixed(value):
+            attributes = getattr(value, "__dict__", {})
+            self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
+            places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
+            part.members += [self._look_at(name, place, comparing=True) for place in places]
         elif isinstance(value, LRU_CACHE):
             part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
         else:
@@ -389,7 +389,9 @@ class Environment:
                 f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
             )
         if "__wrapped__" in function.__dict__:
-            part.wrapped = self._look_at(function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing)
+            part.wrapped = self._look_at(
+                function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing
+            )
         chains = code_facts.chains_read(code)
         assigned = code_facts.captured_names_assigned(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):

@@ -83,6 +83,7 @@ _EFFECTS = {
     "breakpoint": "stops for the debugger",
     "__import__": "imports a module by a name that the code need not tell",
 }
+_IN_ANY_MODULE = {"urandom": "draws random numbers", "_getframe": "reads the variables of its callers", "fspath": None}
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
 
@@ -206,12 +207,8 @@ def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind 
             return _EFFECTS[name]
         if module == "_warnings":
             return "gives a warning" if name.startswith("warn") else None
-        if name == "urandom":
-            return "draws random numbers"
-        if name == "fspath":
-            return None
-        if name == "_getframe":
-            return "reads the variables of its callers"
+        if name in _IN_ANY_MODULE:
+            return _IN_ANY_MODULE[name]
         return None if module.partition(".")[0] in _REPEATABLE else f"calls {module}.{name}"
     kind = owner if isinstance(owner, type) else type(owner)
     if issubclass(kind, random.Random):

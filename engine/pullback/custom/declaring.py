@@ -14,7 +14,6 @@ docs/custom-rules.md has the whole story, with examples that run.
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar, overload
 
 from pullback import trees
@@ -123,15 +122,14 @@ class CustomPrimitive:
         trace = max(
             (leaf.traced_by for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
         )
-        apply: Callable[..., Any] = self._applied
-        if trace is None and (trace := innermost_recorder()) is not None:  # a plan calls it with constants too, each time
-            apply = partial(_recorded, trace, self._applied)
+        if trace is None:
+            trace = innermost_recorder()
         call = Call(rebuild, trees.structure(operands), counts, options)
         if isinstance(trace, Tape | ForwardTrace):
             self._require_derivative(trace, operands)
         elif isinstance(trace, Recorder) and self._applied.user_infer is None:
             call = self._applied.observed(call, leaves, trace)
-        return apply(*leaves, call=call)
+        return self._applied(*leaves, call=call)
 
     def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Operands by position, options by keyword."""
@@ -172,10 +170,6 @@ def primitive(
     if function is not None:
         return CustomPrimitive(function, results)
     return lambda function: CustomPrimitive(function, results)
-
-
-def _recorded(trace: Trace, primitive: Applied, *operands: Any, **params: Any) -> Any:
-    return trace.apply(primitive, operands, params)
 
 
 def _signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
