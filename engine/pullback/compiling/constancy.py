@@ -4,7 +4,7 @@ import re
 import sys
 import types
 from datetime import date, time, timedelta, timezone
-from enum import Enum
+from enum import Enum, EnumMeta
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeVar
@@ -91,6 +91,7 @@ _DESCRIPTORS = (types.FunctionType, staticmethod, classmethod, property, cached_
 _WRITTEN_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 #: Attributes of functions that say nothing of what they do.
 HARMLESS_ATTRIBUTES = frozenset({"__wrapped__", "__isabstractmethod__"})
+_OF_MEMBERS = frozenset({"_value_", "_name_", "__objclass__", "_sort_order_"})
 _LOCKS = frozenset({"lock", "RLock"})
 #: The type of functions that remember what they gave.
 LRU_CACHE = type(lru_cache(len))
@@ -129,9 +130,34 @@ def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
 def is_constant_class(class_: type) -> bool:
     """True if a class does what it does whatever is assigned in it."""
     # What `types.new_class` and `dataclasses.make_dataclass` make seems to be of the module `types`.
-    return not class_.__flags__ & _HEAP_TYPE or (
-        package(class_.__module__) in CONSTANT_PACKAGES and class_.__module__ != "types"
+    return (
+        not class_.__flags__ & _HEAP_TYPE
+        or (package(class_.__module__) in CONSTANT_PACKAGES and class_.__module__ != "types")
+        or (isinstance(class_, EnumMeta) and _is_plain_enumeration(class_))
     )
+
+
+def _is_plain_enumeration(class_: EnumMeta) -> bool:
+    """True if an enumeration has members with constant values, and nothing else."""
+    return (
+        all(map(is_constant_class, class_.__mro__[1:]))
+        and not any(map(added_to, class_.__members__.values()))
+        and all(
+            is_constant(one) if isinstance(one, types.FunctionType) else one is None or isinstance(one, Enum)
+            for key, member in vars(class_).items()
+            for one in functions_of(member)
+            if isinstance(one, types.FunctionType) or not key.startswith("_")
+        )
+    )
+
+
+def added_to(value: Any) -> dict[str, Any]:
+    """The attributes that a class of the user's adds to a value of a type whose values cannot change."""
+    attributes: dict[str, Any] = getattr(value, "__dict__", {})
+    is_plain_member = (
+        isinstance(value, Enum) and attributes.keys() <= _OF_MEMBERS and is_constant(attributes["_value_"])
+    )
+    return {} if is_plain_member else attributes
 
 
 def is_fixed(value: Any) -> bool:
@@ -211,7 +237,7 @@ def functions_of(member: Any) -> tuple[Any, ...]:
     """The function that a member of a class runs, or the value that it holds."""
     if isinstance(member, staticmethod | classmethod):
         return (member.__func__,)
-    if isinstance(member, property):
+    if isinstance(member, property | types.DynamicClassAttribute):  # the latter stands for a member of an enumeration
         return (member.fget, member.fset, member.fdel)
     return (member.func,) if isinstance(member, cached_property) else (member,)
 

@@ -15,6 +15,7 @@ import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
+from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from pullback.compiling.constancy import (
     C_DESCRIPTORS,
     HARMLESS_ATTRIBUTES,
     LRU_CACHE,
+    added_to,
     functions_of,
     has_plain_metaclass,
     holds_what_cannot_be_seen,
@@ -367,7 +369,7 @@ class Environment:
         if isinstance(value, type):
             self._look_into_class(name, value, part)
         elif is_fixed(value):
-            attributes = getattr(value, "__dict__", {})
+            attributes = added_to(value)
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
             places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
             part.members += [self._look_at(name, place, comparing=True) for place in places]
@@ -573,6 +575,11 @@ class Environment:
                 for factory in factories
                 if factory is not MISSING
             ]
+            if isinstance(base, EnumMeta):
+                part.members += [
+                    self._look_at(f"{name}.{key}", Fixed(member), comparing=True)
+                    for key, member in base.__members__.items()
+                ]
             members = Members(base)
             self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
             for key, member in vars(base).items():

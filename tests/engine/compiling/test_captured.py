@@ -437,6 +437,10 @@ class WithTable:
     table: ClassVar[np.ndarray] = np.ones(3000)
 
 
+class Root:
+    """A class that gets a subclass."""
+
+
 def plain(x):
     return np.sum(x)
 
@@ -474,8 +478,8 @@ UNSEEN = {
     "a module by a frame": (by_the_frame, lambda: setattr(HELD, "value", np.float32(3.0))),
     "an attribute of a function": (asks_a_function, lambda: setattr(plain, "rate", 3.0)),
     "subclasses": (
-        lambda x: len(WithTable.__subclasses__()) * x,
-        lambda: setattr(HELD, "partial", type("Sub", (WithTable,), {})),
+        lambda x: len(Root.__subclasses__()) * x,
+        lambda: setattr(HELD, "partial", type("Sub", (Root,), {})),
     ),
     "a keyword of a partial": (
         lambda x: HELD.partial(x),
