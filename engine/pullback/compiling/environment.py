@@ -576,9 +576,9 @@ class Environment:
                 if factory is not MISSING
             ]
             if isinstance(base, EnumMeta):
+                values: dict[str, Any] = dict(base.__members__)
                 part.members += [
-                    self._look_at(f"{name}.{key}", Fixed(member), comparing=True)
-                    for key, member in base.__members__.items()
+                    self._look_at(f"{name}.{key}", Fixed(value), comparing=True) for key, value in values.items()
                 ]
             members = Members(base)
             self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
