@@ -201,7 +201,9 @@ def _is_fixed(value: Any) -> bool:
     if type(value) is tuple:
         return all(map(_is_fixed, value))
     return (
-        value is None or is_constant(value) or isinstance(value, (int, float, complex, np.generic, type, FunctionType))
+        value is None
+        or is_constant(value)
+        or issubclass(type(value), (int, float, complex, np.generic, type, FunctionType))
     )
 
 

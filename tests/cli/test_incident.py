@@ -37,7 +37,9 @@ def grown(service, database_url):
         variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * min(number, 2))]
         report = make_report(number, cases=[make_case("lstm", variants=variants)])
         assert httpx.post(f"{service}/api/v1/reports", json=report).status_code == 201
-    asyncio.run(worker.run_once(database_url))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while connection.execute("SELECT count(*) FROM report WHERE detected_at IS NULL").fetchone()[0]:
+            asyncio.run(worker.run_once(database_url))
 
 
 @pytest.mark.parametrize("command", ["list", "show", "verdict", "assign", "confirm", "bisect"])

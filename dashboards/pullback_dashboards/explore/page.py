@@ -204,9 +204,10 @@ async def _points_of(
     session: AsyncSession, project_id: ProjectId, series: Sequence[StoredSeries], last: int
 ) -> list[Found]:
     ids = [SeriesId(stored.series.id) for stored in series]
-    marks = await drawn_points(session, ids, last=last, at_most=_MARKS)
+    beside = incidents_of_series(project_id, ids)
+    marks, found = await drawn_points(session, ids, last=last, at_most=_MARKS, beside=beside)
     incidents: dict[int, list[SeriesIncident]] = defaultdict(list)
-    for one in await incidents_of_series(session, project_id, ids):
+    for one in found:
         incidents[one.series_id].append(one)
     return [Found(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)]
 

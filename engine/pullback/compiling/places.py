@@ -23,6 +23,7 @@ CLASS_LABELS = frozenset(
         "__doc__",
         "__dict__",
         "__weakref__",
+        "__slotnames__",  # kept there by copyreg when an object is copied
         "__annotations__",
         "__annotate__",
         "__annotate_func__",

@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
 import orjson
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import OPEN, NamedChange
 from pullback_service.models.incidents import Incident
 from pullback_service.ratio import Ratio
-from pullback_service.statements import Query, Rows, array_of, rows
+from pullback_service.statements import Query, Rows, array_of
 
 AROUND: Final = 40
 """Commits of the trunk before an incident, and behind it."""
@@ -89,12 +88,12 @@ SELECT DISTINCT ON (incident.id) incident.id, incident.kind, incident.state, cha
 
 
 _OF_SERIES: Final[LiteralString] = """
-SELECT DISTINCT change.series_id, incident.id, incident.kind, incident.state, commit.sha
+SELECT DISTINCT ON (incident.id, change.series_id) change.series_id, incident.id, incident.kind, incident.state, commit.sha
   FROM change
   JOIN incident ON incident.id = change.incident_id AND incident.state = ANY (%(states)s::text[])
   JOIN commit ON commit.id = change.commit_id
  WHERE change.project_id = %(project)s AND change.series_id = ANY (%(series)s::bigint[])
- ORDER BY incident.id
+ ORDER BY incident.id, change.series_id, commit.ordered_at, commit.id
 """
 
 
@@ -222,12 +221,10 @@ def incidents_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId
     return Query(_OF_CASE, values, lambda rows: [*map(CaseIncident._make, rows)], width=len(CaseIncident._fields))
 
 
-async def incidents_of_series(
-    session: AsyncSession, project_id: ProjectId, series: Collection[int]
-) -> Sequence[SeriesIncident]:
+def incidents_of_series(project_id: ProjectId, series: Collection[int]) -> Query[Sequence[SeriesIncident]]:
     """Incidents of series that are open or were resolved. Index: ix_change_project_id, pk_incident, pk_commit."""
     values = {"project": project_id, "series": array_of(series), "states": [*OPEN, "resolved"]}
-    return [*map(SeriesIncident._make, await rows(session, _OF_SERIES, values))]
+    return Query(_OF_SERIES, values, lambda rows: [*map(SeriesIncident._make, rows)], width=len(SeriesIncident._fields))
 
 
 def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]:
