@@ -40,7 +40,6 @@ CLASS_LABELS = frozenset(
         "__parameters__",
         "__orig_bases__",
         "__slots__",
-        "__slotnames__",
         "_member_map_",
         "_member_names_",
         "_value2member_map_",
