@@ -225,7 +225,7 @@ def unwatched(tree: Any) -> str | None:
 
 
 def beside(tree: Any) -> list[Any]:
-    """What a tree leads to beside its leaves: constants, keys, and the classes, functions and attributes of its nodes."""
+    """Constants and keys of a tree, and the classes, functions and attributes of its nodes: all but its leaves."""
     kind = _KINDS.get(type(tree))
     own: list[Any]
     if kind is not None:
