@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cached_property, partial
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -223,20 +224,25 @@ def unwatched(tree: Any) -> str | None:
     return next(filter(None, map(unwatched, parts)), None)
 
 
-def classes(tree: Any) -> set[type]:
-    """The classes of the nodes of a tree."""
+def beside(tree: Any) -> list[Any]:
+    """Constants and keys of a tree, and the classes, functions and attributes of its nodes: all but its leaves."""
     kind = _KINDS.get(type(tree))
+    own: list[Any]
     if kind is not None:
         parts: Iterable[Any] = kind.parts(tree)
+        own = [type(tree), kind.parts, kind.rebuild, kind.structure(tree)]
     elif isinstance(tree, tuple | list):
-        parts = tree
+        parts, own = tree, [type(tree)]
     elif isinstance(tree, dict):
-        parts = tree.values()
-    elif is_dataclass(type(tree)) and not is_constant(tree):
+        parts, own = tree.values(), [type(tree), *tree, *[value for *_, value in _structure_beside(tree)]]
+    elif is_constant(tree):
+        return [tree]
+    elif is_dataclass(type(tree)):
         parts = [getattr(tree, field.name) for field in fields(tree)]
+        own = [type(tree), *[value for *_, value in _structure_beside(tree)]]
     else:
-        return set()
-    return {type(tree)}.union(*map(classes, parts))
+        return []
+    return [*own, *chain.from_iterable(map(beside, parts))]
 
 
 def paths(tree: Any) -> list[str]:

@@ -8,10 +8,14 @@ recording again. Effects that happen while recording (writing, drawing random nu
 the reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
+import builtins
 import importlib.util
+import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +26,15 @@ from pullback.blocks import Block
 from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
     C_DESCRIPTORS,
-    CONSTANT_PACKAGES,
     HARMLESS_ATTRIBUTES,
     LRU_CACHE,
+    added_to,
     functions_of,
+    has_plain_metaclass,
     holds_what_cannot_be_seen,
     is_constant,
+    is_constant_class,
+    is_fixed,
     is_made_by_dataclass,
     is_plain_class,
     is_plain_member,
@@ -95,8 +102,9 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 class Environment:
     """The captured environment of one function: a check that it is unchanged, and its hidden inputs.
 
-    It may call methods of the `classes`, those of its arguments. Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
-    is among `looked_into`: of most that a program can reach, none runs.
+    `beside` has what its arguments lead to beside their leaves: their classes, say. Numbers in the places `varying` are inputs
+    as arrays are. Functions of other packages are looked into only if their code is among `looked_into`: of most that a
+    program can reach, none runs.
     """
 
     def __init__(
@@ -104,10 +112,10 @@ class Environment:
         function: Callable[..., Any],
         varying: Collection[PlaceKey] = (),
         looked_into: Collection[types.CodeType] = (),
-        classes: Collection[type] = (),
+        beside: Sequence[Any] = (),
     ) -> None:
         self.function = function
-        self.classes = classes
+        self.beside = beside
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -130,11 +138,13 @@ class Environment:
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
-        for class_ in sorted(classes, key=lambda one: one.__qualname__):
-            self._look_at(class_.__name__, Fixed(class_), comparing=True)
+        seen = [
+            self._look_at(getattr(one, "__name__", f"a {type(one).__name__}"), Fixed(one), comparing=True)
+            for one in beside
+        ]
         self._look_into_escaped()
         self._find_what_moves()
-        self.obstacle = next(iter(self._obstacles_of(self._root)), None)
+        self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
 
     @property
     def input_types(self) -> Sequence[ArrayType]:
@@ -284,9 +294,10 @@ class Environment:
         self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
             return Part(value)
-        if type(value) is set and is_constant(frozenset(value)):
-            self._watch(lambda: frozenset(value), frozenset(value), name)
-            return Part(value)
+        if isinstance(value, frozenset) or type(value) is set:
+            if type(value) is set:
+                self._watch(lambda: frozenset(value), frozenset(value), name)
+            return DefinitionPart(value, [self._look_at(name, Fixed(one), comparing=True) for one in value])
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
             return BlockPart(value, array)
@@ -306,6 +317,7 @@ class Environment:
         if not comparing:
             return self._input(name, getter, value)
         if value.nbytes > LARGEST_COMPARED_BYTES:
+            self._watch(getter, value, name)  # another one may be compared
             return Part(
                 value,
                 f"{name} is an array that a class reads, too large to be compared on each call; make it an attribute",
@@ -319,15 +331,14 @@ class Environment:
             part = self._walked[key] = FunctionPart(value)
             self._look_into_function(value, part, comparing=comparing)
             return part
-        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE):
+        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE) or is_fixed(value):
             return self._look_into_definition(name, value, key)
         if isinstance(value, partial):
             looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
-            keywords = {
-                keyword: self._look_at(name, Fixed(part), comparing=comparing)
-                for keyword, part in value.keywords.items()
-            }
-            self._walked[key] = PartialPart(value, looked, keywords)
+            keywords, attributes = (
+                self._look_at(name, Fixed(held), comparing=comparing) for held in (value.keywords, value.__dict__)
+            )
+            self._walked[key] = PartialPart(value, looked, keywords, attributes)
             return self._walked[key]
         if isinstance(value, types.MethodType):
             function = self._look_at(name, Fixed(value.__func__), comparing=True)
@@ -341,6 +352,7 @@ class Environment:
             return Part(value)
         if is_logger(value):
             self._is_suspicious = True
+            self._watch(Named(value.__dict__, "level"), value.level, f"the level of logger {value.name}")
             return Part(value)
         if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):
             wrapped = self._walked[key] = WrappedPart(value)
@@ -349,11 +361,18 @@ class Environment:
         return self._look_into_instance(name, value, comparing=comparing)
 
     def _look_into_definition(self, name: str, value: Any, key: tuple[int, bool]) -> Part:
-        """A class, a rule of the user's, a cached function: none is made again, so what its functions read is compared."""
-        part = DefinitionPart(value)
-        self._walked[key] = part
+        """A class, a rule, a cached function, a number, text or member of an enumeration of a class of the user's.
+
+        None is made again, so what its functions read is compared.
+        """
+        part = self._walked[key] = DefinitionPart(value)
         if isinstance(value, type):
             self._look_into_class(name, value, part)
+        elif is_fixed(value):
+            attributes = added_to(value)
+            self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
+            places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
+            part.members += [self._look_at(name, place, comparing=True) for place in places]
         elif isinstance(value, LRU_CACHE):
             part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
         else:
@@ -371,6 +390,10 @@ class Environment:
             part.obstacle = (
                 f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
             )
+        if "__wrapped__" in function.__dict__:
+            part.wrapped = self._look_at(
+                function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing
+            )
         chains = code_facts.chains_read(code)
         assigned = code_facts.captured_names_assigned(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -387,8 +410,11 @@ class Environment:
             part.globals_[name] = self._look_at_variable(
                 name, Named(namespace, name), chains.get(name), comparing=comparing
             )
-            if name in code_facts.EFFECTIVE and name not in namespace:
-                self._is_suspicious = True
+            if name in namespace:
+                continue
+            self._is_suspicious |= name in code_facts.EFFECTIVE
+            if not isinstance(vars(builtins).get(name), types.BuiltinFunctionType | type):
+                part.imported.append(self._look_at(name, Named(vars(builtins), name), comparing=True))
         self._look_at_code(function, part)
 
     def _look_at_variable(
@@ -404,7 +430,9 @@ class Environment:
     def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
         """The obstacle in the code itself: it imports, draws, reads, assigns or tests what a plan cannot follow."""
         code, name = function.__code__, function.__name__
-        self._attributes |= code_facts.attributes_read(code)
+        attributes = code_facts.attributes_read(code)
+        self._attributes |= attributes
+        self._is_suspicious |= "__subclasses__" in attributes
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
         self.asks_for_types |= code_facts.asks_for_types(code)
@@ -443,6 +471,8 @@ class Environment:
         part = self._walked.get(key)
         if not isinstance(part, ModulePart):
             part = self._walked[key] = ModulePart(module)
+            if "__getattr__" in module.__dict__:
+                self._look_at_attribute(name, part, ("__getattr__",), comparing=comparing)
             if type(module) is not types.ModuleType:
                 part.obstacle = f"{name} is a {type(module).__name__}, whose attributes may change between calls unseen"
         for chain in chains:
@@ -481,8 +511,8 @@ class Environment:
                 looked.add((id(part), attribute))
                 if not (attribute.startswith("__") and attribute.endswith("__")):
                     self._look_at_attribute(name, part, (attribute,), comparing=comparing)
-        if self._reads_any_attribute:
-            modules = [part.original for part, _, _ in self._escaped.values()]
+        if self._reads_any_attribute or self.catches_errors:
+            modules = [part.original for part, _, _ in self._escaped.values()] if self._reads_any_attribute else []
             functions = [part.original for part in self._walked.values() if isinstance(part, FunctionPart)]
             for one in (*modules, *functions):
                 self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
@@ -499,7 +529,11 @@ class Environment:
             return known
         part = ContainerPart(value, name)
         self._walked[id(value), comparing] = part
+        if type(value) not in _CONTAINERS:
+            part.beside.append(self._look_at(type(value).__name__, Fixed(type(value)), comparing=True))
         for key in value if isinstance(value, dict) else range(len(value)):
+            if not is_constant(key):
+                part.beside.append(self._look_at(f"a key of {name}", Fixed(key), comparing=True))
             part.items[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
         return part
 
@@ -529,12 +563,23 @@ class Environment:
         return part
 
     def _look_into_class(self, name: str, class_: type, part: DefinitionPart) -> None:
-        if not is_plain_class(class_):
+        if not has_plain_metaclass(class_):
             part.obstacle = f"{name} is a {type(class_).__name__}, whose attributes may change between calls unseen"
             return
         for base in class_.__mro__:
-            if package(base.__module__) in CONSTANT_PACKAGES | {"builtins"}:
+            if is_constant_class(base):
                 continue
+            factories = [field.default_factory for field in vars(base).get("__dataclass_fields__", {}).values()]
+            part.members += [
+                self._look_at(f"a default of {name}", Fixed(factory), comparing=True)
+                for factory in factories
+                if factory is not MISSING
+            ]
+            if isinstance(base, EnumMeta):
+                values: dict[str, Any] = dict(base.__members__)
+                part.members += [
+                    self._look_at(f"{name}.{key}", Fixed(value), comparing=True) for key, value in values.items()
+                ]
             members = Members(base)
             self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
             for key, member in vars(base).items():

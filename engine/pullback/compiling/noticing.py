@@ -81,7 +81,9 @@ _EFFECTS = {
     "locals": "calls locals",
     "vars": "calls vars",
     "breakpoint": "stops for the debugger",
+    "__import__": "imports a module by a name that the code need not tell",
 }
+_IN_ANY_MODULE = {"urandom": "draws random numbers", "_getframe": "reads the variables of its callers", "fspath": None}
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
 
@@ -158,11 +160,13 @@ class Noticed(Watch):
             self.ran.add(code)
         if id(code) in self._obstacles:
             self._refuse(self._obstacles[id(code)])
-        if _is_of_loggers(code, "isEnabledFor"):
+        if _is_of_loggers(code, "isEnabledFor") or _is_of_loggers(code, "getEffectiveLevel"):
             self.loggers.append(frame.f_locals["self"])
         if _is_of_loggers(code, "_log"):  # where every enabled message comes by
             level = sys.modules["logging"].getLevelName(frame.f_locals["level"])
             return f"logs at level {level}, for which logger {frame.f_locals['self'].name!r} is enabled"
+        if code is importlib.import_module.__code__:
+            return _EFFECTS["__import__"]
         if code.co_name in READING_FILES and code.co_filename.startswith(_NUMPY):
             return f"calls numpy.{code.co_name}"
         return None
@@ -203,8 +207,8 @@ def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind 
             return _EFFECTS[name]
         if module == "_warnings":
             return "gives a warning" if name.startswith("warn") else None
-        if name == "urandom":
-            return "draws random numbers"
+        if name in _IN_ANY_MODULE:
+            return _IN_ANY_MODULE[name]
         return None if module.partition(".")[0] in _REPEATABLE else f"calls {module}.{name}"
     kind = owner if isinstance(owner, type) else type(owner)
     if issubclass(kind, random.Random):
@@ -213,6 +217,8 @@ def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind 
         return f"calls {kind.__name__}.{name}"
     if kind.__module__ == "_io":
         return "reads or writes a file"
+    if name == "__subclasses__":
+        return "asks for the subclasses of a class"
     return (
         None
         if kind.__module__.partition(".")[0] in _REPEATABLE or _is_written_in_python(kind)

@@ -40,6 +40,12 @@ CLASS_LABELS = frozenset(
         "__parameters__",
         "__orig_bases__",
         "__slots__",
+        "_member_map_",
+        "_member_names_",
+        "_value2member_map_",
+        "_unhashable_values_",
+        "_unhashable_values_map_",
+        "_hashable_values_",
     }
 )
 

@@ -194,7 +194,7 @@ class Plan:
                 reason = f"{history.latest} changes on each call; pass it as an argument"
                 return self._keep(key, Family(latest.environment, fallback=Fallback(reason), is_final=True))
         function = inner_function(self.function)
-        environment = Environment(function, history.varying, history.looked_into, trees.classes(args))
+        environment = Environment(function, history.varying, history.looked_into, trees.beside(args))
         family = self._compile(key, args, Family(environment))
         if history.is_due:
             self._warn(
@@ -471,7 +471,7 @@ class Plan:
                 return program, environment
             environment.before.put_back()
             history.constant |= {numbers[number] for number in needed}
-            environment = Environment(environment.function, history.varying, history.looked_into, environment.classes)
+            environment = Environment(environment.function, history.varying, history.looked_into, environment.beside)
 
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build(self.function, args, environment, tier=self.tier)

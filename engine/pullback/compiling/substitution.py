@@ -80,11 +80,11 @@ class Part:
 
 
 class DefinitionPart(Part):
-    """A class or a rule, which is shared, and what its functions lead to."""
+    """A thing that is shared, and what it leads to: a class or a rule with its functions, a value of a class of the user's."""
 
-    def __init__(self, original: Any, obstacle: str | None = None) -> None:
-        super().__init__(original, obstacle)
-        self.members: list[Part] = []
+    def __init__(self, original: Any, members: Iterable[Part] = ()) -> None:
+        super().__init__(original)
+        self.members = list(members)
 
     def parts(self) -> Iterable[Part]:
         """The functions and values of the class."""
@@ -116,10 +116,12 @@ class ContainerPart(Part):
         super().__init__(original)
         self.name = name
         self.items: dict[Any, Part] = {}
+        self.beside: list[Part] = []
+        """The class of a named tuple, the keys of a dict."""
 
     def parts(self) -> Iterable[Part]:
-        """The items."""
-        return self.items.values()
+        """The items, and what is shared."""
+        return [*self.items.values(), *self.beside]
 
     def build(self, substitution: Substitution) -> Any:
         """A container of the same type; one that may hold itself is there before it is filled."""
@@ -229,6 +231,7 @@ class FunctionPart(Part):
         self.imported: list[Part] = []
         self.defaults: Part = Part(())
         self.keyword_defaults: Part = Part({})
+        self.wrapped: Part | None = None
         self.against_inputs: str | None = None
         """The reason why it cannot be compiled where there are hidden inputs."""
 
@@ -240,6 +243,7 @@ class FunctionPart(Part):
             *self.imported,
             self.defaults,
             self.keyword_defaults,
+            *([] if self.wrapped is None else [self.wrapped]),
         ]
 
     def build(self, substitution: Substitution) -> Any:
@@ -253,6 +257,8 @@ class FunctionPart(Part):
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
         made.__dict__.update(function.__dict__)
+        if self.wrapped is not None:
+            made.__dict__["__wrapped__"] = self.wrapped.rebuilt(substitution)
         substitution.note(function.__name__, made.__dict__)
         for cell in self.cells.values():
             cell.fill(substitution)
@@ -267,20 +273,22 @@ class FunctionPart(Part):
 class PartialPart(Part):
     """A functools.partial."""
 
-    def __init__(self, original: Any, arguments: Sequence[Part], keywords: dict[str, Part]) -> None:
+    def __init__(self, original: Any, arguments: Sequence[Part], keywords: Part, attributes: Part) -> None:
         super().__init__(original)
         self.arguments = arguments
         self.keywords = keywords
+        self.attributes = attributes
 
     def parts(self) -> Iterable[Part]:
-        """The function and what is held for it."""
-        return [*self.arguments, *self.keywords.values()]
+        """The function, what is held for it, and its attributes."""
+        return [*self.arguments, self.keywords, self.attributes]
 
     def build(self, substitution: Substitution) -> Any:
         """The same arguments held, arrays exchanged."""
         function, *arguments = [part.rebuilt(substitution) for part in self.arguments]
-        keywords = {name: part.rebuilt(substitution) for name, part in self.keywords.items()}
-        made = substitution.copies[id(self)] = partial(function, *arguments, **keywords)
+        made = partial(function, *arguments, **self.keywords.rebuilt(substitution))
+        made.__dict__.update(self.attributes.rebuilt(substitution))
+        substitution.copies[id(self)] = made
         return made
 
 
@@ -315,6 +323,7 @@ class WrappedPart(Part):
     def build(self, substitution: Substitution) -> Any:
         """The same transformation of the copied function."""
         made = copy.copy(self.original)
+        made.__dict__.pop("selection", None)  # it holds the function that was
         substitution.copies[id(self)] = made
         function: Callable[..., Any] = self.function.rebuilt(substitution)
         object.__setattr__(made, "function", function)
