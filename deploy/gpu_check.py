@@ -65,7 +65,7 @@ class Row:
 
 @dataclass
 class Check:
-    """What is checked, on which device, until when."""
+    """A run of the checks: its device, when it ends, and the rows that it has so far."""
 
     device: str
     emulated: bool
@@ -297,7 +297,7 @@ def quiet(check: Check) -> None:
 
 
 def _waits(check: Check, subject: Subject) -> tuple[str, str]:
-    """What a warm call waits for, in words, and the verdict."""
+    """The waits of a warm call, in words, and the verdict."""
     try:
         plan = pb.compile(subject.function, tier="fused")
         arguments = pb.put(subject.args, check.device)

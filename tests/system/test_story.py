@@ -44,7 +44,7 @@ def receivers():
 
 @pytest.fixture
 def github():
-    """What of GitHub's API a gate uses."""
+    """A double of GitHub: the part of its API that a gate uses."""
     double = GitHubDouble()
     yield double
     double.close()

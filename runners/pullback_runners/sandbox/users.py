@@ -16,7 +16,7 @@ from pullback_runners.errors import UsageError
 
 _LOCKS = Path("/run")
 _END = ("/bin/sh", "-c", "kill -s KILL -- -1")
-"""What ends every process of the user that runs it at once: no fork can outrun it."""
+"""A program that ends every process of the user that runs it at once: no fork can outrun it."""
 
 _END_S = 5.0
 

@@ -367,7 +367,7 @@ def apart(read):
 
 
 def missing(name):
-    """What an object does without the attribute."""
+    """The value where an object has no such attribute."""
     raise AttributeError(name)
 
 

@@ -1,4 +1,4 @@
-"""What warm calls of plans ask of PyTorch, operation by operation: allocations, products and views; no wait, no transfer."""
+"""Warm calls of plans, by what they ask of PyTorch, operation by operation: allocations, products and views; no wait, no transfer."""
 
 from collections import Counter
 
