@@ -57,6 +57,14 @@ def agent(
             "Default: the agent's own.",
         ),
     ] = None,
+    danger_unsandboxed: Annotated[
+        bool,
+        typer.Option(
+            "--danger-unsandboxed",
+            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Said at every start "
+            "and shown in the fleet.",
+        ),
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
     data: Annotated[
         Path, typer.Option(envvar="PULLBACK_AGENT_DATA", help="Folder for job files and the spool of unsent reports.")
@@ -101,6 +109,8 @@ def agent(
         raise RefusalError(f"--isolation none: jobs run as the agent's user; leave out --build-user {build_user}")
     if build_network and level != "sandbox":
         raise RefusalError("--build-network: only a sandbox has no network; leave it out, or add --isolation sandbox")
+    if danger_unsandboxed and level == "sandbox":
+        raise RefusalError("--danger-unsandboxed: this agent has a sandbox; leave one of the two out")
     log_plainly()
     run_agent(
         AgentOptions(
@@ -113,6 +123,7 @@ def agent(
             token_file=token_file,
             isolation=level.value,
             build_network=build_network,
+            danger_unsandboxed=danger_unsandboxed,
             build_user=build_user,
             labels=dict(_pair(text) for text in label or ()),
             once=once,

@@ -51,6 +51,7 @@ class AgentOptions:
     labels: Mapping[str, str] = field(default_factory=dict)
     isolation: Level = "none"  # of jobs from the agent
     build_network: bool = False  # for builds in a sandbox
+    danger_unsandboxed: bool = False  # code of forks runs without a sandbox
     build_user: str | None = None  # as whom jobs are built and measured; None: the agent's own user
     token_file: Path | None = None  # where `token` came from, which a build user must not read
     once: bool = False  # one job, or one look for a job, then end
@@ -112,6 +113,8 @@ class _Agent:
         self._labels = {**options.labels, "device": options.device}
         if isolation.level != "none":
             self._labels["isolation"] = isolation.level
+        if options.danger_unsandboxed:
+            self._labels["danger"] = "unsandboxed"
 
     def work(self) -> None:
         """Enrol, settle what a predecessor left, then take jobs until told to stop."""
@@ -124,6 +127,8 @@ class _Agent:
             isolation=self._isolation.level,
             builds_as=self._isolation.runs_as,
         )
+        if self._options.danger_unsandboxed:
+            _log.warning("danger: commits of forks run without a sandbox", remedy="--isolation sandbox")
         self._settle_leftovers()
         self._uploads.start()
         while True:
@@ -222,6 +227,13 @@ class _Agent:
             self._deliver(delivery, folder, wait_s=_DELIVERY_WAIT_S)
 
     def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
+        if not (claim.job.is_trusted or self._isolation.level == "sandbox" or self._options.danger_unsandboxed):
+            raise JobFailedError(
+                "infra",
+                "start the agent with --isolation sandbox: commits of forks run in a sandbox (or, on a machine that has nothing to lose, with "
+                "--danger-unsandboxed)",
+                retryable=True,
+            )
         compared = claim.job.reference
         shas = [claim.job.sha, *([] if compared is None else [str(compared["sha"])])]
         repository = self._repositories.with_commits(claim.job.repository, shas)
@@ -231,7 +243,7 @@ class _Agent:
                 repository,
                 folder,
                 key,
-                cache=self._isolation.cache(self._options.data, claim.job.project),
+                cache=self._isolation.cache(self._options.data, claim.job.project, trusted=claim.job.is_trusted),
                 device=claim.job.device or self._options.device,
                 cpus=self._cpus,
                 tell=heartbeat.report,

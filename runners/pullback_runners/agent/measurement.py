@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pullback_runners.sandbox.isolation import Confined, Isolation
 
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
+_REPORT_LINE = re.compile(rb'\{"report": "([0-9a-f]{64})"\}')
 _LONGEST_LINE_BYTES = 64 * 1024  # of progress: the job may write what it likes
 
 # What the measured code may see of the agent's environment: enough to run Python, nothing that is secret.
@@ -80,7 +82,8 @@ def measure(
     }
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)}
     if isolation.level != "none":
-        environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work)}
+        # A job writes its HOME: none of its processes takes modules of the user from there.
+        environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
     view = View(folder.work, _places_of(repository), [cache], device=device)
     deadline = time.monotonic() + job.timeout_s
     with folder.log.open("wb") as log:
@@ -127,7 +130,9 @@ def _run(
         mark = ProcessMark.of(confined.process.pid)
         try:
             folder.mark_measuring(mark)
-            _follow(confined, progress.fileno(), deadline=deadline, tell=tell, cancelled=cancelled)
+            digest = _follow(confined, progress.fileno(), deadline=deadline, tell=tell, cancelled=cancelled)
+            if digest is not None:
+                folder.mark_report(digest)
         finally:
             if confined.process.poll() is None:
                 end_trees([mark], grace_s=END_GRACE_S)
@@ -148,35 +153,46 @@ def _follow(
     deadline: float,
     tell: Callable[[Progress], None],
     cancelled: Callable[[], bool],
-) -> None:
-    """Pass progress on until the process closes its end of the pipe, which is when it ends."""
+) -> str | None:
+    """Pass progress on until the process closes its end of the pipe, which is when it ends; return the digest of its report."""
     process, seconds = confined.process, deadline - time.monotonic()
-    unread = b""
+    unread, digest = b"", None
     with selectors.DefaultSelector() as selector:
         selector.register(progress_fd, selectors.EVENT_READ)
-        while process.poll() is None:
+        while True:
+            has_ended = process.poll() is not None  # what it wrote before is in the pipe
             if cancelled():
                 raise JobFailedError("cancelled", "cancelled by the service")
             if time.monotonic() > deadline:
                 raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
             if (trouble := confined.trouble()) is not None:
                 raise JobFailedError("workload", trouble)
-            if not selector.select(_LOOK_S):
+            if not selector.select(0 if has_ended else _LOOK_S):
+                if has_ended:
+                    return digest
                 continue
             chunk = os.read(progress_fd, 1 << 16)
             if not chunk:
                 process.wait(timeout=END_GRACE_S)
-                return
+                return digest
             *lines, unread = (unread + chunk).split(b"\n")
             if len(unread) > _LONGEST_LINE_BYTES:
                 raise JobFailedError(
                     "workload", f"the job wrote a line of more than {_LONGEST_LINE_BYTES} bytes as its progress"
                 )
-            if lines:
+            if lines and (told := _digest(lines[-1])) is not None:
+                digest = told  # the last thing that is said
+            elif lines:
                 try:
                     tell(Progress.from_json(lines[-1]))  # only the newest matters
                 except ValueError as error:
                     raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+
+
+def _digest(line: bytes) -> str | None:
+    """The digest in the line that tells of the report; None of another line."""
+    found = _REPORT_LINE.fullmatch(line)
+    return None if found is None else found[1].decode()
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:

@@ -15,12 +15,14 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.limits import limit_this_process
 
@@ -37,6 +39,7 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
     if order["limits"] is not None:
         limit_this_process(order["limits"])
         gain_no_privileges()
+    refuse_attaching()
     if order["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cpus"])  # the agent itself keeps off the measured CPU
     progress = os.fdopen(int(progress_fd), "w", encoding="utf-8")
@@ -62,7 +65,11 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
         return _give_up(job, "workload", f"{type(error).__name__}: {error}")
     if report is None:
         return 0
-    write_synced(job.report, json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode())
+    content = json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode()
+    write_synced(job.report, content)
+    # By the pipe, which no process has that runs code of the commit: those may write the file as well.
+    progress.write(json.dumps({"report": sha256(content).hexdigest()}) + "\n")
+    progress.flush()
     return 0
 
 

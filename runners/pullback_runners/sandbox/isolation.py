@@ -97,13 +97,16 @@ class Isolation:
         """The name of the user of jobs, for people."""
         return "the agent's user" if self.user is None else self.user.name
 
-    def cache(self, data: Path, project: str | None) -> Path:
-        """The folder of environments and builds: what one user or, in sandboxes, one project wrote is not run by another."""
+    def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path:
+        """The folder of environments and builds: what one user or, in sandboxes, one project wrote is not run by another.
+
+        Of a project there are two: what its own commits wrote, and what those of forks did.
+        """
         if self.level != "sandbox":
             return data / ("cache" if self.user is None else f"cache-{self.user.name}")
         folder = data / f"sandboxed-{self.runs_as if self.user else 'own'}"
         self.give(folder)
-        folder /= sha256((project or "").encode()).hexdigest()[:16]
+        folder /= sha256((project or "").encode()).hexdigest()[:16] + ("" if trusted else "-forks")
         self.give(folder)
         return folder
 
@@ -131,16 +134,18 @@ class Isolation:
         is_sandbox = self.level == "sandbox"
         told, info_fd = os.pipe()
         with os.fdopen(told, "rb") as answer:
-            process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own module
-                [*(bubblewrap_command(_bubblewrap(), view, info_fd) if is_sandbox else ()), *command],
-                cwd=view.work,
-                env=dict(environment),
-                pass_fds=[*pass_fds, *([info_fd] if is_sandbox else [])],
-                start_new_session=True,
-                **({} if self.user is None else self.user.process()),
-                **streams,
-            )
-            os.close(info_fd)
+            try:
+                process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own module
+                    [*(bubblewrap_command(_bubblewrap(), view, info_fd) if is_sandbox else ()), *command],
+                    cwd=view.work,
+                    env=dict(environment),
+                    pass_fds=[*pass_fds, *([info_fd] if is_sandbox else [])],
+                    start_new_session=True,
+                    **({} if self.user is None else self.user.process()),
+                    **streams,
+                )
+            finally:
+                os.close(info_fd)
             about = answer.read()  # empty where there is no sandbox, or none came to be
         if self.level == "none":
             return Confined(process)

@@ -14,7 +14,7 @@ from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, MachineId
-from pullback_service.jobs.labels import UNSAID_SQL
+from pullback_service.jobs.labels import CONTAINS_STRANGERS_SQL, UNSAID_SQL
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.jobs.schemas import SpoolStatement
@@ -110,14 +110,15 @@ UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
 """
 _LOOK: LiteralString = f"""
   WITH seen AS ({_NOTE})
-SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
+SELECT told.labels, a.machine_id, m.accepts,
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
        OR EXISTS (SELECT FROM job j
                    WHERE {CLAIMABLE} AND {DUE} AND j.kind = ANY(%(kinds)s)
-                     AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || coalesce(%(labels)s::jsonb, a.labels))
+                     AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || told.labels)
                      AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
-                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted'))
+                     AND (j.trust = 'trusted' OR (m.accepts = 'untrusted' AND {CONTAINS_STRANGERS_SQL})))
   FROM agent a
+ CROSS JOIN LATERAL (SELECT coalesce(%(labels)s::jsonb, a.labels) AS labels) told
   JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s AND (%(projects)s::bigint[] IS NULL OR a.project_id = ANY (%(projects)s::bigint[]))
 """  # noqa: S608 - our own words

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, cast, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -25,7 +25,7 @@ from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.job_channel import ring
-from pullback_service.jobs.labels import column_with_device, with_device
+from pullback_service.jobs.labels import column_with_device, contains_strangers, with_device
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.models.machines import Machine
@@ -90,7 +90,10 @@ async def claim(
             # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
             or_(
                 Job.trust == "trusted",
-                select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
+                and_(
+                    literal(contains_strangers(labels)),
+                    select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
+                ),
             ),
         )
         .order_by(Job.priority.desc(), Job.attempts, Job.id)

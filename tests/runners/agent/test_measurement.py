@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
@@ -290,6 +291,7 @@ def test_leftovers_without_a_report_are_said_to_have_failed(folder):
 
 def test_a_finished_report_of_a_killed_agent_is_delivered(folder):
     folder.report.write_text(json.dumps({"id": KEY}))
+    folder.mark_report(sha256(folder.report.read_bytes()).hexdigest())
     delivery = settle(folder)
     assert (delivery.path, delivery.key, delivery.body) == ("/api/v1/jobs/7/attempts/1/report", KEY, {"id": KEY})
 

@@ -73,6 +73,12 @@ def leave():
 def pid_of_the_agent():
     return asked["pid"] if os.path.exists("/proc/%d" % asked["pid"]) and os.kill(asked["pid"], 0) is None else None
 
+def measuring():
+    for each in filter(str.isdigit, os.listdir("/proc")):
+        words = open("/proc/%s/cmdline" % each, "rb").read().split(b"\\0")
+        if b"pullback_runners.agent.measuring" in words and not words[0].endswith(b"bwrap"):
+            yield each
+
 file = open(asked["said"], "a")
 for each in asked["places"]:
     attempt(lambda: write(each + "/left-by-a-job"))
@@ -85,6 +91,7 @@ said = json.dumps({{
     "resolves": attempt(lambda: connect(socket.AF_INET, ("192.0.2.1", 53)) or True),
     "sees the test": attempt(pid_of_the_agent),
     "attaches": libc.ptrace(0x4206, asked["pid"], 0, 0) == 0 if asked["pid"] else False,
+    "reads the process that measures": [each for each in measuring() if attempt(lambda: os.open("/proc/%s/mem" % each, os.O_RDWR))],
     "makes namespaces": libc.unshare(0x10000000 | 0x00020000) == 0,
     "mounts": libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0,
     "makes devices": attempt(lambda: os.mknod("device", 0o660 | 0o020000, os.makedev(1, 1)) is None),
@@ -165,6 +172,7 @@ def test_neither_builds_nor_measured_code_reach_anything_but_their_own(job, spy,
     build, *measured = answer["said"]
     assert measured
     contained = dict.fromkeys(build, False) | {"reads": [], "capabilities": 0, "leaves": True}
+    contained |= {"reads the process that measures": []}
     assert [build, *measured] == [contained] * (1 + len(measured))
     assert _written(places) == []
     assert _left() == []

@@ -342,7 +342,7 @@ async def test_a_result_sent_twice_is_stored_once(enroll, queue, reports, sessio
 
 
 async def test_a_result_of_another_machine_is_refused(client, enroll, queue, reports, state_of, session):
-    trusted, stranger = await enroll(), await enroll()
+    trusted, stranger = await enroll(), await enroll(labels={"isolation": "sandbox"})
     await client.patch(f"/api/v1/machines/{stranger.machine_id}", json={"accepts": "untrusted"})
     wanted = {"project": "demo", "commit": {"sha": reports.sha(1), "fork": "someone/else"}, "suite": "quick"}
     job = (await client.post("/api/v1/jobs", json=wanted)).json()
