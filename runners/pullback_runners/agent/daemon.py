@@ -19,7 +19,7 @@ from pullback_runners.agent.errors import JobFailedError, PermanentError, Refuse
 from pullback_runners.agent.heartbeat import Heartbeat
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.joblog import JobLog
-from pullback_runners.agent.leftovers import settle
+from pullback_runners.agent.leftovers import put_aside, settle
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.owntoken import keep_own_token, read_own_token
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
@@ -33,6 +33,9 @@ from pullback_runners.progress import Progress
 from pullback_runners.sandbox.isolation import Isolation, Level, isolated
 
 _log = structlog.get_logger()
+
+_STOPS = {"cancel": "cancelled by the service", "lost": "the lease was lost: another agent may have the job"}
+"""The reasons to stop a job, by the service's answers to heartbeats."""
 
 _DELIVERY_WAIT_S = 30.0  # before the next job is claimed; a service that is away longer gets its report later
 _ROOM_CHECK_S = 30.0
@@ -174,7 +177,10 @@ class _Agent:
     def _settle_leftovers(self) -> None:
         for path in sorted(self._jobs.iterdir()):
             folder = JobFolder(path)
-            delivery = settle(folder, self._isolation.user)
+            try:
+                delivery = settle(folder, self._isolation.user)
+            except Exception as error:  # noqa: BLE001 - whatever a job has made of it must not end every later start
+                delivery = put_aside(folder, self._options.data / "aside", error)
             if delivery is not None:
                 self._spool.put(delivery)
             folder.remove()
@@ -247,7 +253,7 @@ class _Agent:
                 device=claim.job.device or self._options.device,
                 cpus=self._cpus,
                 tell=heartbeat.report,
-                cancelled=lambda: heartbeat.answer == "cancel",
+                stops=lambda: _STOPS.get(heartbeat.answer),
                 isolation=self._isolation,
             )
         return report_delivery(claim.lease, key, report)

@@ -55,7 +55,7 @@ def measure(
     device: str = "cpu",
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
+    stops: Callable[[], str | None],
     isolation: Isolation = Isolation(),  # noqa: B008 - it is frozen
 ) -> Mapping[str, Any]:
     """Build and measure a job and return its report; JobFailedError says why there is none.
@@ -90,11 +90,11 @@ def measure(
         if isolation.network:
             built = replace(view, network=True)
             status = _run(
-                {**order, "builds_only": True}, built, isolation, environment, log, folder, deadline, tell, cancelled
+                {**order, "builds_only": True}, built, isolation, environment, log, folder, deadline, tell, stops
             )
             if status != 0:
                 return _result(status, folder)
-        status = _run(order, view, isolation, environment, log, folder, deadline, tell, cancelled)
+        status = _run(order, view, isolation, environment, log, folder, deadline, tell, stops)
     return _result(status, folder)
 
 
@@ -107,7 +107,7 @@ def _run(
     folder: JobFolder,
     deadline: float,
     tell: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
+    stops: Callable[[], str | None],
 ) -> int:
     """Run one measuring process to its end, and return its exit status."""
     read_end, write_end = os.pipe()
@@ -130,7 +130,7 @@ def _run(
         mark = ProcessMark.of(confined.process.pid)
         try:
             folder.mark_measuring(mark)
-            digest = _follow(confined, progress.fileno(), deadline=deadline, tell=tell, cancelled=cancelled)
+            digest = _follow(confined, progress.fileno(), deadline=deadline, tell=tell, stops=stops)
             if digest is not None:
                 folder.mark_report(digest)
         finally:
@@ -152,7 +152,7 @@ def _follow(
     *,
     deadline: float,
     tell: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
+    stops: Callable[[], str | None],
 ) -> str | None:
     """Pass progress on until the process closes its end of the pipe, which is when it ends; return the digest of its report."""
     process, seconds = confined.process, deadline - time.monotonic()
@@ -161,8 +161,8 @@ def _follow(
         selector.register(progress_fd, selectors.EVENT_READ)
         while True:
             has_ended = process.poll() is not None  # what it wrote before is in the pipe
-            if cancelled():
-                raise JobFailedError("cancelled", "cancelled by the service")
+            if (reason := stops()) is not None:
+                raise JobFailedError("cancelled", reason)
             if time.monotonic() > deadline:
                 raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
             if (trouble := confined.trouble()) is not None:

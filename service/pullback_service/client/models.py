@@ -523,6 +523,8 @@ class ClaimedJob(Answer):
     """Of the kind `compare`: how many times as long as usual to measure."""
     reference: CommitSummary | None = None
     """Of the kind `compare`: the commit to compare with."""
+    trust: Literal["trusted", "untrusted"] = "trusted"
+    """Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."""
 
 
 class Claim(Answer):
@@ -845,6 +847,8 @@ class FailureStatement(Statement):
     kind: Literal["infra", "build", "workload", "timeout", "cancelled"]
     message: str | None = None
     retryable: bool | None = None
+    agent_ended: bool | None = None
+    """The agent was killed while it worked on this: such a job is given to two agents, and no more."""
 
 
 class ForeseenIncident(Answer):

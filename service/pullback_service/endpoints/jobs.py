@@ -375,6 +375,7 @@ async def fail_attempt(
         message=statement.message,
         retryable=statement.retryable,
         pause_s=settings.retry_pause_s,
+        agent_ended=statement.agent_ended,
     )
     await session.flush()
     return FailureAnswer(answer=answer, job_state=held.job.state)

@@ -10,7 +10,7 @@ from pullback_runners.measurement.clock_check import clock_complaint
         ([1e-3] * 20, 2, [3.5e-3] * 20),  # the first call finds empty caches
         ([5e-3] * 20, 1, [1.1e-2] * 20),
         ([1e-6] * 20, 2000, [2.1e-3] * 6 + [0.5] * 14),  # busy: most turns waited for a CPU
-        ([1e-3] * 4, 2, [3.1e-3] * 4),
+        ([1e-9] * 7, 2, [3.1e-3] * 7),  # too few to tell
         ([1e-3], 2, []),  # turns that nobody timed
     ],
 )
@@ -24,8 +24,8 @@ def test_honest_times_are_believed(stated_s, calls, turns_s):
         ([1e-9] * 20, 2000, [2.1e-3] * 20, "stated 1e-09 s a call where the coordinator's clock says 1.05e-06"),
         ([0.4e-6] * 20, 2000, [2.1e-3] * 20, "cannot be believed"),
         ([1e-6] * 6 + [1e-9] * 14, 2000, [2.1e-3] * 20, "cannot be believed"),
-        ([0.0] * 4, 1, [2e-3] * 4, "cannot be believed"),
-        ([-1.0] * 4, 1, [2e-3] * 4, "cannot be believed"),
+        ([0.0] * 8, 1, [2e-3] * 8, "cannot be believed"),
+        ([-1.0] * 8, 1, [2e-3] * 8, "cannot be believed"),
         ([1e-3] * 20, 2, [1e-3] * 20, "stated 0.04 s in turns that took 0.02 s by the coordinator's clock"),
     ],
 )
@@ -34,4 +34,4 @@ def test_times_that_cannot_be_are_named_with_both_clocks(stated_s, calls, turns_
 
 
 def test_threads_spend_more_than_the_clock_of_the_wall_where_they_have_cpus():
-    assert clock_complaint([3e-3] * 4, 1, [4e-3] * 4, cpus=4) is None
+    assert clock_complaint([3e-3] * 8, 1, [4e-3] * 8, cpus=4) is None

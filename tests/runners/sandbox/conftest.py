@@ -43,7 +43,7 @@ with isolated(data, asked["level"], asked["user"], readable=[repository], limits
     try:
         answer["report"] = measure(
             claim, repository, folder, "key", cache=isolation.cache(data, "demo"), cpus=frozenset(),
-            tell=lambda _: None, cancelled=lambda: False, isolation=isolation)
+            tell=lambda _: None, stops=lambda: None, isolation=isolation)
     except JobFailedError as failure:
         answer["failure"] = [failure.kind, str(failure)]
     with folder.log.open(errors="replace") as log:
