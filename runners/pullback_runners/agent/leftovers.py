@@ -49,5 +49,7 @@ def put_aside(folder: JobFolder, aside: Path, error: Exception) -> Delivery | No
     remembered = JobFolder(place).remembered()
     if remembered is None:
         return None
-    message = f"The agent was killed while it worked on this job, and put aside what cannot be settled of it ({place.name})."
+    message = (
+        f"The agent was killed while it worked on this job, and put aside what cannot be settled of it ({place.name})."
+    )
     return failure_delivery(remembered[0], "infra", message, retryable=True, agent_ended=True)

@@ -161,12 +161,7 @@ def _follow(
         selector.register(progress_fd, selectors.EVENT_READ)
         while True:
             has_ended = process.poll() is not None  # what it wrote before is in the pipe
-            if (reason := stops()) is not None:
-                raise JobFailedError("cancelled", reason)
-            if time.monotonic() > deadline:
-                raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
-            if (trouble := confined.trouble()) is not None:
-                raise JobFailedError("workload", trouble)
+            _refuse_to_go_on(confined, stops, seconds, deadline)
             if not selector.select(0 if has_ended else _LOOK_S):
                 if has_ended:
                     return digest
@@ -180,13 +175,26 @@ def _follow(
                 raise JobFailedError(
                     "workload", f"the job wrote a line of more than {_LONGEST_LINE_BYTES} bytes as its progress"
                 )
-            if lines and (told := _digest(lines[-1])) is not None:
-                digest = told  # the last thing that is said
-            elif lines:
-                try:
-                    tell(Progress.from_json(lines[-1]))  # only the newest matters
-                except ValueError as error:
-                    raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+            for line in lines[-1:]:  # only the newest matters, and the digest is the last thing that is said
+                digest = _digest(line)
+                if digest is None:
+                    tell(_progress(line))
+
+
+def _refuse_to_go_on(confined: Confined, stops: Callable[[], str | None], seconds: float, deadline: float) -> None:
+    if (reason := stops()) is not None:
+        raise JobFailedError("cancelled", reason)
+    if time.monotonic() > deadline:
+        raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
+    if (trouble := confined.trouble()) is not None:
+        raise JobFailedError("workload", trouble)
+
+
+def _progress(line: bytes) -> Progress:
+    try:
+        return Progress.from_json(line)
+    except ValueError as error:
+        raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
 
 
 def _digest(line: bytes) -> str | None:

@@ -148,29 +148,35 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
                 _renew(order, workers, failures)
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
-                    timing = timings[name]
-                    began, waited_ns = time.perf_counter(), run_delay_ns()
-                    taken = workers[name].ask({"do": "turn", "calls": timing.calls})
-                    turn_s, own_ns = time.perf_counter() - began, run_delay_ns()
-                    if waited_ns is not None and own_ns is not None:
-                        waits_ns = (own_ns - waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
-                        timing.turn_s.append(max(turn_s - sum(waits_ns) / 1e9, 0.0))
-                        timing.late_s.append((taken["late_ns"] or 0) / 1e9)
-                    timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
-                    timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
-                    timing.waited_s.append(None if taken["waited_ns"] is None else taken["waited_ns"] / 1e9)
+                    _take_turn(workers[name], timings[name])
         for name in _alive(order, failures):
             with _noting(failures, name):
                 workers[name].ask({"do": "end"})
                 workers[name].checked_outside()
-                timing = timings[name]
-                stated_s = timing.cpu_s if clock_of(lineup.case) == "cpu" else timing.wall_s
-                complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, len(cpus) or os.cpu_count() or 1)
-                if complaint is not None:
-                    raise VariantError("doubtful", complaint)
+                _refuse_wrong_clock(lineup.case, timings[name], len(cpus) or os.cpu_count() or 1)
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _take_turn(worker: WorkerProcess, timing: Timing) -> None:
+    began, waited_ns = time.perf_counter(), run_delay_ns()
+    taken = worker.ask({"do": "turn", "calls": timing.calls})
+    turn_s, own_ns = time.perf_counter() - began, run_delay_ns()
+    if waited_ns is not None and own_ns is not None:
+        waits_ns = (own_ns - waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
+        timing.turn_s.append(max(turn_s - sum(waits_ns) / 1e9, 0.0))
+        timing.late_s.append((taken["late_ns"] or 0) / 1e9)
+    timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
+    timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
+    timing.waited_s.append(None if taken["waited_ns"] is None else taken["waited_ns"] / 1e9)
+
+
+def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
+    stated_s = timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
+    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus)
+    if complaint is not None:
+        raise VariantError("doubtful", complaint)
 
 
 def _renew(

@@ -16,7 +16,7 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self, cast
 
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.gradient_check import array_of, check_gradient
@@ -49,16 +49,19 @@ class OracleProcess:
     def check(self, case: Case, file: Path) -> dict[str, Any] | None:
         """The check of a gradient in a file, as a report writes it; None of workloads of others. VariantError says what is wrong."""
         process = self._process = self._process or _start()
-        assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps({"case": case.document(), "file": str(file)}).encode() + b"\n")
-            process.stdin.flush()
+            orders = cast("IO[bytes]", process.stdin)
+            orders.write(json.dumps({"case": case.document(), "file": str(file)}).encode() + b"\n")
+            orders.flush()
             answer = json.loads(_line(process))
         except (OSError, ValueError) as error:
             raise VariantError("doubtful", f"its gradient cannot be checked outside of it ({error})") from error
         checked: dict[str, Any] | None = answer["checked"]
         if checked is not None and not checked["ok"]:
-            raise VariantError("doubtful", f"it found its gradient right, and a process without its code did not: {checked['complaint']}")
+            raise VariantError(
+                "doubtful",
+                f"it found its gradient right, and a process without its code did not: {checked['complaint']}",
+            )
         return checked
 
 
@@ -76,12 +79,12 @@ def _start() -> "subprocess.Popen[bytes]":
 
 def _line(process: "subprocess.Popen[bytes]") -> bytes:
     """The next line of output; ValueError says why there is none."""
-    assert process.stdout is not None
+    answers = cast("IO[bytes]", process.stdout)
     deadline, line = time.monotonic() + _TIMEOUT_S, b""
     while not line.endswith(b"\n"):
-        if not select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+        if not select.select([answers], [], [], max(deadline - time.monotonic(), 0.0))[0]:
             raise ValueError(f"no answer in {_TIMEOUT_S:g} s")
-        received = os.read(process.stdout.fileno(), 1 << 16)
+        received = os.read(answers.fileno(), 1 << 16)
         if not received:
             raise ValueError("the process that checks has ended")
         line += received

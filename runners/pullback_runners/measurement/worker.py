@@ -194,7 +194,7 @@ def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, calls: i
 
 
 def _since(waited_ns: int | None) -> int | None:
-    """How long this process has waited for a CPU since then, when it was to go on."""
+    """Nanoseconds that this process has waited for a CPU since then, when it was to go on."""
     now_ns = run_delay_ns()
     return None if waited_ns is None or now_ns is None else now_ns - waited_ns
 

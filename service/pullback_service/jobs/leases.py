@@ -154,7 +154,9 @@ async def _known(session: AsyncSession, job_id: JobId, number: int, token: UUID,
         raise ConflictError(f"This lease token is not that of attempt {number} of job {job_id}: claim a job first.")
     caller = caller_of(session)
     if caller is not None and caller.agent_id not in {None, attempt.agent_id}:
-        raise ConflictError(f"Attempt {number} of job {job_id} was given to another agent: only that one speaks for it.")
+        raise ConflictError(
+            f"Attempt {number} of job {job_id} was given to another agent: only that one speaks for it."
+        )
     return attempt
 
 

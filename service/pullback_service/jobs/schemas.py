@@ -204,7 +204,10 @@ class FailureStatement(BaseModel):
     message: Text = ""
     retryable: Flag = False
     agent_ended: Annotated[
-        Flag, Field(description="The agent was killed while it worked on this: such a job is given to two agents, and no more.")
+        Flag,
+        Field(
+            description="The agent was killed while it worked on this: such a job is given to two agents, and no more."
+        ),
     ] = False
 
 

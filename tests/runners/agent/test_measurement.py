@@ -273,9 +273,7 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
     os.close(writing)
     try:
         with pytest.raises(JobFailedError, match=said) as failed:
-            _follow(
-                Confined(process), reading, deadline=time.monotonic() + 30, tell=pytest.fail, stops=lambda: None
-            )
+            _follow(Confined(process), reading, deadline=time.monotonic() + 30, tell=pytest.fail, stops=lambda: None)
         assert failed.value.kind == "workload"
     finally:
         process.kill()
