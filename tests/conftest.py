@@ -24,6 +24,7 @@ import psutil
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from tests import deadlines
 from tests.skipping import NoOtherSkips
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -93,6 +94,7 @@ def _memory():
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(deadlines)
     if os.environ.get("CI"):
         config.pluginmanager.register(NoOtherSkips())
     if "PYTEST_XDIST_WORKER" not in os.environ:
