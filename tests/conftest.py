@@ -292,7 +292,7 @@ def bare_database_url(postgres_server, administration):
 def _chromium():
     """The system's Chromium, or none."""
     named = os.environ.get("PULLBACK_CHROMIUM")
-    for name in (named, "chromium", "chromium-browser", "google-chrome"):
+    for name in (named, "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         if name and (found := shutil.which(name)):
             return found
     return None
