@@ -330,7 +330,7 @@ class ChartRequest(Statement):
 
 
 class CheckedCommit(Answer):
-    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+    """The commit that is checked, or the one it is compared with. `branch` is the one that was named for it."""
 
     sha: str
     title: str | None
