@@ -12,7 +12,9 @@ import pullback_dashboards
 from pullback_dashboards import pages
 
 ROUTES = [
-    route for route in walk(APP.routes) if route.endpoint.__module__.startswith("pullback_dashboards.") and "GET" in route.methods
+    route
+    for route in walk(APP.routes)
+    if route.endpoint.__module__.startswith("pullback_dashboards.") and "GET" in route.methods
 ]
 PATHS = {route.path for route in ROUTES}
 PAGES = sorted(path for path in PATHS if not re.search(r"\.[a-z]+$", path) and not path.startswith("/static/"))
@@ -35,7 +37,9 @@ def routers():
 
 def test_every_router_is_mounted():
     for name, router in routers():
-        assert router in pages._ROUTERS, f"{name} is missing in _ROUTERS of pullback_dashboards/pages.py: its pages are not served"
+        assert router in pages._ROUTERS, (
+            f"{name} is missing in _ROUTERS of pullback_dashboards/pages.py: its pages are not served"
+        )
 
 
 @pytest.mark.parametrize("path", sorted(set(PAGES) - LEADING - FORMS_ALONE))
@@ -48,4 +52,6 @@ def test_every_page_is_there_as_json_and_as_markdown(path):
 def test_every_page_is_in_the_list_of_addresses(path):
     listed = pages.__doc__
     spoken = re.sub(r"{(\w+)_id}", "{id}", path.replace(":path}", "}"))
-    assert re.search(rf"(?<![\w/}}]){re.escape(spoken)}(?![\w/])", listed), f"{path} is missing in the docstring of pages.py"
+    assert re.search(rf"(?<![\w/}}]){re.escape(spoken)}(?![\w/])", listed), (
+        f"{path} is missing in the docstring of pages.py"
+    )

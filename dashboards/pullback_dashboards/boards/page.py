@@ -255,7 +255,9 @@ async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest
 async def _held(session: AsyncSession, stored: StoredChart, number: int) -> PinnedComparison:
     """A comparison's present result. A branch that is gone is told on its tile, and the rest of the board stays."""
     if number > MOST_HELD:
-        return PinnedComparison(problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page.")
+        return PinnedComparison(
+            problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page."
+        )
     try:
         asked = asked_by(pinned_of(stored).query)
         found = await read_comparison(session, stored.project, asked)

@@ -17,8 +17,8 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
     SPLITS,
-    ExploreView,
     DrawnSeries,
+    ExploreView,
     Menu,
     MenuValue,
     SeriesRow,
@@ -209,7 +209,9 @@ async def _points_of(
     incidents: dict[int, list[SeriesIncident]] = defaultdict(list)
     for one in found:
         incidents[one.series_id].append(one)
-    return [DrawnSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)]
+    return [
+        DrawnSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)
+    ]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:

@@ -164,7 +164,9 @@ def rows_of(found: Sequence[DrawnSeries], project: str) -> tuple[SeriesRow, ...]
     return tuple(_row(each, project) for each in found)
 
 
-def _chart(value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool) -> Chart:
+def _chart(
+    value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool
+) -> Chart:
     is_relative = relative and any(_has_ratio(point) for each in group for point in each.points)
     drawable = [each for each in group if not is_relative or any(map(_has_ratio, each.points))]
     drawn = drawable[:MOST_CURVES]
@@ -217,7 +219,9 @@ def _look(each: DrawnSeries, name: str, strangers: tuple[str, ...], names: Seque
     return look_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
 
 
-def _spots(each: DrawnSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
+def _spots(
+    each: DrawnSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool
+) -> Iterator[Spot | None]:
     for reading, commit in each.points:
         hollow = reading.outcome == "ambiguous" and relative
         if not relative:

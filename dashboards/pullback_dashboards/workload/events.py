@@ -56,7 +56,9 @@ class Event:
     tones: tuple[str, ...]
 
 
-def events(counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[EventSentence] = ()) -> tuple[Event, ...]:
+def events(
+    counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[EventSentence] = ()
+) -> tuple[Event, ...]:
     """The events of a case, oldest first."""
     told = [*map(_counted, counts), *map(_claimed, claims), *others]
     together: dict[tuple[int, Lane], list[EventSentence]] = {}
@@ -104,7 +106,9 @@ def _counted(change: Counted) -> EventSentence:
     )
     if change.doubt:
         return EventSentence(change.place, "counts", "unsure", text, change.doubt)
-    return EventSentence(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
+    return EventSentence(
+        change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text
+    )
 
 
 def _claimed(claim: Claim) -> EventSentence:

@@ -50,7 +50,9 @@ async def refuse_unknown_parameters(request: Request) -> None:
     for given in request.query_params:
         if given not in UploadParameters.model_fields:
             near = get_close_matches(given, UploadParameters.model_fields, n=1)
-            remedy = f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(UploadParameters.model_fields)}."
+            remedy = (
+                f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(UploadParameters.model_fields)}."
+            )
             shown = ascii(given)[1:-1][:40]
             refuse(shown, f"query.{shown} is not a known parameter: {remedy}")
 

@@ -18,7 +18,6 @@ from pullback_service.importers.formats import Importer
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
-    UploadOptions,
     Failed,
     FoundCommit,
     FoundMachine,
@@ -26,6 +25,7 @@ from pullback_service.importers.results import (
     Imported,
     Metric,
     Result,
+    UploadOptions,
 )
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import milliseconds_time

@@ -7,7 +7,7 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import UploadOptions, Failed, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.walking import At
 

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import UploadOptions, Failed, FoundCommit, FoundMachine, Gathering, Imported, Result
+from pullback_service.importers.results import (
+    Failed,
+    FoundCommit,
+    FoundMachine,
+    Gathering,
+    Imported,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit, unit_of

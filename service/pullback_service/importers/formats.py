@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pullback_service.importers.results import UploadOptions, Imported
+from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.sources import Source
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import gradbench, naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import UploadOptions, Failed, FoundCommit, Gathering, Imported, Result
+from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit

@@ -13,7 +13,7 @@ from typing import Any
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import UploadOptions, Failed, FoundMachine, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit

@@ -9,7 +9,6 @@ from collections import Counter
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.results import (
-    UploadOptions,
     Failed,
     FoundCommit,
     FoundMachine,
@@ -17,6 +16,7 @@ from pullback_service.importers.results import (
     Imported,
     Metric,
     Result,
+    UploadOptions,
 )
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time

@@ -18,7 +18,7 @@ from pullback_service.importers import (
     pytest_benchmark,
 )
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import UploadOptions, Imported
+from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.sources import Source
 
 # The stricter ones first: Bencher's format is any object of objects of values.

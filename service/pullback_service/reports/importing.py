@@ -9,7 +9,7 @@ import orjson
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.importers import registry
-from pullback_service.importers.results import UploadOptions, Imported
+from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
 from pullback_service.importers.walking import place_in_words

@@ -175,7 +175,12 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
         outcome(nearly, StatedComparison("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
     )  # they overlap: more groups know better
     assert outcome(faster, StatedComparison("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
-    assert outcome(StatedComparison("more", Ratio(log(1.5), n=20)), StatedComparison("equal", Ratio(0.0, n=40)), exact=True) == "ambiguous"
+    assert (
+        outcome(
+            StatedComparison("more", Ratio(log(1.5), n=20)), StatedComparison("equal", Ratio(0.0, n=40)), exact=True
+        )
+        == "ambiguous"
+    )
 
 
 def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
@@ -275,7 +280,9 @@ def test_what_failed_at_the_candidate_is_a_failure():
     assert judge(reading(1), None, [], exact=False, failure="broke").reason == "broke"
     assert judge(reading(1), None, [], exact=False, failure="broke").outcome == "failed"
     assert judge(None, None, [StatedComparison("failed")], exact=False).outcome == "failed"
-    assert judge(reading(1), reading(2), [StatedComparison("failed")], exact=False).evidence == "values"  # it ran elsewhere
+    assert (
+        judge(reading(1), reading(2), [StatedComparison("failed")], exact=False).evidence == "values"
+    )  # it ran elsewhere
     was = judge(None, reading(1), [], exact=False, reference_failure="broke")
     assert (was.outcome, was.reason) == ("not_comparable", "Not measured at the reference: broke")
 
