@@ -440,8 +440,8 @@ class Client(Sender):
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
         from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
-        compares two machines at one commit: counts compare, times do not, but for their ratios to the
-        baseline. Series are then called by the machine that is judged.
+        compares two machines at one commit: counts compare, times do not, but for their ratios to the baseline. Series
+        are then called by the machine that is judged.
         """
         return self._ask(
             models.ComparisonPage,
