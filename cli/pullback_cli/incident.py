@@ -198,7 +198,7 @@ def confirm(
 ) -> None:
     """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
 
-    It is not held against the machine's minutes of the day. Needs a token of the scope upload.
+    It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
 
     Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
     refused.

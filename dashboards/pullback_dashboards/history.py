@@ -91,7 +91,7 @@ class Reading(NamedTuple):
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
     then can still be told. `baseline` is the variant that its ratio is against, and `base` the count of that at the same
-    commit, which a count is held against.
+    commit, which a count is compared with.
     """
 
     value: float | None = None

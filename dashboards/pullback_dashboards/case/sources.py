@@ -8,7 +8,7 @@ from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.case.view import CaseView, Step, Told, case_view
+from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
 from pullback_service import statements
 from pullback_service.errors import GoneError, Missing, NotFoundError
@@ -62,10 +62,14 @@ def _parts(report: CaseReport, case: StoredCase) -> list[tuple[UUID, tuple[int, 
     return [(report.report_id, part) for part in known or (None,)]
 
 
-async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase) -> Told:
+async def _told(
+    report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
+) -> ReportEntry:
     bodies = [body for body, _ in parts if body is not None]
     if report.index is not None and len(bodies) > 1:
-        return Told(*await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity))
+        return ReportEntry(
+            *await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity)
+        )
     ((body, document),) = parts[:1]
     stored = Report(id=report.report_id, body=body, document=document)
     found = await to_thread.run_sync(case_of, stored, case.identity)
@@ -73,12 +77,12 @@ async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | 
         raise NotFoundError(
             f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
         )
-    return Told(*found)
+    return ReportEntry(*found)
 
 
 async def _told_before(
     report: CaseReport | None, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
-) -> Told | None:
+) -> ReportEntry | None:
     """The report of the commit before; None where its file was dropped, for that does not take this one's page away."""
     try:
         return await _told(report, parts, case) if report is not None else None

@@ -199,7 +199,7 @@ class CaseView:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportEntry:
     """A report's document and its entry for the case."""
 
     document: Mapping[str, Any]
@@ -211,8 +211,8 @@ Judged: TypeAlias = Mapping[tuple[str, str], Compared]
 
 
 def case_view(
-    now: Told,
-    before: Told | None,
+    now: ReportEntry,
+    before: ReportEntry | None,
     judged: Judged,
     *,
     project: str,
@@ -260,7 +260,7 @@ def case_view(
     )
 
 
-def _as_pair(told: Told) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _as_pair(told: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return told.document, told.entry
 
 

@@ -94,7 +94,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparePage:
     """The page: the form with what may be named in it and, where two commits were found, the view; else the newest neighbours."""
 
     project: str
@@ -110,7 +110,7 @@ class Asked:
 
 async def _read(
     request: Request, project: str, session: ReadSession, choice: ChosenSeries, state: Annotated[State, Depends()]
-) -> Asked:
+) -> ComparePage:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     address = Address(links.compare(project), request)
@@ -122,7 +122,7 @@ async def _read(
         comparison = await read_comparison(
             session,
             project,
-            comparing.Asked(
+            comparing.ComparisonRequest(
                 head=state.head,
                 base=state.base,
                 merge_base=state.merge_base,
@@ -142,7 +142,7 @@ async def _read(
     elif measuring.value:
         newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
         newest_machine = measuring.value[0].name
-    return Asked(
+    return ComparePage(
         project=project,
         state=state,
         words=choice.text or "",
@@ -155,7 +155,7 @@ async def _read(
     )
 
 
-AskedPage = Annotated[Asked, Depends(_read)]
+AskedPage = Annotated[ComparePage, Depends(_read)]
 _PATH = "/projects/{project:path}/compare"
 
 
@@ -228,7 +228,7 @@ async def _view(
     state: State,
     address: Address,
     comparison: Comparison,
-    shown: Sequence[queries.Shown],
+    shown: Sequence[queries.ShownSeries],
     names: queries.Names,
 ) -> CompareView:
     found, wanted = comparison.answered.judged.outcomes, _wanted(state, comparison)
@@ -267,7 +267,7 @@ async def _view(
     )
 
 
-async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.Shown) -> Expanded:
+async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.ShownSeries) -> Expanded:
     """The history and the processes of one series. Index: as `marks_in`, `groups_of` and `processes_behind`."""
     compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)
@@ -290,7 +290,7 @@ def _turned(address: Address, state: State, comparison: Comparison) -> str:
     return address.with_all(pairs)
 
 
-def _found(asked: Asked) -> CompareView:
+def _found(asked: ComparePage) -> CompareView:
     if asked.view is None:
         raise NotFoundError(
             "The address names nothing to compare: give head=, and base= for another reference than its parent."

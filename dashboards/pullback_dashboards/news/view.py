@@ -70,14 +70,14 @@ class News:
 
 
 @dataclass(frozen=True)
-class Told:
+class NewsList:
     """News, the newest commit first, at each what is worse first; and how many items more there are."""
 
     news: tuple[News, ...] = ()
     left_out: int = 0
 
 
-def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> Told:
+def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> NewsList:
     """The changes at the newest commits of a history, each against the one measured before it."""
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history, extent.commits):
@@ -88,7 +88,7 @@ def tell(history: History, extent: Extent, *, project: str, machine: str | None)
         for same in _of_one_kind(changes)
     ]
     groups.sort(key=lambda same: (-same[0].place, _gravity(same[0]), -same[0].size))
-    return Told(
+    return NewsList(
         news=tuple(_told(same, history, extent.cases, project, machine) for same in groups[: extent.items]),
         left_out=max(0, len(groups) - extent.items),
     )

@@ -76,7 +76,7 @@ class Paging:
 
 
 @dataclass(frozen=True)
-class Found:
+class OverviewData:
     """The data of the overview."""
 
     history: History
@@ -126,7 +126,7 @@ async def present_of(
     return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice)
 
 
-async def find(session: AsyncSession, present: Present, state: State) -> Found:
+async def find(session: AsyncSession, present: Present, state: State) -> OverviewData:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     async with statements.together(session) as ask:
@@ -157,7 +157,7 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
     shown, paging = _page(workloads, state.page)
     all_open = paging.cases <= OPEN_BY_THEMSELVES
     opened = frozenset(one.workload for one in shown) if all_open else frozenset(state.open)
-    return Found(
+    return OverviewData(
         history=await _drawn_history(session, commits, _drawn(shown, opened, stood), metric, failures),
         lately=lately,
         metric=metric,
