@@ -1,7 +1,8 @@
 """Looking for the changes of some cases on some machines: what is stored in, changes out.
 
 The detector goes on from its state where an upload only brought readings at the end of a series, and reads no others; it looks at the
-readings again where it suspects something, or where anything else moved. Statements do not grow with the number of series.
+readings again where it suspects something, or where anything else moved, and its state goes back to before that. Statements do not grow
+with the number of series.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from pullback_service.incidents.discoveries import highest_chance
 from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import (
     Claim,
+    Observed,
     Suspicion,
     Watched,
     changes_of,
@@ -159,7 +161,7 @@ class _Looking:
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
         """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
-        states = await self._at_their_ends(noisy, kept)
+        states, others = await self._at_their_ends(noisy, kept)
         seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
         rows: dict[int, tuple[StoredState, float | None]] = {}
 
@@ -196,28 +198,35 @@ class _Looking:
                     state = states.get(each.series_id)
                     if state is not None and state.commits != commits:
                         state = None  # a reading was taken back
+                    if state is None:
+                        state = self._gone_back(each, others.get(each.series_id), readings)
                     if state is None and commits and commits[-1] in self._touched(each):
                         state = SeriesState.after(each, readings, self.trunk.places)
-                    watchers = None if state is None else state.watchers
+                    watchers = None if state is None or state.behind else state.watchers
                     note(each, state, suspicions_of(each, readings, watchers), commits)
         await keep(self.session, rows)
         return seen
 
     async def _at_their_ends(
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
-    ) -> Mapping[int, SeriesState]:
-        """The states of series, with the readings that uploads brought behind their ends; of others there is none."""
+    ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
+        """The states of series, with the readings that uploads brought behind their ends, and those of series in whose middle they brought some."""
         states: dict[int, SeriesState] = {}
+        others: dict[int, SeriesState] = {}
         known = []
         for each in noisy if self.brought is not None else ():
             stored = kept.get(each.series_id, StoredState()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
-            if state is not None and state.goes_on(self._touched(each), self.trunk.places):
+            if state is None:
+                continue
+            if state.goes_on(self._touched(each), self.trunk.places):
                 states[each.series_id] = state
                 known.append(each)
+            else:
+                others[each.series_id] = state
         if not known:
-            return states
-        newest = [states[each.series_id].commits[-1] for each in known]
+            return states, others
+        newest = [states[each.series_id].known(self.trunk.places) for each in known]
         behind = await read_behind(self.session, known, newest, self.trunk, self.brought)
         for each in known:
             await asyncio.sleep(0)
@@ -226,7 +235,27 @@ class _Looking:
                     del states[each.series_id]
             if each.series_id in self.set_aside:
                 states.pop(each.series_id, None)
-        return states
+        return states, others
+
+    def _gone_back(
+        self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
+    ) -> SeriesState | None:
+        """A state that went back to before what uploads brought; None where it cannot.
+
+        It goes on at once where its end was measured, or where the detector has told something, and is needed to say what. In other series
+        one look in hindsight says that nothing is suspected, and a backfill brings many readings to the middle before the next one at the end.
+        """
+        places = self.trunk.places
+        if state is None:
+            return None
+        is_needed = not state.is_calm or readings and readings[-1].commit_id in self._touched(series)
+        if not state.go_back(series, readings, self._touched(series), places):
+            return None
+        if state.behind and is_needed:
+            known = places[state.known(places)]
+            if not state.take(series, [each for each in readings if places[each.commit_id] > known], places):
+                return None
+        return state
 
     def _touched(self, series: Watched) -> Collection[int]:
         return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
