@@ -248,7 +248,7 @@ class _Looking:
         places = self.trunk.places
         if state is None:
             return None
-        is_needed = not state.is_calm or readings and readings[-1].commit_id in self._touched(series)
+        is_needed = not state.is_calm or (readings and readings[-1].commit_id in self._touched(series))
         if not state.go_back(series, readings, self._touched(series), places):
             return None
         if state.behind and is_needed:

@@ -70,7 +70,8 @@ class SeriesState:
     @classmethod
     def loaded(cls, stored: bytes, series: Watched, places: Places) -> Self | None:
         """A state that was stored; None where the detector, the floor of the machine or the order of its commits is another one."""
-        found_by, commits, begin, place, floor, level, watchers, *rest = orjson.loads(stored)
+        found_by, commits, begin, place, floor, level, watchers, *more = orjson.loads(stored)
+        behind = more[0] if more else {}  # states of an earlier release never are
         if found_by != FOUND_BY or floor != series.floor or begin not in places or commits[-1] not in places:
             return None
         now = places[commits[-1]]
@@ -79,7 +80,7 @@ class SeriesState:
             if any(one >= other for one, other in pairwise(in_order)):
                 return None
         restored = {key: Watcher.restored(state) for key, state in watchers.items()}
-        return cls(commits, begin, now, floor, level, restored, *rest, is_elsewhere=now != place)
+        return cls(commits, begin, now, floor, level, restored, behind, is_elsewhere=now != place)
 
     def dumped(self) -> bytes:
         """The state as it is stored."""
@@ -113,9 +114,7 @@ class SeriesState:
         self.behind = {}
         return True
 
-    def go_back(
-        self, series: Watched, readings: Sequence[Observed], touched: Collection[int], places: Places
-    ) -> bool:
+    def go_back(self, series: Watched, readings: Sequence[Observed], touched: Collection[int], places: Places) -> bool:
         """Go back to before what was touched, with the newest readings as they are now; False where that is too far or more has moved.
 
         It is then behind; `take` brings it up to date.

@@ -47,9 +47,10 @@ class Event:
 class Mark(NamedTuple):
     """A watcher behind an observation, but for the observations that it held; in numbers that JSON takes as they are."""
 
-    count: int
+    taken: int
+    """Observations so far."""
     held: int
-    """Observations that it held."""
+    """The newest of these that it held."""
     start: int
     prior: list[Any]
     noise: list[Any] | None
@@ -85,28 +86,28 @@ class LevelWatcher:
         """Take the next observation; the changes that it shows for the first time."""
         told = self._look(log, inner, new_commit=new_commit)
         if self.count % MARKED == 0:
-            self.marks = [mark for mark in self.marks if _is_kept(mark.count, self.count)]
+            self.marks = [mark for mark in self.marks if _is_kept(mark.taken, self.count)]
             self.marks.append(self._mark())
         return told
 
     def mark_within(self, count: int) -> Mark | None:
         """The last mark within the first `count` observations; None where there is none."""
-        return next((mark for mark in reversed(self.marks) if mark.count <= count), None)
+        return next((mark for mark in reversed(self.marks) if mark.taken <= count), None)
 
     def missing_at(self, mark: Mark) -> slice:
         """The observations that it held at a mark and no longer holds."""
-        return slice(mark.count - mark.held, min(self.count - len(self.logs), mark.count))
+        return slice(mark.taken - mark.held, min(self.count - len(self.logs), mark.taken))
 
     def back_at(self, mark: Mark, logs: Sequence[float], inner: Sequence[float]) -> Self:
         """The watcher as it was at a mark, with what is missing there, each of a commit of its own."""
         let_go = self.count - len(self.logs)
-        held = slice(max(mark.count - mark.held - let_go, 0), max(mark.count - let_go, 0))
+        held = slice(max(mark.taken - mark.held - let_go, 0), max(mark.taken - let_go, 0))
         changes = self.changes[: mark.told]
         if mark.newest is not None:
             changes[-1] = Change(**mark.newest | {"places": tuple(mark.newest["places"])})
         return replace(
             self,
-            count=mark.count,
+            count=mark.taken,
             logs=[*logs, *self.logs[held]],
             inner=[*inner, *self.inner[held]],
             new_commit=[*(True for _ in logs), *self.new_commit[held]],
@@ -115,7 +116,7 @@ class LevelWatcher:
             noise=None if mark.noise is None else Noise(*mark.noise),
             event=None if mark.event is None else Event([*mark.event[0]], *mark.event[1:]),
             changes=changes,
-            marks=[each for each in self.marks if each.count <= mark.count],
+            marks=[each for each in self.marks if each.taken <= mark.taken],
         )
 
     def _mark(self) -> Mark:

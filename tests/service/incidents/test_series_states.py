@@ -122,7 +122,9 @@ def test_a_state_goes_back_where_readings_come_go_and_are_measured_again_and_giv
 
 @pytest.mark.parametrize(("back", "most"), [(1, 19), (20, 54), (60, 132), (100, 232)])
 def test_a_late_reading_costs_nothing_at_first_and_then_no_more_than_what_lies_behind_it(back, most, monkeypatch):
-    observed = {reading.commit_id: reading for reading in readings(5)[60:320]}  # calm, but for another harness for a while
+    observed = {
+        reading.commit_id: reading for reading in readings(5)[60:320]
+    }  # calm, but for another harness for a while
     late, end = list(observed)[-2 - back], list(observed)[-1]
     before = {commit: reading for commit, reading in observed.items() if commit not in {late, end}}
     state = SeriesState.after(SERIES, newest_of(before), PLACES)
