@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.among import among
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.changes import Change
+from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.discoveries import highest_chance
 from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.finding import (
@@ -52,7 +52,7 @@ from pullback_service.models.incidents import SetAside
 PAIRS_AT_ONCE: Final = 500
 """Cases and machines whose series are looked at together."""
 SERIES_AT_ONCE: Final = 25
-"""Series whose readings are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
+"""Series with many readings to take, which are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
 
 
 class _SeriesFindings(NamedTuple):
@@ -62,6 +62,18 @@ class _SeriesFindings(NamedTuple):
     claims: Sequence[Claim]
     suspicions: Sequence[Suspicion]
     settled: Sequence[Change]
+
+
+class Least(NamedTuple):
+    """The size that a suspicion of a series must exceed to be raised, and the place on the trunk from which on it need not."""
+
+    size: float
+    until: int | None
+
+    def holds_back(self, change: Change, places: Places) -> bool:
+        """True if a suspicion is too small."""
+        is_before = self.until is None or places[change.commit_id] < self.until
+        return is_before and abs(change.log_ratio or 0.0) <= self.size
 
 
 class Sight(NamedTuple):
@@ -79,12 +91,12 @@ async def look(
     stored: Iterable[Change],
     *,
     brought: UploadContent | None,
-    least: Mapping[int, float],
+    least: Mapping[int, Sequence[Least]],
 ) -> Sight:
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
     `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
-    `least` in size or less are not raised, unless they are among these. A series that raises is set aside and holds up no other.
+    too small after what people called noise (`least`) are not raised, unless they are among these. A series that raises is set aside and holds up no other.
     """
     found_before: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
@@ -122,7 +134,7 @@ class _Looking:
     found_before: Mapping[int, Sequence[Change]]
     """The suspicions of each series that are stored."""
     brought: UploadContent | None
-    least: Mapping[int, float]
+    least: Mapping[int, Sequence[Least]]
     looked: list[_SeriesFindings] = field(default_factory=list)
     set_aside: dict[int, str] = field(default_factory=dict)
 
@@ -224,18 +236,27 @@ class _Looking:
                 known.append(each)
             else:
                 others[each.series_id] = state
-        if not known:
-            return states, others
-        newest = [states[each.series_id].known(self.trunk.places) for each in known]
-        behind = await read_behind(self.session, known, newest, self.trunk, self.brought)
-        for each in known:
+        # Where the detector went back there is more to take.
+        at_end = [each for each in known if not states[each.series_id].behind]
+        gone_back = [each for each in known if states[each.series_id].behind]
+        await self._take(at_end, states)
+        for start in range(0, len(gone_back), SERIES_AT_ONCE):
+            await self._take(gone_back[start : start + SERIES_AT_ONCE], states)
+        return states, others
+
+    async def _take(self, some: Sequence[Watched], states: dict[int, SeriesState]) -> None:
+        """Let the states of some series take the readings behind what they know; those of which the detector begins elsewhere go."""
+        if not some:
+            return
+        newest = [states[each.series_id].known(self.trunk.places) for each in some]
+        behind = await read_behind(self.session, some, newest, self.trunk, self.brought)
+        for each in some:
             await asyncio.sleep(0)
             with self._setting_aside(each):
                 if not states[each.series_id].take(each, behind.get(each.series_id, ()), self.trunk.places):
                     del states[each.series_id]
             if each.series_id in self.set_aside:
                 states.pop(each.series_id, None)
-        return states, others
 
     def _gone_back(
         self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
@@ -263,7 +284,7 @@ class _Looking:
     def _is_raised(self, series_id: int, change: Change) -> bool:
         """True if a suspicion is large enough behind what people called noise, or is that itself: it stays with its verdict."""
         places = self.trunk.places
-        return abs(change.log_ratio or 0.0) > self.least.get(series_id, 0.0) or any(
+        return not any(least.holds_back(change, places) for least in self.least.get(series_id, ())) or any(
             other.reference_id in places and other.commit_id in places and change.meets(other, places)
             for other in self.found_before.get(series_id, ())
         )

@@ -202,7 +202,7 @@ class LevelWatcher:
 def _is_kept(marked: int, count: int) -> bool:
     """True if a mark is kept until so many observations: all of the newest, and with each doubling of the way back half as many."""
     behind = count - marked
-    return behind <= FURTHEST and marked % (MARKED << ((behind - 1) // (2 * MARKED)).bit_length()) == 0
+    return behind <= FURTHEST and marked % (MARKED << ((behind - 1) // (4 * MARKED)).bit_length()) == 0
 
 
 def _strongest(values: Values, weights: Values | None, noise: Noise, *, shortest: float) -> tuple[Split, int, float]:

@@ -1,6 +1,7 @@
 """All views of one history with an incident in each state: none says otherwise than the incidents."""
 
 import random
+import re
 from math import exp
 from xml.etree import ElementTree as ET
 
@@ -121,3 +122,10 @@ async def test_no_view_says_otherwise_than_the_incidents(history, known):
     explored = await read(history, "/projects/demo/explore.json", variant=f"fused-{COUNTED}")
     marks = {one["text"] for chart in explored["charts"] for one in chart["incidents"]}
     assert marks == {f"incident {ids[COUNTED]}: worse, confirmed"}
+
+
+async def test_the_page_of_what_is_called_noise_says_how_much_more_is_asked(history, known):
+    page = (await history.client.get(f"/projects/demo/incidents/{known[NOISE].incident.id}")).text
+    assert re.search(r"Until their next level its series are suspected again only of more than 4\d %\.", page)
+    page = (await history.client.get(f"/projects/demo/incidents/{known[LIKELY].incident.id}")).text
+    assert "suspected again" not in page

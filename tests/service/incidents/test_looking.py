@@ -148,3 +148,8 @@ async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larg
     await history.upload(*(history.commit(number, ratio=-0.1, array_bytes=2048.0) for number in range(22, 29)))
     again = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
     assert [each.incident.state for each in again] == ["refuted", "likely"]
+    # That level stood, so what is asked is what was asked before.
+    await history.upload(*(history.commit(number, ratio=-0.04, array_bytes=2048.0) for number in range(29, 41)))
+    later = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
+    assert [each.incident.state for each in later] == ["refuted", "likely", "likely"]
+    assert later[-1].changes[0].change.log_ratio < 2 * suspected.changes[0].change.log_ratio
