@@ -80,6 +80,7 @@ from pullback.compiling.substitution import (
     ModulePart,
     Part,
     PartialPart,
+    RememberingPart,
     Substitution,
     WrappedPart,
 )
@@ -92,6 +93,9 @@ if TYPE_CHECKING:
 
 #: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
 LARGEST_COMPARED_BYTES = 16 * 1024
+
+#: Results of a function with functools.lru_cache that are watched at most.
+MOST_REMEMBERED = 64
 
 _CONTAINERS = (tuple, list, dict)
 #: Types of numbers that may be hidden inputs.
@@ -133,6 +137,10 @@ class Environment:
         self._attributes: set[str] = set()
         self._reads_any_attribute = False
         self._is_suspicious = False
+        self._keys: set[int] = set()
+        """Ids of the objects that are keys of dicts or elements of sets."""
+        self._remembering: list[RememberingPart] = []
+        self._compares_identities = False
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
@@ -144,6 +152,7 @@ class Environment:
         ]
         self._look_into_escaped()
         self._find_what_moves()
+        self._find_obstacles()
         self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
 
     @property
@@ -215,6 +224,11 @@ class Environment:
         return {code: obstacle for code, obstacle in found if obstacle is not None}
 
     @property
+    def remembers_more(self) -> bool:
+        """True if functions with functools.lru_cache remember what they did not when they were looked at."""
+        return any(part.obstacle is None and not part.is_known() for part in self._remembering)
+
+    @property
     def is_suspicious(self) -> bool:
         """True if recording has to be watched."""
         if self._is_suspicious or self.left_out or self.obstacles:
@@ -260,6 +274,25 @@ class Environment:
                 other.moves = True
             waiting.extend(fresh)
 
+    def _find_obstacles(self) -> None:
+        """Name the obstacles that everything together shows: objects whose copies would be told apart, states of generators."""
+        for (identity, comparing), part in self._walked.items():
+            if isinstance(part, InstancePart) and part.moves:
+                kind = type(part.original)
+                if hasattr(kind, "__del__"):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose copies would run its __del__"
+                elif identity in self._keys or (self._compares_identities and (identity, not comparing) in self._walked):
+                    part.obstacle = f"{part.name} is told from others by what it is, and a plan records with a copy of it"
+                elif any(isinstance(member, LRU_CACHE) for base in kind.__mro__ for member in vars(base).values()):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose methods remember what they gave for it"
+                else:
+                    continue
+                part.obstacle += "; pass its arrays as arguments"
+            elif isinstance(part, FunctionPart) and part.obstacle is None:
+                facts = code_facts.reads_random_states(part.original.__code__)
+                if facts == "global" or (facts == "any" and self.generators):
+                    part.obstacle = f"{part.original.__name__} reads the state of a random generator; pass it as an argument"
+
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any, name: str) -> None:
         if not (isinstance(getter, Fixed) and getter.value is value):
@@ -294,10 +327,11 @@ class Environment:
         self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
             return Part(value)
-        if isinstance(value, frozenset) or type(value) is set:
+        if isinstance(value, frozenset | slice) or type(value) is set:
             if type(value) is set:
-                self._watch(lambda: frozenset(value), frozenset(value), name)
-            return DefinitionPart(value, [self._look_at(name, Fixed(one), comparing=True) for one in value])
+                self._watch(lambda: tuple(value), tuple(value), name)
+            held = (value.start, value.stop, value.step) if isinstance(value, slice) else value
+            return DefinitionPart(value, [self._look_at_key(name, one) for one in held])
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
             return BlockPart(value, array)
@@ -310,6 +344,12 @@ class Environment:
         self._types.append(type_of(value))
         self._watch(TypeOfInput(getter, type(value)), type_of(value), f"the type of {name}")
         return InputPart(len(self._inputs) - 1)
+
+    def _look_at_key(self, name: str, key: Any) -> Part:
+        """A key of a dict or an element of a set, which is found there by what it is: a copy would not be."""
+        if not is_constant(key):
+            self._keys.add(id(key))
+        return self._look_at(name, Fixed(key), comparing=True)
 
     def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
@@ -365,6 +405,8 @@ class Environment:
 
         None is made again, so what its functions read is compared.
         """
+        if isinstance(value, LRU_CACHE):
+            return self._look_into_remembering(name, value, key)
         part = self._walked[key] = DefinitionPart(value)
         if isinstance(value, type):
             self._look_into_class(name, value, part)
@@ -373,11 +415,22 @@ class Environment:
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
             places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
             part.members += [self._look_at(name, place, comparing=True) for place in places]
-        elif isinstance(value, LRU_CACHE):
-            part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
         else:
             self._watch(lambda: value.user_functions, value.user_functions, name)
             part.members += [self._look_at(name, Fixed(function), comparing=True) for function in value.user_functions]
+        return part
+
+    def _look_into_remembering(self, name: str, function: Any, key: tuple[int, bool]) -> Part:
+        """A function with functools.lru_cache: what it gave before is given again, and may have been changed since."""
+        part = RememberingPart(function, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
+        self._walked[key] = part
+        self._remembering.append(part)
+        results = part.changeable()
+        if len(results) > MOST_REMEMBERED:
+            part.obstacle = f"{name} remembers {len(results)} arrays or objects, too many to be looked at on each call"
+            return part
+        for result in results:
+            part.results[id(result)] = self._look_at(f"what {name} remembers", Fixed(result), comparing=key[1])
         return part
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
@@ -436,6 +489,7 @@ class Environment:
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
         self.asks_for_types |= code_facts.asks_for_types(code)
+        self._compares_identities |= code_facts.compares_identities(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)
@@ -533,7 +587,7 @@ class Environment:
             part.beside.append(self._look_at(type(value).__name__, Fixed(type(value)), comparing=True))
         for key in value if isinstance(value, dict) else range(len(value)):
             if not is_constant(key):
-                part.beside.append(self._look_at(f"a key of {name}", Fixed(key), comparing=True))
+                part.beside.append(self._look_at_key(f"a key of {name}", key))
             part.items[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
         return part
 

@@ -37,7 +37,7 @@ from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
 from pullback.compiling.environment import Environment
-from pullback.compiling.history import History
+from pullback.compiling.history import RECORDINGS_IN_VAIN, History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
@@ -208,7 +208,7 @@ class Plan:
         args, keywords = by_position(self.function, args, keywords)
         if not keywords:
             return self._call(args, {})
-        names = tuple(sorted(keywords))
+        names = tuple(keywords)  # in the order of the call, which the function may see
         plan = self._by_names.get((len(args), names))
         if plan is None:
             if len(self._by_names) == PLANS_KEPT:
@@ -456,6 +456,7 @@ class Plan:
     ) -> tuple[Program | Fallback, Environment]:
         """A program, and the environment it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
+        again = 0
         while True:
             numbers = environment.numbers()
             needed: Collection[int] = numbers if environment.asks_for_types else ()
@@ -463,6 +464,9 @@ class Plan:
                 program = None if needed else self._build(args, environment)
             except LooksFurtherError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
+                again += not ran.codes
+                if again == RECORDINGS_IN_VAIN:
+                    program = Fallback("a function with functools.lru_cache remembers something new whenever it is recorded")
             if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:
