@@ -16,7 +16,7 @@ EFFECTIVE = frozenset(
 
 _RANDOM = frozenset({"random", "default_rng", "rvs", "random_sample", "samples", "RandomState", "Generator"})
 #: Functions that read an attribute by a name that the code need not tell.
-_BY_ANY_NAME = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller", "__dict__", "__getattribute__"})
+_BY_ANY_NAME = frozenset({"getattr", "hasattr", "dir", "attrgetter", "methodcaller", "__dict__", "__getattribute__"})
 #: Attributes that give the state of a random generator, or change more of it than the state; the first of any generator.
 _RANDOM_STATES = frozenset({"bit_generator", "getstate", "spawn"})
 _GLOBAL_RANDOM_STATES = frozenset({"get_state", "get_bit_generator"})

@@ -278,11 +278,12 @@ def is_same(now: Any, then: Any) -> bool:
     """
     if now is then:
         return True
-    if type(now) is not type(then) or not (isinstance(now, ArrayType | tuple) or is_fixed(now)):
+    kind = type(now)
+    if kind is not type(then):
         return False
-    if isinstance(now, ArrayType):
+    if kind is ArrayType:
         return bool(now == then)
-    if added_to(now) or added_to(then):
+    if kind is not tuple and (added_to(now) or added_to(then) or not (isinstance(now, tuple) or is_fixed(now))):
         return False
     if isinstance(now, tuple | frozenset):
         return len(now) == len(then) and all(map(is_same, now, then))

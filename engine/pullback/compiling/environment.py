@@ -14,7 +14,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, fields, is_dataclass
 from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import trees
 from pullback.blocks import Block
 from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
@@ -120,6 +121,7 @@ class Environment:
     ) -> None:
         self.function = function
         self.beside = beside
+        self._has_equals = any(type(one) is not str and not isinstance(one, type | types.FunctionType | None) for one in beside)
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -182,6 +184,10 @@ class Environment:
     def numbers(self) -> dict[int, PlaceKey]:
         """The places of those hidden inputs that are numbers, by number of the input."""
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
+
+    def is_for(self, args: tuple[Any, ...]) -> bool:
+        """True if arguments with an equal structure have what these had: 1 equals True, and a class says what is equal."""
+        return not self._has_equals or all(map(_is_exactly, trees.beside(args), self.beside))
 
     def unchanged(self) -> bool:
         """True if everything but the contents of the inputs is still what it was."""
@@ -679,6 +685,21 @@ class _Identity:
     def matches(self, value: Any) -> bool:
         """True if these, in a tuple, are the same objects."""
         return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+
+
+def _is_exactly(now: Any, then: Any) -> bool:
+    """True if two parts of equal structures are the same; where nothing else tells, that they are equal is enough."""
+    if is_same(now, then):
+        return True
+    if type(now) is not type(then) or is_fixed(now):
+        return False
+    if is_dataclass(now):
+        return all(_is_exactly(getattr(now, field.name), getattr(then, field.name)) for field in fields(now))
+    if isinstance(now, dict):
+        now, then = [*now, *now.values()], [*then, *then.values()]
+    if isinstance(now, list | tuple):
+        return len(now) == len(then) and all(map(_is_exactly, now, then))
+    return bool(np.all(now == then))
 
 
 def _owner(method: str) -> str:

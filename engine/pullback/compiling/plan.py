@@ -78,9 +78,10 @@ class Family:
     """The function changed what is around it when it was recorded, so its program is right for one call only."""
     calls: int = 0
 
-    def serves(self) -> bool:
+    def serves(self, args: tuple[Any, ...]) -> bool:
         """True if a call can be served now."""
-        return self.is_final or (not self.is_spent and self.environment.unchanged())
+        environment = self.environment
+        return self.is_final or (not self.is_spent and environment.is_for(args) and environment.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
@@ -167,7 +168,7 @@ class Plan:
         if is_poisoning():
             key = ("poisoning", key)
         families = self._families.get(key, ())
-        family = next((known for known in families if known.serves()), None)
+        family = next((known for known in families if known.serves(args)), None)
         if family is None:
             family = self._record(key, args, families, entered=entered)
             if family.fallback is not None:
