@@ -1,4 +1,4 @@
-"""The times that a worker states, held against the coordinator's clock: code that is measured can change every clock of its process.
+"""The times that a worker states, compared with the coordinator's clock: code that is measured can change every clock of its process.
 
 A turn takes the coordinator the calls that are timed, one that is not, and the way of the order and its answer, which makes it
 longer and never shorter. What either process waits for a CPU, as the kernel counts it, is taken off, and the fastest quarter of the

@@ -1,4 +1,4 @@
-"""A process that holds gradients against closed forms, and imports nothing that is measured.
+"""A process that compares gradients with closed forms, and imports nothing that is measured.
 
 A worker checks what it computes, but it runs the code of a commit, which can change the check. So what workers of a commit computed is
 written to files as well, and one process of a run checks it once more, with the engine that is installed in the place of the commit's.
