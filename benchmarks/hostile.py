@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -174,7 +174,7 @@ class _Range:
     def __exit__(self, *_: object) -> None:
         self._running.close()
 
-    def _run(self) -> Iterator[None]:
+    def _run(self) -> Generator[None]:
         self._folder.chmod(0o755)
         for name, text in (
             ("src/waves.py", LIBRARY),
@@ -244,11 +244,13 @@ class _Range:
                 else [f"the job is {job['state']}"]
             ),
         ]
+        if measured and build == "":
+            wrong += self._believed(job)
         clean = self._job("", LIBRARY)
         wrong += [] if clean["state"] == "done" else [f"the next job is {clean['state']}: {clean['failure_message']}"]
-        said = " ".join((job["failure_message"] or "").split())[:150]
+        said = (job["failure_message"] or "").strip().splitlines()[-1:]
         print(
-            f"{name:40} {took_s:6.1f} s {job['state']:9} {said} {'NOT CONTAINED: ' + ', '.join(wrong) if wrong else ''}",
+            f"{name:40} {took_s:6.1f} s {job['state']:9} {''.join(said)[:120]} {'NOT CONTAINED: ' + ', '.join(wrong) if wrong else ''}",
             flush=True,
         )
         return not wrong
@@ -269,6 +271,17 @@ class _Range:
             return job if job["state"] in {"done", "failed", "lost", "cancelled"} else None
 
         return _until(ended, WAIT_S, f"job {made['id']} to end")
+
+    def _believed(self, job: dict[str, Any]) -> list[str]:
+        """A sentence for each variant of a job's report that is not doubtful."""
+        report = self._client.get(f"/api/v1/reports/{job['report_id']}").raise_for_status().json()["document"]
+        variants = [variant for case in report["cases"] for variant in case["variants"]]
+        doubtful = [variant for variant in variants if (variant.get("error") or {}).get("kind") == "doubtful"]
+        return (
+            []
+            if variants and doubtful == variants
+            else [f"{len(variants) - len(doubtful)} of {len(variants)} variants are believed"]
+        )
 
     def _is_gone(self) -> bool:
         deadline = time.monotonic() + LEFT_S
