@@ -10,6 +10,7 @@ says that one was not. `--heavy` adds those that take memory and disk up to the 
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,8 +107,10 @@ HEAVY = {
     "takes memory without end": "x = []\nwhile True:\n    x.append(bytearray(b'x' * (64 << 20)))",
     "fills the disk": "n = 0\nwhile True:\n    n += 1\n    open(f'big{n}', 'wb').write(bytes(1 << 30))",
 }
-HARMLESS = frozenset({"leaves a daemon", "prints 1 GB"})
+HARMLESS = frozenset({"leaves a daemon"})
 """What fails nothing: the job is measured, and nothing of the attack is left."""
+EITHER = frozenset({"prints 1 GB", "writes the agent's folder"})
+"""What fails by the time that it takes; or where the folder is not below /tmp, of which a sandbox has its own."""
 MEASURED = {
     "slows the clock of CPU time": "import time\ntime.process_time_ns = lambda real=time.process_time_ns: real() // 10",
 }
@@ -129,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _is_wanted(name, asked.only)
     }
     contained = True
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what was started is ended
     with (
         tempfile.TemporaryDirectory(prefix="pullback-hostile-") as folder,
         _Range(Path(folder), asked.python) as ground,
@@ -145,6 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_wanted(name: str, words: Sequence[str] | None) -> bool:
     return words is None or any(word in name for word in words)
+
+
+def _expected(name: str, build: str) -> frozenset[str]:
+    """The states in which the job of an attack may end."""
+    if name in EITHER:
+        return frozenset({"done", "failed"})
+    return frozenset({"done" if name in HARMLESS or not build else "failed"})
 
 
 def _at_once(scripts: dict[str, str]) -> str:
@@ -238,11 +249,7 @@ class _Range:
             *([] if self._is_gone() else ["processes are left"]),
             *([] if self._agent_process.poll() is None else ["the agent has ended"]),
             *([] if not list(self._folder.rglob("left-by-a-job")) else ["files are left"]),
-            *(
-                []
-                if job["state"] == ("done" if name in HARMLESS or not build else "failed")
-                else [f"the job is {job['state']}"]
-            ),
+            *([] if job["state"] in _expected(name, build) else [f"the job is {job['state']}"]),
         ]
         if measured and build == "":
             wrong += self._believed(job)
