@@ -566,7 +566,12 @@ class _Writer:
                 self.say((), f"if {seen} != {guard.seen}: return Changed({number}, {seen})", (name,))
 
     def _put(self, value: Any, dtype: np.dtype[Any] | None = None) -> torch.Tensor:
-        return tensor_of(np.asarray(value, dtype), self.device)
+        host = np.asarray(value, dtype)
+        if host.shape:
+            return tensor_of(host, self.device)
+        return torch.full(
+            (), host.item(), dtype=torch_dtype(host.dtype), device=self.device
+        )  # a kernel's argument: no transfer
 
 
 def _array(tensor: torch.Tensor) -> DeviceArray:
