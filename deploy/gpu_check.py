@@ -8,12 +8,13 @@ It needs Pullback and PyTorch: `pip install 'pullback[gpu]'`, or in a checkout `
 what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
+    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
     right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused, fused and
               stateful, against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
     quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it,
               and in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names
 
-What is fast is not checked yet, and the tier native does not run on a device.
+Whether plans are fast is not checked yet, and the tier native does not run on a device.
 
 Exit status: 0 all is right, 1 something is wrong or was cut off, 2 there is no device, or the command line is wrong.
 """
@@ -26,6 +27,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,6 +110,81 @@ def facts(check: Check) -> None:
         }
     for name, value in known.items():
         check.add("facts", name, "", value, "known")
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+#: By name, PyTorch's dtype and whether products may round to TF32.
+_PRODUCTS = {"f2": ("float16", False), "TF32": ("float32", True), "f4": ("float32", False), "f8": ("float64", False)}
+
+
+def limits(check: Check) -> None:
+    """Rates of the device, and the time of one call."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    nbytes, n = (2**20, 64) if check.emulated else (2**28, 4096)
+    x = torch.ones(nbytes // 4, dtype=torch.float32, device=check.device)
+    y, total = torch.empty_like(x), torch.empty((), dtype=torch.float32, device=check.device)
+    works: list[tuple[str, float, str, Callable[[], Any]]] = [
+        (f"copying {nbytes >> 20} MiB", 2e-9 * nbytes, "GB/s", lambda: y.copy_(x)),
+        (f"reading {nbytes >> 20} MiB", 1e-9 * nbytes, "GB/s", lambda: torch.sum(x, dim=0, out=total)),
+    ]
+    for name, (dtype, _) in _PRODUCTS.items():
+        a = torch.ones((n, n), dtype=getattr(torch, dtype), device=check.device)
+        c = torch.empty_like(a)
+        works.append(
+            (f"product of {n} x {n} in {name}", 2e-12 * n**3, "TFLOP/s", lambda a=a, c=c: torch.mm(a, a, out=c))
+        )
+    for name, amount, unit, work in works:
+        if check.is_over():
+            check.add("limits", name, f"a rate in {unit}", "time was over", "cut off")
+            return
+        with _tf32(allowed=_PRODUCTS.get(name.rpartition(" ")[2], ("", False))[1]):
+            check.add("limits", name, "", f"{amount / _seconds(check, work):.4g} {unit}", "known")
+    plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
+    (small,) = pb.put((np.ones(16),), check.device)
+    behind = _seconds(check, lambda: plan(small))
+    before = _seconds(check, lambda: plan(small), of_host=True)
+    check.add("limits", "a call of one kernel", "", f"{1e6 * behind:.4g} us, the host {1e6 * before:.4g} us", "known")
+
+
+@contextmanager
+def _tf32(*, allowed: bool) -> Iterator[None]:
+    """Let products round to TF32, or not."""
+    import torch  # noqa: PLC0415 - as above
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _seconds(check: Check, work: Callable[[], Any], *, of_host: bool = False) -> float:
+    """The least time that one of several calls took, of five tries: of the device, or of the host until the last returns."""
+    import torch  # noqa: PLC0415 - as above
+
+    calls, times = (2 if check.emulated else 20), []
+    for _ in range(5):
+        for _ in range(2):
+            work()
+        if check.emulated or of_host:
+            if not check.emulated:
+                torch.cuda.synchronize(check.device)
+            begin = time.perf_counter()
+            for _ in range(calls):
+                work()
+            times.append((time.perf_counter() - begin) / calls)
+            continue
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with torch.cuda.device(check.device):
+            first.record()
+            for _ in range(calls):
+                work()
+            last.record()
+        last.synchronize()
+        times.append(first.elapsed_time(last) / 1000 / calls)
+    return min(times)
 
 
 # --- right ------------------------------------------------------------------------------------------------------------
@@ -352,7 +429,7 @@ def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
     return seen, requests
 
 
-STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "right": right, "quiet": quiet}
+STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "limits": limits, "right": right, "quiet": quiet}
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "right", "quiet"]
+    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -46,6 +46,22 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     text = (tmp_path / "gpu-check.md").read_text()
     assert "| rule cases, fused |" in text
     assert "--only right --match 'softmax' --emulated" in text
+
+
+def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(check, tmp_path):
+    status, document, said = check("--emulated", "--only", "limits")
+    assert status == 0, said
+    rates = {row["name"]: row["measured"] for row in document["rows"]}
+    assert [*rates] == [
+        "copying 1 MiB",
+        "reading 1 MiB",
+        *(f"product of 64 x 64 in {name}" for name in ("f2", "TF32", "f4", "f8")),
+        "a call of one kernel",
+    ]
+    assert all(float(rate.partition(" ")[0]) > 0 for rate in rates.values())
+    assert {row["verdict"] for row in document["rows"]} == {"known"}
+    assert "kernels on the CPU, no GPU" in (tmp_path / "gpu-check.md").read_text()
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 def test_special_values_of_kernels_are_checked(check):

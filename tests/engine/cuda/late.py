@@ -157,8 +157,7 @@ class LateDevice(TorchDispatchMode):
         given, named = tree_map(self._seen, args), tree_map(self._seen, kwargs)
         if any(one is not None for one in aliases):
             self.enqueue(lambda: function(*given, **named))
-            written = kwargs.get("out", args[0] if args else None)
-            return written
+            return kwargs.get("out", args[0] if args else None)
         self.requests[name] += 1
         made = tree_map(self._like, function(*tree_map(_meta, args), **{**tree_map(_meta, kwargs), **_on_meta(kwargs)}))
         if name.startswith("empty") or name == "new_empty":
