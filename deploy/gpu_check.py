@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,7 @@ def limits(check: Check) -> None:
     for name, (dtype, _) in _PRODUCTS.items():
         a = torch.ones((n, n), dtype=getattr(torch, dtype), device=check.device)
         c = torch.empty_like(a)
-        works.append(
-            (f"product of {n} x {n} in {name}", 2e-12 * n**3, "TFLOP/s", lambda a=a, c=c: torch.mm(a, a, out=c))
-        )
+        works.append((f"product of {n} x {n} in {name}", 2e-12 * n**3, "TFLOP/s", partial(torch.mm, a, a, out=c)))
     for name, amount, unit, work in works:
         if check.is_over():
             check.add("limits", name, f"a rate in {unit}", "time was over", "cut off")
