@@ -133,6 +133,16 @@ def test_a_run_that_raises_leaves_its_frame_for_the_next():
     _agree(plan(torch.tensor(X), right), expected)
 
 
+def test_memory_that_was_made_where_pytorch_infers_is_written_elsewhere_too():
+    plan, x = _plan(), torch.tensor(X)
+    with torch.inference_mode():
+        _agree(plan(x), _expected(X))
+    _agree(plan(x), _expected(X))
+    with torch.no_grad():
+        _agree(plan(x.clone().requires_grad_()), _expected(X))
+    _agree(plan(x.clone().requires_grad_()), _expected(X))
+
+
 CONSTANT = np.arange(4.0)
 
 

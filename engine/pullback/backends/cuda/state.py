@@ -47,6 +47,15 @@ class DeviceState(State):
             and tensor.grad_fn is None
         )
 
+    # Inside of PyTorch's `inference_mode` too memory is made so that it can be written to outside.
+    def _new(self) -> Frame:
+        with torch.inference_mode(mode=False):
+            return super()._new()
+
+    def _replace(self, frame: Frame, place: int) -> None:
+        with torch.inference_mode(mode=False):
+            super()._replace(frame, place)
+
     def _empty(self, type_: ArrayType) -> Tensor:
         return torch.empty(type_.shape, dtype=torch_dtype(type_.dtype), device=self._device)
 
