@@ -128,8 +128,9 @@ def test_a_stateful_plan_asks_for_no_memory_in_a_warm_call(name):
         lambda x: (
             np.sum(np.concatenate([x, np.sin(x)], axis=1)[:, 1:] ** 2) + np.sum(x[1]) ** 2 + np.sum(x[:, 0] * x[:, 1])
         ),
+        lambda x: x[0, 1] * x[1, 2] + x[2, 3] ** 2,
     ],
-    ids=["products", "stacks", "joined"],
+    ids=["products", "stacks", "joined", "numbers"],
 )
 def test_products_and_joined_arrays_are_written_into_kept_memory(loss):
     plan = pb.compile(pb.grad(loss), tier="stateful")

@@ -484,7 +484,8 @@ class _Writer:
             self.kernels += 1
             self.moved_bytes += sum(atom.type.nbytes for atom in (*node.inputs, *node.outputs))
         types = [atom.type for atom in node.inputs]
-        if self.keeps and is_there and not is_seen and all(isinstance(x, Var) and x.type.shape for x in node.inputs):
+        arrays = all(isinstance(x, Var) and (x in self.there or x.type.shape) for x in node.inputs)
+        if self.keeps and is_there and not is_seen and arrays:
             into = row_into(primitive, types, params)
             if into is not None:
                 self.namespace[function] = into
