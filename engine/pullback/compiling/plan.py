@@ -181,8 +181,8 @@ class Plan:
     def _carried(self, args: tuple[Any, ...]) -> Carried | None:
         """A call with others' arrays on a device, as one with device arrays."""
         on_device = carried(inner_function(self.function), args, {})
-        if on_device is not None and self.tier in tiers.KEEPING:
-            raise TierError(f"the tier {self.tier} does not run on {on_device.device} yet; use unfused or fused")
+        if on_device is not None and self.tier == "native":
+            raise TierError(f"the tier native does not run on {on_device.device} yet; use unfused, fused or stateful")
         return on_device if on_device is not None and on_device.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
@@ -467,7 +467,9 @@ class Plan:
                 program, history.looked_into = None, history.looked_into | ran.codes
                 again += not ran.codes
                 if again == RECORDINGS_IN_VAIN:
-                    program = Fallback("a function with functools.lru_cache remembers something new whenever it is recorded")
+                    program = Fallback(
+                        "a function with functools.lru_cache remembers something new whenever it is recorded"
+                    )
             if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:
@@ -507,6 +509,14 @@ class PullbackPlan(Plan):
 
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build_pullback(self.function, args, environment, tier=self.tier, once=self.once)
+
+    def _carried(self, args: tuple[Any, ...]) -> Carried | None:
+        on_device = carried(self.function, args, {})
+        if on_device is not None and self.tier in tiers.KEEPING:
+            raise TierError(
+                f"pullbacks of plans do not run on {on_device.device} in the tier {self.tier} yet; use unfused or fused"
+            )
+        return super()._carried(args)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)

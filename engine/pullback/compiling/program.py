@@ -215,7 +215,9 @@ def recorded(
         if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
             environment.numbers_matter = recorder.numbers_matter
             if recorder.texts_matter:
-                raise CannotCompileError("the function reads the text of an array or of an argument, which is not there yet")
+                raise CannotCompileError(
+                    "the function reads the text of an array or of an argument, which is not there yet"
+                )
             quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)

@@ -142,7 +142,11 @@ def order_of_a_set():
         for value in values:
             numbers.add(value)
 
-    return (lambda x: sum(x[i] * k for i, k in enumerate(numbers))), (X,), [lambda: exchange(8, 0), lambda: exchange(0, 8)]
+    return (
+        (lambda x: sum(x[i] * k for i, k in enumerate(numbers))),
+        (X,),
+        [lambda: exchange(8, 0), lambda: exchange(0, 8)],
+    )
 
 
 @case
@@ -182,7 +186,11 @@ def an_index_inside_a_slice():
 def a_row_of_a_structured_array():
     rows = np.zeros(2, dtype=[("a", float), ("b", int)])
     row = rows[0]
-    return (lambda x: np.sum(x * row["a"])), (X,), [lambda: rows.__setitem__("a", 7.0), lambda: row.__setitem__("a", 5.0)]
+    return (
+        (lambda x: np.sum(x * row["a"])),
+        (X,),
+        [lambda: rows.__setitem__("a", 7.0), lambda: row.__setitem__("a", 5.0)],
+    )
 
 
 # --- objects told by what they are: a plan records with copies of those that lead to arrays ---------------------------------
@@ -204,7 +212,11 @@ def told(make_factor, *changes):
         table = {part: 3.0, id(part): 5.0}
         factor = make_factor(part, table)
         kind.factor = lambda self: factor(self)
-        return (lambda x: np.sum(x * part.w) * part.factor()), (X,), [functools.partial(c, part, table) for c in changes]
+        return (
+            (lambda x: np.sum(x * part.w) * part.factor()),
+            (X,),
+            [functools.partial(c, part, table) for c in changes],
+        )
 
     return made
 
