@@ -203,7 +203,10 @@ def _is_fixed(value: Any) -> bool:
     return (
         value is None
         or is_constant(value)
-        or (issubclass(type(value), (int, float, complex, np.generic, type, FunctionType)) and not isinstance(value, np.void))
+        or (
+            issubclass(type(value), (int, float, complex, np.generic, type, FunctionType))
+            and not isinstance(value, np.void)
+        )
     )
 
 

@@ -121,7 +121,9 @@ class Environment:
     ) -> None:
         self.function = function
         self.beside = beside
-        self._has_equals = any(type(one) is not str and not isinstance(one, type | types.FunctionType | None) for one in beside)
+        self._has_equals = any(
+            type(one) is not str and not isinstance(one, type | types.FunctionType | None) for one in beside
+        )
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -287,8 +289,12 @@ class Environment:
                 kind = type(part.original)
                 if hasattr(kind, "__del__"):
                     part.obstacle = f"{part.name} is a {kind.__name__}, whose copies would run its __del__"
-                elif identity in self._keys or (self._compares_identities and (identity, not comparing) in self._walked):
-                    part.obstacle = f"{part.name} is told from others by what it is, and a plan records with a copy of it"
+                elif identity in self._keys or (
+                    self._compares_identities and (identity, not comparing) in self._walked
+                ):
+                    part.obstacle = (
+                        f"{part.name} is told from others by what it is, and a plan records with a copy of it"
+                    )
                 elif any(isinstance(member, LRU_CACHE) for base in kind.__mro__ for member in vars(base).values()):
                     part.obstacle = f"{part.name} is a {kind.__name__}, whose methods remember what they gave for it"
                 else:
@@ -297,7 +303,9 @@ class Environment:
             elif isinstance(part, FunctionPart) and part.obstacle is None:
                 facts = code_facts.reads_random_states(part.original.__code__)
                 if facts == "global" or (facts == "any" and self.generators):
-                    part.obstacle = f"{part.original.__name__} reads the state of a random generator; pass it as an argument"
+                    part.obstacle = (
+                        f"{part.original.__name__} reads the state of a random generator; pass it as an argument"
+                    )
 
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any, name: str) -> None:

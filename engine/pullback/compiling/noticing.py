@@ -147,7 +147,9 @@ class Noticed(Watch):
         if event == "call":
             reason = self._why_not_python(frame)
         else:
-            allowed = _is_of_engine(code.co_filename) or _is_ours(frame) or (arg is id and _is_standard(code.co_filename))
+            allowed = (
+                _is_of_engine(code.co_filename) or _is_ours(frame) or (arg is id and _is_standard(code.co_filename))
+            )
             reason = None if allowed else _why_not(arg)
         if reason is not None:
             self._refuse(f"the function {reason}{_line(frame)}, which a plan would not do again; {_remedy(reason)}")

@@ -467,7 +467,9 @@ class Plan:
                 program, history.looked_into = None, history.looked_into | ran.codes
                 again += not ran.codes
                 if again == RECORDINGS_IN_VAIN:
-                    program = Fallback("a function with functools.lru_cache remembers something new whenever it is recorded")
+                    program = Fallback(
+                        "a function with functools.lru_cache remembers something new whenever it is recorded"
+                    )
             if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:

@@ -92,7 +92,7 @@ class Node:
 pb.register_pytree_node(Node, lambda node: ((node.w,), node.rest), lambda rest, parts: Node(parts[0], rest))
 
 
-class Text(str):
+class Text(str):  # noqa: SLOT000 (the point)
     """A text with an attribute."""
 
 
@@ -101,7 +101,7 @@ def with_k(thing, k):
     return thing
 
 
-One = collections.namedtuple("One", "a b")
+One = collections.namedtuple("One", "a b")  # noqa: PYI024
 Other = collections.namedtuple("One", "b a")  # noqa: PYI024 (of the same name)
 sum_of_kinds = lambda held: lambda x: np.sum(x) * sum(map(kind_of, held.value))  # noqa: E731
 sum_in_order = lambda held: lambda x: sum(x[i] * k for i, k in enumerate(held.value))  # noqa: E731
@@ -142,7 +142,11 @@ def order_of_a_set():
         for value in values:
             numbers.add(value)
 
-    return (lambda x: sum(x[i] * k for i, k in enumerate(numbers))), (X,), [lambda: exchange(8, 0), lambda: exchange(0, 8)]
+    return (
+        (lambda x: sum(x[i] * k for i, k in enumerate(numbers))),
+        (X,),
+        [lambda: exchange(8, 0), lambda: exchange(0, 8)],
+    )
 
 
 @case
@@ -182,7 +186,11 @@ def an_index_inside_a_slice():
 def a_row_of_a_structured_array():
     rows = np.zeros(2, dtype=[("a", float), ("b", int)])
     row = rows[0]
-    return (lambda x: np.sum(x * row["a"])), (X,), [lambda: rows.__setitem__("a", 7.0), lambda: row.__setitem__("a", 5.0)]
+    return (
+        (lambda x: np.sum(x * row["a"])),
+        (X,),
+        [lambda: rows.__setitem__("a", 7.0), lambda: row.__setitem__("a", 5.0)],
+    )
 
 
 # --- objects told by what they are: a plan records with copies of those that lead to arrays ---------------------------------
@@ -204,7 +212,11 @@ def told(make_factor, *changes):
         table = {part: 3.0, id(part): 5.0}
         factor = make_factor(part, table)
         kind.factor = lambda self: factor(self)
-        return (lambda x: np.sum(x * part.w) * part.factor()), (X,), [functools.partial(c, part, table) for c in changes]
+        return (
+            (lambda x: np.sum(x * part.w) * part.factor()),
+            (X,),
+            [functools.partial(c, part, table) for c in changes],
+        )
 
     return made
 
