@@ -23,11 +23,11 @@ from pullback_service.roles import ALL_PROJECTS
 SHORT_HASH: Final = 10
 SIGNS: Final[Mapping[str, str]] = {"new": "+", "moved": "~", "gone": "-"}
 
-Found = Sequence[tuple[str, Difference]]
+Differences = Sequence[tuple[str, Difference]]
 """Differences, each with the project it is of."""
 
 
-def look(url: str, project: str | None) -> tuple[Found, bool]:
+def look(url: str, project: str | None) -> tuple[Differences, bool]:
     """The differences of one project or of all; and false where it was interrupted."""
     revisions = migrating.revisions(url)
     if not revisions.match:
@@ -35,7 +35,7 @@ def look(url: str, project: str | None) -> tuple[Found, bool]:
     return asyncio.run(_look(url, project))
 
 
-async def _look(url: str, project: str | None) -> tuple[Found, bool]:
+async def _look(url: str, project: str | None) -> tuple[Differences, bool]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -67,7 +67,7 @@ async def _look(url: str, project: str | None) -> tuple[Found, bool]:
     return found, not stop.is_set()
 
 
-def show(found: Found, *, as_json: bool) -> None:
+def show(found: Differences, *, as_json: bool) -> None:
     """Print differences."""
     if as_json:
         typer.echo(json.dumps([_as_json(project, each) for project, each in found], indent=2))

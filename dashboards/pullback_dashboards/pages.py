@@ -12,6 +12,7 @@
     /projects/{project}/incidents               what changed since which commit, open incidents first
     /projects/{project}/incidents/{id}          one incident: its evidence, what became of it
     /projects/{project}/feed.atom               incidents, for feed readers
+    /projects/{project}/accuracy                how often what was told was right, by verdicts
     /reports/{id}                               one upload
     /boards, /boards/{id}                       pages of pinned charts
     /boards/pin                                 choosing the board for a chart

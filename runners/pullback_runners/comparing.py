@@ -1,4 +1,4 @@
-"""Two commits held against each other: every case and variant by both engines in the same groups, as a report."""
+"""Two commits compared with each other: every case and variant by both engines in the same groups, as a report."""
 
 import importlib.metadata
 import tempfile

@@ -17,8 +17,8 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
     SPLITS,
+    DrawnSeries,
     ExploreView,
-    Found,
     Menu,
     MenuValue,
     SeriesRow,
@@ -75,7 +75,7 @@ async def _read(
     _check(split)
     address = Address(links.explore(project), request)
     counted = await facets(session, choice)
-    found: list[Found] = []
+    found: list[DrawnSeries] = []
     if 0 < counted.series <= MOST_DRAWN:
         stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
         found = await _points_of(session, project_id, stored, last)
@@ -202,14 +202,16 @@ def _check(split: str) -> None:
 
 async def _points_of(
     session: AsyncSession, project_id: ProjectId, series: Sequence[StoredSeries], last: int
-) -> list[Found]:
+) -> list[DrawnSeries]:
     ids = [SeriesId(stored.series.id) for stored in series]
     beside = incidents_of_series(project_id, ids)
     marks, found = await drawn_points(session, ids, last=last, at_most=_MARKS, beside=beside)
     incidents: dict[int, list[SeriesIncident]] = defaultdict(list)
     for one in found:
         incidents[one.series_id].append(one)
-    return [Found(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)]
+    return [
+        DrawnSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)
+    ]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:

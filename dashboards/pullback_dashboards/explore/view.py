@@ -51,7 +51,7 @@ class Menu:
 
 
 @dataclass(frozen=True)
-class Found:
+class DrawnSeries:
     """A series and its points, oldest commit first, and the incidents that changed it."""
 
     stored: StoredSeries
@@ -130,10 +130,10 @@ class ExploreView:
         return bool(self.words) or any(menu.narrows for menu in self.menus)
 
 
-def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Chart, ...]:
+def charts_of(found: Sequence[DrawnSeries], *, split: str, relative: bool) -> tuple[Chart, ...]:
     """Small multiples: one for each value of the split and each metric, for metrics share no axis."""
     places = _places(found)
-    groups: dict[tuple[str, str], list[Found]] = {}
+    groups: dict[tuple[str, str], list[DrawnSeries]] = {}
     for each in found:
         groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
     return tuple(
@@ -159,12 +159,14 @@ def _alone(split: str, value: str, metric: str) -> tuple[tuple[str, str], ...] |
     return (("metric", metric),) if split in {"", "metric"} else (("metric", metric), (split, value))
 
 
-def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
+def rows_of(found: Sequence[DrawnSeries], project: str) -> tuple[SeriesRow, ...]:
     """The table: each series at its newest commit."""
     return tuple(_row(each, project) for each in found)
 
 
-def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
+def _chart(
+    value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool
+) -> Chart:
     is_relative = relative and any(_has_ratio(point) for each in group for point in each.points)
     drawable = [each for each in group if not is_relative or any(map(_has_ratio, each.points))]
     drawn = drawable[:MOST_CURVES]
@@ -194,7 +196,7 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
     return Chart(title, curves, axes, len(drawable) - len(drawn), incidents=tuple(told))
 
 
-def _incidents(drawn: Sequence[Found], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
+def _incidents(drawn: Sequence[DrawnSeries], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
     """The incidents of the curves, each at the place of its commit there."""
     found = {}
     for one in sorted({one._replace(series_id=0) for each in drawn for one in each.incidents}):
@@ -209,7 +211,7 @@ def _has_ratio(point: DrawnPoint) -> bool:
     return point.reading.ratio.log_ratio is not None
 
 
-def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
+def _look(each: DrawnSeries, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
     """A variant's own look where only variants differ, else the looks in turn."""
     variant = each.stored.series.variant
     if name == variant or len(set(names)) == 1:
@@ -217,7 +219,9 @@ def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[st
     return look_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
 
 
-def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
+def _spots(
+    each: DrawnSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool
+) -> Iterator[Spot | None]:
     for reading, commit in each.points:
         hollow = reading.outcome == "ambiguous" and relative
         if not relative:
@@ -226,13 +230,13 @@ def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relati
             yield spot_of(places[commit], reading.ratio.log_ratio, reading.ratio, hollow=hollow)
 
 
-def _places(found: Sequence[Found]) -> dict[str, int]:
+def _places(found: Sequence[DrawnSeries]) -> dict[str, int]:
     """All commits of all series in the order of history."""
     order = {point.reading.place: point.commit for each in found for point in each.points}
     return {order[place]: number for number, place in enumerate(sorted(order))}
 
 
-def _names(group: Sequence[Found]) -> list[str]:
+def _names(group: Sequence[DrawnSeries]) -> list[str]:
     """The names of a chart's series, as short as they can be: the variant, parameters that differ, the machine."""
     told = [_told(each.stored) for each in group]
     keys = list(dict.fromkeys(key for one in told for key in one))
@@ -269,7 +273,7 @@ def written(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _row(each: Found, project: str) -> SeriesRow:
+def _row(each: DrawnSeries, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
     last, commit = each.points[-1] if each.points else (None, "")
     ratio, outcome = (last.ratio, last.outcome) if last else (NO_RATIO, None)

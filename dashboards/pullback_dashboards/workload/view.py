@@ -15,7 +15,7 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, Told, events, other_levels
+from pullback_dashboards.workload.events import Counted, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.measured.measured import may_differ_by_the_commit, other_level
@@ -185,7 +185,7 @@ class Mark(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its words, or the value where there is nothing to hold it against."""
+        """Its words, or the value where there is nothing to compare it with."""
         return self.words if self.compares or self.failure else self.shown
 
     def plain(self) -> dict[str, str | float | None]:
@@ -235,7 +235,7 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class Said:
+class NewestResult:
     """The newest commit's result of a variant, in words; an older one has its commit beside it."""
 
     variant: str
@@ -254,7 +254,7 @@ class WorkloadView:
     variants: tuple[str, ...]
     plots: tuple[Plot, ...]
     rows: tuple[TableRow, ...]
-    lede: tuple[Said, ...]
+    lede: tuple[NewestResult, ...]
     events: tuple[Event, ...] = ()
     thinned: bool = False
 
@@ -277,7 +277,7 @@ class WorkloadView:
 
     @property
     def against(self) -> str:
-        """The commit that each curve is held against, empty where it is not held against its own past."""
+        """The commit that each curve is compared with, empty where it is not compared with its own past."""
         return {"first": "first commit", "parent": "parent"}.get(self.state.y, "")
 
     @cached_property
@@ -292,7 +292,7 @@ class WorkloadView:
         return firsts
 
     def change_of(self, mark: Mark) -> float | None:
-        """The factor to the commit it is held against, of the ratio to the baseline where there is one; of zero and less there is none.
+        """The factor to the commit it is compared with, of the ratio to the baseline where there is one; of zero and less there is none.
 
         Of a baseline, whose values drift with the machine, there is none either, and none to a parent of another level.
         """
@@ -375,7 +375,7 @@ def workload_view(
     workload: str,
     state: State,
     counts: Sequence[Counted] = (),
-    others: Sequence[Told] = (),
+    others: Sequence[EventSentence] = (),
     thinned: bool = False,
 ) -> WorkloadView:
     """The view of `state.case`: speed first, then the memory metric that the state names. Without ratios it has values."""
@@ -556,7 +556,7 @@ def _rows(
         yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
-def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
+def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[NewestResult, ...]:
     """The newest commit's results, variant by variant: speed first, then memory. Older ones have their commits."""
     newest = newest_place(plots)
     said: dict[str, list[tuple[str, str]]] = {}
@@ -567,7 +567,7 @@ def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...
             mark = track.marks[-1]
             words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"
             said.setdefault(track.variant, []).append((words, ", ".join(qualifiers(mark, commits, newest))))
-    return tuple(Said(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
+    return tuple(NewestResult(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
 
 
 def _qualified(parts: Sequence[tuple[str, str]]) -> Iterator[str]:

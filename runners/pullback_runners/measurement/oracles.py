@@ -1,4 +1,4 @@
-"""The oracle of a variant: what its value and gradients are held against.
+"""The oracle of a variant: what its value and gradients are compared with.
 
 closed form           of the workload, where it declares one
 first gradient        in timed processes of workloads without one: what was checked when the variant was examined

@@ -54,7 +54,7 @@ class Surroundings:
     modules: Sequence[str] = ()
     """Modules of others that the workloads import, which are not part of any subject."""
     kept: Path | None = None
-    """Folder for gradients that were checked, which timed processes of workloads without an oracle are held against."""
+    """Folder for gradients that were checked, which timed processes of workloads without an oracle are compared with."""
 
 
 class Process(Protocol):

@@ -330,7 +330,7 @@ class ChartRequest(Statement):
 
 
 class CheckedCommit(Answer):
-    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+    """The commit that is checked, or the one it is compared with. `branch` is the one that was named for it."""
 
     sha: str
     title: str | None
@@ -570,8 +570,8 @@ class CommitStatement(Statement):
 class ComparedCommit(Answer):
     """One of the two commits.
 
-    `branch` is the one that was named for it, `series` how many it has of those compared. Where two machines are held
-    against each other, `machine` is the one whose results these are.
+    `branch` is the one that was named for it, `series` how many it has of those compared. Where two machines are
+    compared with each other, `machine` is the one whose results these are.
     """
 
     sha: str

@@ -70,7 +70,7 @@ async def assign(session: AsyncSession, incident_id: int, assignee: str | None, 
 async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
     """Have an incident measured again now, whatever was measured before; false where a job for that waits or runs already.
 
-    What somebody asks for is not held against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
+    What somebody asks for is not compared with the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
     """
     incident = await _open_incident(session, incident_id)
     if await _unfinished(session, incident.job_id):
