@@ -227,7 +227,7 @@ def _checked(environment: Environment, substitution: Substitution, result: Any) 
     """The floating-point warnings that the function ignores, if it did nothing else that a plan would not do again."""
     if environment.before.has_traced():
         raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
-    if environment.remembers_more:
+    if environment.remembers_more():
         raise LooksFurtherError(())
     attribute = trees.unwatched(result)
     if attribute is not None:

@@ -322,6 +322,23 @@ def test_what_is_remembered_is_an_input_and_no_reason_for_the_tape(bound):
     assert sum(plan.summary()["recordings"].values()) <= 3
 
 
+@pytest.mark.parametrize("bound", [None, 128, 1])
+@pytest.mark.parametrize("tier", ["fused", "native"])
+def test_what_is_forgotten_is_computed_again(tier, bound):
+    held = types.SimpleNamespace(rate=0.5)
+    rate = functools.lru_cache(maxsize=bound)(lambda k: held.rate * k)
+    table = functools.lru_cache(maxsize=bound)(lambda: np.full(3, held.rate))
+    plan = pb.compile(lambda x: np.sum(x * table()) * rate(2.0), tier=tier)
+    f = lambda x: np.sum(x * table()) * rate(2.0)  # noqa: E731
+    for k in range(3):
+        for forget in (lambda: None, rate.cache_clear, table.cache_clear, lambda: rate(7.0)):
+            held.rate = 0.1 * k
+            forget()
+            for _ in range(2):
+                np.testing.assert_allclose(plan(X), f(X))
+            assert plan.summary()["fallbacks"] == []
+
+
 def test_more_is_remembered_than_is_watched():
     @functools.lru_cache(maxsize=None)  # noqa: UP033 (the point)
     def table(n):

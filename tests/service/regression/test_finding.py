@@ -51,7 +51,9 @@ def test_a_constant_series_does_not_change(value, n):
 def test_a_large_step_is_found_at_its_observation_whichever_way_it_goes(seed, place, factor):
     values = stepped(noise(seed, 60), factor, place)
     change, *others = sorted(find_changes(values), key=lambda change: -abs(change.size))
-    assert all(abs(other.size) < 0.03 for other in others)  # noise may be taken for a step once in a thousand observations
+    assert all(
+        abs(other.size) < 0.03 for other in others
+    )  # noise may be taken for a step once in a thousand observations
     assert (change.first, change.last, change.at, change.kind) == (place, place, place, "step")
     assert change.low < math.log(factor) + 0.02
     assert change.high > math.log(factor) - 0.02
