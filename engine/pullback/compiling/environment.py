@@ -231,10 +231,25 @@ class Environment:
         found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
         return {code: obstacle for code, obstacle in found if obstacle is not None}
 
-    @property
     def remembers_more(self) -> bool:
-        """True if functions with functools.lru_cache remember what they did not when they were looked at."""
-        return any(part.obstacle is None and not part.is_known() for part in self._remembering)
+        """True if functions with functools.lru_cache remember what may change and was not there when they were looked at."""
+        for part in self._remembering:
+            found = part.remembered()
+            if part.obstacle is None and found is not None:
+                if any(id(result) not in part.results and not is_constant(result) for result in found[1].values()):
+                    return True
+                self._forget_forgotten(part, found[0])
+                self._watch_remembered(part)
+        return False
+
+    def _forget_forgotten(self, part: RememberingPart, held: dict[Any, Any]) -> None:
+        """Watch no results any more that a function with a bound forgot while it was recorded."""
+        part.keys &= held.keys()
+        self._remembered = [
+            (place, value, name)
+            for place, value, name in self._remembered
+            if not (isinstance(place, Named) and place.namespace is held and place.name not in held)
+        ]
 
     @property
     def is_suspicious(self) -> bool:
@@ -436,16 +451,32 @@ class Environment:
 
     def _look_into_remembering(self, name: str, function: Any, key: tuple[int, bool]) -> Part:
         """A function with functools.lru_cache: what it gave before is given again, and may have been changed since."""
-        part = RememberingPart(function, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
+        part = RememberingPart(function, name, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
         self._walked[key] = part
         self._remembering.append(part)
-        results = part.changeable()
-        if len(results) > MOST_REMEMBERED:
-            part.obstacle = f"{name} remembers {len(results)} arrays or objects, too many to be looked at on each call"
+        found = part.remembered()
+        if found is None:
+            part.obstacle = f"{name} remembers results that cannot be looked at"
             return part
-        for result in results:
+        changeable = [result for result in found[1].values() if not is_constant(result)]
+        if len(changeable) > MOST_REMEMBERED:
+            part.obstacle = (
+                f"{name} remembers {len(changeable)} arrays or objects, too many to be looked at on each call"
+            )
+            return part
+        self._watch_remembered(part)
+        for result in changeable:
             part.results[id(result)] = self._look_at(f"what {name} remembers", Fixed(result), comparing=key[1])
         return part
+
+    def _watch_remembered(self, part: RememberingPart) -> None:
+        """Watch that the function goes on to remember what it does, if that is not too much."""
+        held, results = part.remembered() or ({}, {})
+        if len(results) <= MOST_REMEMBERED:
+            for key in results:
+                if is_constant(key) and key not in part.keys:  # looked up natively: others may run code of a class
+                    part.keys.add(key)
+                    self._watch(Named(held, key), held[key], f"what {part.name} remembers")
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
         code = function.__code__

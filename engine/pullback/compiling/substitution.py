@@ -8,7 +8,6 @@ everything else is shared. What the function does to the copies would be lost, s
 
 import copy
 import gc
-import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, update_wrapper
@@ -16,7 +15,7 @@ from typing import Any
 
 from pullback.blocks import Block
 from pullback.compiling.code_facts import globals_assigned
-from pullback.compiling.constancy import is_constant, is_same, slots_of
+from pullback.compiling.constancy import is_same, slots_of
 from pullback.core.primitive import Traced
 
 
@@ -275,11 +274,14 @@ class FunctionPart(Part):
 class RememberingPart(Part):
     """A function with functools.lru_cache, by what it remembers."""
 
-    def __init__(self, original: Any, wrapped: Part) -> None:
+    def __init__(self, original: Any, name: str, wrapped: Part) -> None:
         super().__init__(original)
+        self.name = name
         self.wrapped = wrapped
         self.results: dict[int, Part] = {}
         """Its results that may change, by their ids."""
+        self.keys: set[Any] = set()
+        """The keys whose results are watched."""
 
     def parts(self) -> Iterable[Part]:
         """The function inside, and the results."""
@@ -298,19 +300,17 @@ class RememberingPart(Part):
             setattr(remembering, name, getattr(self.original, name))
         return remembering
 
-    def changeable(self) -> list[Any]:
-        """What the function remembers now and may be changed."""
+    def remembered(self) -> tuple[dict[Any, Any], dict[Any, Any]] | None:
+        """The dict in which the function remembers, and its results by their keys; None where it cannot be read."""
         found = gc.get_referents(self.original)
+        held = next((one for one in reversed(found) if type(one) is dict and one is not vars(self.original)), {})
         if self.original.cache_parameters()["maxsize"] is None:
-            held = [one for one in found if type(one) is dict and one is not vars(self.original)]
-            results = [result for one in held for result in one.values()]
-        else:  # of each result: its key, the result, the type of the link that holds both
-            results = [one for one, link in itertools.pairwise(found) if isinstance(link, type) and _is_link(link)]
-        return [one for one in results if type(one) is not object and not is_constant(one)]
-
-    def is_known(self) -> bool:
-        """True if everything that it remembers is among the parts."""
-        return all(id(result) in self.results for result in self.changeable())
+            return held, held
+        # of each result: its key, the result, the type of the link that holds both
+        triples = zip(found, found[1:], found[2:], strict=False)
+        results = {id(key): one for key, one, link in triples if isinstance(link, type) and _is_link(link)}
+        is_read = all(_is_link(type(link)) and id(key) in results for key, link in held.items())
+        return (held, {key: results[id(key)] for key in held}) if is_read else None
 
 
 def _is_link(kind: type) -> bool:

@@ -5,6 +5,7 @@ reads something is reached in all the ways that Python has, and what it reads is
 """
 
 import builtins
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -29,6 +30,7 @@ X = np.array([0.3, 0.7, 1.1])
 
 LOWER = """\
 import copy, logging
+from collections import namedtuple
 from dataclasses import dataclass
 from functools import lru_cache, partial
 import numpy as np
@@ -82,7 +84,13 @@ def window(n):
     return np.linspace(0.5, 1.0, n)
 
 
+@lru_cache(maxsize=None)
+def settings():
+    return Config(rate=0.4, table=np.array([0.3, 0.2, 0.1]))
+
+
 halved = partial(np.multiply, 0.5)
+ORDER, PAIR = {0, 8}, namedtuple("Pair", "a b")(0.5, np.array([0.1, 0.2, 0.3]))
 """
 
 #: Terms that a function of the upper module adds up; `{m}` is how it reaches the lower one.
@@ -100,6 +108,9 @@ x * {m}.MODEL.weight
 {m}.Model().apply(x)
 {m}.halved(x)
 x * {m}.window(len(x))
+x * {m}.settings().rate + {m}.settings().table
+x * sum(place * k for place, k in enumerate({m}.ORDER))
+x * {m}.PAIR.a + {m}.PAIR.b
 copy.copy({m}.CONFIG).rate * copy.deepcopy(x)
 (x if {m}.FLAG else x * x)
 (np.sin(x) if {m}.MODE == "sin" else np.cos(x))
@@ -188,6 +199,11 @@ HAPPENINGS = (
     lambda m, u, k: setattr(m, "halved", lambda x: x / (1 + k)),
     lambda m, u, k: setattr(m, "window", lambda n: np.arange(n) * 0.1 * k),
     lambda m, u, k: setattr(m, "MISSING", 0.1 * k),
+    lambda m, u, k: setattr(m.settings(), "rate", 0.05 * k),
+    lambda m, u, k: m.settings().table.__setitem__(k % 3, 0.1 * k),
+    lambda m, u, k: m.settings.cache_clear(),
+    lambda m, u, k: (m.ORDER.clear(), m.ORDER.add(8 * (k % 2)), m.ORDER.add(8 * (1 - k % 2))),
+    lambda m, u, k: setattr(m, "PAIR", collections.namedtuple("Pair", "b a")(np.full(3, 0.1 * k), 0.2 * k)),  # noqa: PYI024
     lambda m, u, k: u.RATES.__setitem__(k % 2, 0.2 * k),
     lambda m, u, k: setattr(u, "CLOSED", u.make(m.Config(0.2 * k, 3, np.ones(3)))),
     lambda m, u, k: setattr(u.default, "__defaults__", (0.3 * k, np.random.default_rng(0))),

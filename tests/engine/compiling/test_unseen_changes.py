@@ -92,7 +92,7 @@ class Node:
 pb.register_pytree_node(Node, lambda node: ((node.w,), node.rest), lambda rest, parts: Node(parts[0], rest))
 
 
-class Text(str):
+class Text(str):  # noqa: SLOT000 (the point)
     """A text with an attribute."""
 
 
@@ -101,7 +101,7 @@ def with_k(thing, k):
     return thing
 
 
-One = collections.namedtuple("One", "a b")
+One = collections.namedtuple("One", "a b")  # noqa: PYI024
 Other = collections.namedtuple("One", "b a")  # noqa: PYI024 (of the same name)
 sum_of_kinds = lambda held: lambda x: np.sum(x) * sum(map(kind_of, held.value))  # noqa: E731
 sum_in_order = lambda held: lambda x: sum(x[i] * k for i, k in enumerate(held.value))  # noqa: E731
@@ -320,6 +320,23 @@ def test_what_is_remembered_is_an_input_and_no_reason_for_the_tape(bound):
         np.testing.assert_allclose(plan(2.0), 2.0 * np.sum(settings().w) * settings().rate)
         assert plan.summary()["fallbacks"] == []
     assert sum(plan.summary()["recordings"].values()) <= 3
+
+
+@pytest.mark.parametrize("bound", [None, 128, 1])
+@pytest.mark.parametrize("tier", ["fused", "native"])
+def test_what_is_forgotten_is_computed_again(tier, bound):
+    held = types.SimpleNamespace(rate=0.5)
+    rate = functools.lru_cache(maxsize=bound)(lambda k: held.rate * k)
+    table = functools.lru_cache(maxsize=bound)(lambda: np.full(3, held.rate))
+    plan = pb.compile(lambda x: np.sum(x * table()) * rate(2.0), tier=tier)
+    f = lambda x: np.sum(x * table()) * rate(2.0)  # noqa: E731
+    for k in range(3):
+        for forget in (lambda: None, rate.cache_clear, table.cache_clear, lambda: rate(7.0)):
+            held.rate = 0.1 * k
+            forget()
+            for _ in range(2):
+                np.testing.assert_allclose(plan(X), f(X))
+            assert plan.summary()["fallbacks"] == []
 
 
 def test_more_is_remembered_than_is_watched():
