@@ -133,7 +133,7 @@ def verdict(
     """Say what to think of an incident; it takes the place of what was said before.
 
     `expected` makes the new level the level, `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
-    later suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
+    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
     Needs a token of the scope upload.
 
     Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.

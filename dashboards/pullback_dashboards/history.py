@@ -200,6 +200,28 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Said:
+    """A change of a series behind the commit at place `first`, up to that at `last`, and what its incident says of it.
+
+    A commit that is not of the history is at -1, or behind all. `tone` is that of what is said: `plain` where the level is back or somebody expected
+    it, empty where it was refuted.
+    """
+
+    incident: int
+    state: str
+    tone: str
+    case: str
+    variant: str
+    metric: Metric
+    worse: bool | None
+    log_ratio: float | None
+    first: int
+    last: int
+    ended: int | None = None
+    """The place at which the level was back."""
+
+
+@dataclass(frozen=True)
 class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
@@ -212,6 +234,8 @@ class History:
     claims: tuple[Claim, ...] = field(default=())
     follows: Mapping[int, int] = field(default_factory=dict)
     verdicts: Mapping["Pair", Judgement] | None = None
+    said: tuple[Said, ...] = ()
+    """What incidents say of changes, oldest first."""
 
     @cached_property
     def variants(self) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ def _is_fixed(value: Any) -> bool:
     return (
         value is None
         or is_constant(value)
-        or issubclass(type(value), (int, float, complex, np.generic, type, FunctionType))
+        or (issubclass(type(value), (int, float, complex, np.generic, type, FunctionType)) and not isinstance(value, np.void))
     )
 
 
@@ -211,6 +211,8 @@ def unwatched(tree: Any) -> str | None:
     """The name of an attribute of a node, such as `Model.cache`, that is neither a part of it nor of its structure."""
     kind = _KINDS.get(type(tree))
     if kind is not None:
+        if any(issubclass(type(leaf), Traced) for leaf in flatten(kind.structure(tree))[0]):
+            return f"what a {type(tree).__name__} is beside its parts"
         parts: Iterable[Any] = kind.parts(tree)
     elif isinstance(tree, tuple | list):
         parts = tree

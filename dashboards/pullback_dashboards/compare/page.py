@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Annotated, get_args
@@ -32,6 +32,7 @@ from pullback_dashboards.compare.view import (
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
+from pullback_dashboards.incidents.view import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
@@ -47,6 +48,7 @@ from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import MachineId, ProjectId, SeriesId
+from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind
 from pullback_service.series.asking import ChosenSeries
@@ -135,10 +137,14 @@ async def _read(
         suggestions = ask(names_to_choose(project_id, limit=_SUGGESTIONS))
         measuring = ask(machines_of(project_id))
         if comparison is not None:
+            pair = comparison.answered.pair
+            ends = pair.reference.commit.id, pair.candidate.commit.id
+            between = ask(incidents_between(project_id, *ends, limit=MOST_MARKS))
             judged, wanted = comparison.answered.judged, _wanted(state, comparison)
             shown = queries.in_full(ask, judged, wanted[state.start : state.start + ROWS], judged.outcomes)
     if comparison is not None:
         view = await _view(session, project, state, address, comparison, *shown())
+        view = replace(view, incidents=marks_of(project, between.value))
     elif measuring.value:
         newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
         newest_machine = measuring.value[0].name

@@ -185,7 +185,7 @@ def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     whole = with_guards_returned(graph)
-    if not any(map(support.why_not, whole.nodes)):
+    if not any(map(support.why_not, whole.nodes)) and all(map(support.is_returned, whole.outputs)):
         return _whole(graph, stages.run(WHOLLY_NATIVE, whole))
     split = regions.split(whole)
     stages.add("native regions", split.graph)

@@ -112,6 +112,8 @@ def is_constant(value: Any) -> bool:  # noqa: PLR0911 - one for each kind
         return "O" not in "".join(value.types[:1])  # else a Python function is behind it (np.frompyfunc)
     if type(value) in (tuple, frozenset):
         return all(map(is_constant, value))
+    if type(value) is slice:
+        return all(map(is_constant, (value.start, value.stop, value.step)))
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
     # Types of typing (`list[float]`, `Callable[..., float]`) are for readers; locks are held while the function runs.
@@ -162,6 +164,8 @@ def added_to(value: Any) -> dict[str, Any]:
 
 def is_fixed(value: Any) -> bool:
     """True if a value is of a type whose values cannot change, but for what a class derived from it adds."""
+    if isinstance(value, np.void):
+        return False  # a row of a structured array, which it is a view of
     return isinstance(value, FIXED) or (type(value).__module__, type(value).__name__) in _FIXED_BY_NAME
 
 
@@ -268,12 +272,20 @@ def _is_frozen_dataclass(class_: type, hook: str) -> bool:
 
 
 def is_same(now: Any, then: Any) -> bool:
-    """True if two values are one object, or equal ones of a type whose values cannot change."""
+    """True if two values are one object, or equal ones of a type whose values cannot change.
+
+    Sets are the same if they are walked through in the same order, too.
+    """
     if now is then:
         return True
-    if type(now) is not type(then) or not (is_fixed(now) or isinstance(now, ArrayType | tuple)):
+    kind = type(now)
+    if kind is not type(then):
         return False
-    if type(now) is tuple:
+    if kind is ArrayType:
+        return bool(now == then)
+    if kind is not tuple and (added_to(now) or added_to(then) or not (isinstance(now, tuple) or is_fixed(now))):
+        return False
+    if isinstance(now, tuple | frozenset):
         return len(now) == len(then) and all(map(is_same, now, then))
-    # repr tells -0.0 from 0.0, == does not.
-    return bool(now == then) and (not isinstance(now, float | complex | np.inexact) or repr(now) == repr(then))
+    # repr tells -0.0 from 0.0, and the numbers of a slice by their types; == does not.
+    return bool(now == then) and (isinstance(now, str) or repr(now) == repr(then))

@@ -14,7 +14,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, fields, is_dataclass
 from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import trees
 from pullback.blocks import Block
 from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
@@ -80,6 +81,7 @@ from pullback.compiling.substitution import (
     ModulePart,
     Part,
     PartialPart,
+    RememberingPart,
     Substitution,
     WrappedPart,
 )
@@ -92,6 +94,9 @@ if TYPE_CHECKING:
 
 #: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
 LARGEST_COMPARED_BYTES = 16 * 1024
+
+#: Results of a function with functools.lru_cache that are watched at most.
+MOST_REMEMBERED = 64
 
 _CONTAINERS = (tuple, list, dict)
 #: Types of numbers that may be hidden inputs.
@@ -116,6 +121,7 @@ class Environment:
     ) -> None:
         self.function = function
         self.beside = beside
+        self._has_equals = any(type(one) is not str and not isinstance(one, type | types.FunctionType | None) for one in beside)
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -133,6 +139,10 @@ class Environment:
         self._attributes: set[str] = set()
         self._reads_any_attribute = False
         self._is_suspicious = False
+        self._keys: set[int] = set()
+        """Ids of the objects that are keys of dicts or elements of sets."""
+        self._remembering: list[RememberingPart] = []
+        self._compares_identities = False
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
@@ -144,6 +154,7 @@ class Environment:
         ]
         self._look_into_escaped()
         self._find_what_moves()
+        self._find_obstacles()
         self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
 
     @property
@@ -173,6 +184,10 @@ class Environment:
     def numbers(self) -> dict[int, PlaceKey]:
         """The places of those hidden inputs that are numbers, by number of the input."""
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
+
+    def is_for(self, args: tuple[Any, ...]) -> bool:
+        """True if arguments with an equal structure have what these had: 1 equals True, and a class says what is equal."""
+        return not self._has_equals or all(map(_is_exactly, trees.beside(args), self.beside))
 
     def unchanged(self) -> bool:
         """True if everything but the contents of the inputs is still what it was."""
@@ -213,6 +228,11 @@ class Environment:
         functions = (part for part in self._walked.values() if isinstance(part, FunctionPart))
         found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
         return {code: obstacle for code, obstacle in found if obstacle is not None}
+
+    @property
+    def remembers_more(self) -> bool:
+        """True if functions with functools.lru_cache remember what they did not when they were looked at."""
+        return any(part.obstacle is None and not part.is_known() for part in self._remembering)
 
     @property
     def is_suspicious(self) -> bool:
@@ -260,6 +280,25 @@ class Environment:
                 other.moves = True
             waiting.extend(fresh)
 
+    def _find_obstacles(self) -> None:
+        """Name the obstacles that everything together shows: objects whose copies would be told apart, states of generators."""
+        for (identity, comparing), part in self._walked.items():
+            if isinstance(part, InstancePart) and part.moves:
+                kind = type(part.original)
+                if hasattr(kind, "__del__"):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose copies would run its __del__"
+                elif identity in self._keys or (self._compares_identities and (identity, not comparing) in self._walked):
+                    part.obstacle = f"{part.name} is told from others by what it is, and a plan records with a copy of it"
+                elif any(isinstance(member, LRU_CACHE) for base in kind.__mro__ for member in vars(base).values()):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose methods remember what they gave for it"
+                else:
+                    continue
+                part.obstacle += "; pass its arrays as arguments"
+            elif isinstance(part, FunctionPart) and part.obstacle is None:
+                facts = code_facts.reads_random_states(part.original.__code__)
+                if facts == "global" or (facts == "any" and self.generators):
+                    part.obstacle = f"{part.original.__name__} reads the state of a random generator; pass it as an argument"
+
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any, name: str) -> None:
         if not (isinstance(getter, Fixed) and getter.value is value):
@@ -294,10 +333,11 @@ class Environment:
         self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
             return Part(value)
-        if isinstance(value, frozenset) or type(value) is set:
+        if isinstance(value, frozenset | slice) or type(value) is set:
             if type(value) is set:
-                self._watch(lambda: frozenset(value), frozenset(value), name)
-            return DefinitionPart(value, [self._look_at(name, Fixed(one), comparing=True) for one in value])
+                self._watch(lambda: tuple(value), tuple(value), name)
+            held = (value.start, value.stop, value.step) if isinstance(value, slice) else value
+            return DefinitionPart(value, [self._look_at_key(name, one) for one in held])
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
             return BlockPart(value, array)
@@ -310,6 +350,12 @@ class Environment:
         self._types.append(type_of(value))
         self._watch(TypeOfInput(getter, type(value)), type_of(value), f"the type of {name}")
         return InputPart(len(self._inputs) - 1)
+
+    def _look_at_key(self, name: str, key: Any) -> Part:
+        """A key of a dict or an element of a set, which is found there by what it is: a copy would not be."""
+        if not is_constant(key):
+            self._keys.add(id(key))
+        return self._look_at(name, Fixed(key), comparing=True)
 
     def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
@@ -365,6 +411,8 @@ class Environment:
 
         None is made again, so what its functions read is compared.
         """
+        if isinstance(value, LRU_CACHE):
+            return self._look_into_remembering(name, value, key)
         part = self._walked[key] = DefinitionPart(value)
         if isinstance(value, type):
             self._look_into_class(name, value, part)
@@ -373,11 +421,22 @@ class Environment:
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
             places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
             part.members += [self._look_at(name, place, comparing=True) for place in places]
-        elif isinstance(value, LRU_CACHE):
-            part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
         else:
             self._watch(lambda: value.user_functions, value.user_functions, name)
             part.members += [self._look_at(name, Fixed(function), comparing=True) for function in value.user_functions]
+        return part
+
+    def _look_into_remembering(self, name: str, function: Any, key: tuple[int, bool]) -> Part:
+        """A function with functools.lru_cache: what it gave before is given again, and may have been changed since."""
+        part = RememberingPart(function, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
+        self._walked[key] = part
+        self._remembering.append(part)
+        results = part.changeable()
+        if len(results) > MOST_REMEMBERED:
+            part.obstacle = f"{name} remembers {len(results)} arrays or objects, too many to be looked at on each call"
+            return part
+        for result in results:
+            part.results[id(result)] = self._look_at(f"what {name} remembers", Fixed(result), comparing=key[1])
         return part
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
@@ -436,6 +495,7 @@ class Environment:
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
         self.asks_for_types |= code_facts.asks_for_types(code)
+        self._compares_identities |= code_facts.compares_identities(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)
@@ -533,7 +593,7 @@ class Environment:
             part.beside.append(self._look_at(type(value).__name__, Fixed(type(value)), comparing=True))
         for key in value if isinstance(value, dict) else range(len(value)):
             if not is_constant(key):
-                part.beside.append(self._look_at(f"a key of {name}", Fixed(key), comparing=True))
+                part.beside.append(self._look_at_key(f"a key of {name}", key))
             part.items[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
         return part
 
@@ -625,6 +685,21 @@ class _Identity:
     def matches(self, value: Any) -> bool:
         """True if these, in a tuple, are the same objects."""
         return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+
+
+def _is_exactly(now: Any, then: Any) -> bool:
+    """True if two parts of equal structures are the same; where nothing else tells, that they are equal is enough."""
+    if is_same(now, then):
+        return True
+    if type(now) is not type(then) or is_fixed(now):
+        return False
+    if is_dataclass(now):
+        return all(_is_exactly(getattr(now, field.name), getattr(then, field.name)) for field in fields(now))
+    if isinstance(now, dict):
+        now, then = [*now, *now.values()], [*then, *then.values()]
+    if isinstance(now, list | tuple):
+        return len(now) == len(then) and all(map(_is_exactly, now, then))
+    return bool(np.all(now == then))
 
 
 def _owner(method: str) -> str:

@@ -145,8 +145,8 @@ class Keys:
         """The current value."""
         container = self.container()
         if isinstance(container, dict):
-            return (type(container).__name__, *container)
-        return (type(container).__name__, len(container)) if isinstance(container, tuple | list) else None
+            return (type(container), *container)
+        return (type(container), len(container)) if isinstance(container, tuple | list) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
 from pullback.compiling.environment import Environment
-from pullback.compiling.history import History
+from pullback.compiling.history import RECORDINGS_IN_VAIN, History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
@@ -78,9 +78,10 @@ class Family:
     """The function changed what is around it when it was recorded, so its program is right for one call only."""
     calls: int = 0
 
-    def serves(self) -> bool:
+    def serves(self, args: tuple[Any, ...]) -> bool:
         """True if a call can be served now."""
-        return self.is_final or (not self.is_spent and self.environment.unchanged())
+        environment = self.environment
+        return self.is_final or (not self.is_spent and environment.is_for(args) and environment.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
@@ -167,7 +168,7 @@ class Plan:
         if is_poisoning():
             key = ("poisoning", key)
         families = self._families.get(key, ())
-        family = next((known for known in families if known.serves()), None)
+        family = next((known for known in families if known.serves(args)), None)
         if family is None:
             family = self._record(key, args, families, entered=entered)
             if family.fallback is not None:
@@ -208,7 +209,7 @@ class Plan:
         args, keywords = by_position(self.function, args, keywords)
         if not keywords:
             return self._call(args, {})
-        names = tuple(sorted(keywords))
+        names = tuple(keywords)  # in the order of the call, which the function may see
         plan = self._by_names.get((len(args), names))
         if plan is None:
             if len(self._by_names) == PLANS_KEPT:
@@ -456,6 +457,7 @@ class Plan:
     ) -> tuple[Program | Fallback, Environment]:
         """A program, and the environment it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
+        again = 0
         while True:
             numbers = environment.numbers()
             needed: Collection[int] = numbers if environment.asks_for_types else ()
@@ -463,6 +465,9 @@ class Plan:
                 program = None if needed else self._build(args, environment)
             except LooksFurtherError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
+                again += not ran.codes
+                if again == RECORDINGS_IN_VAIN:
+                    program = Fallback("a function with functools.lru_cache remembers something new whenever it is recorded")
             if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:

@@ -201,12 +201,21 @@ def recorded(
             result = function(*rebuild(iter(traced[: len(leaves)])))
         if environment.before.has_traced():
             raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
+        if environment.remembers_more:
+            raise LooksFurtherError(())
+        attribute = trees.unwatched(result)
+        if attribute is not None:
+            raise CannotCompileError(
+                f"the function returns something with an attribute that is no part of it, {attribute}; make it a field"
+            )
         changed = substitution.changed()
         if changed is not None:
             raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
         quiet: frozenset[str] = frozenset()
         if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
             environment.numbers_matter = recorder.numbers_matter
+            if recorder.texts_matter:
+                raise CannotCompileError("the function reads the text of an array or of an argument, which is not there yet")
             quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)

@@ -7,14 +7,16 @@ everything else is shared. What the function does to the copies would be lost, s
 """
 
 import copy
+import gc
+import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
 from pullback.compiling.code_facts import globals_assigned
-from pullback.compiling.constancy import is_same, slots_of
+from pullback.compiling.constancy import is_constant, is_same, slots_of
 from pullback.core.primitive import Traced
 
 
@@ -268,6 +270,51 @@ class FunctionPart(Part):
         made.__defaults__ = self.defaults.rebuilt(substitution) or None
         made.__kwdefaults__ = self.keyword_defaults.rebuilt(substitution) or None
         return made
+
+
+class RememberingPart(Part):
+    """A function with functools.lru_cache, by what it remembers."""
+
+    def __init__(self, original: Any, wrapped: Part) -> None:
+        super().__init__(original)
+        self.wrapped = wrapped
+        self.results: dict[int, Part] = {}
+        """Its results that may change, by their ids."""
+
+    def parts(self) -> Iterable[Part]:
+        """The function inside, and the results."""
+        return [self.wrapped, *self.results.values()]
+
+    def build(self, substitution: Substitution) -> Any:
+        """A function that gives copies of the results."""
+
+        def remembering(*args: Any, **keywords: Any) -> Any:
+            result = self.original(*args, **keywords)
+            part = self.results.get(id(result))
+            return result if part is None else part.rebuilt(substitution)
+
+        substitution.copies[id(self)] = update_wrapper(remembering, self.original)
+        for name in ("cache_info", "cache_clear", "cache_parameters"):
+            setattr(remembering, name, getattr(self.original, name))
+        return remembering
+
+    def changeable(self) -> list[Any]:
+        """What the function remembers now and may be changed."""
+        found = gc.get_referents(self.original)
+        if self.original.cache_parameters()["maxsize"] is None:
+            held = [one for one in found if type(one) is dict and one is not vars(self.original)]
+            results = [result for one in held for result in one.values()]
+        else:  # of each result: its key, the result, the type of the link that holds both
+            results = [one for one, link in itertools.pairwise(found) if isinstance(link, type) and _is_link(link)]
+        return [one for one in results if type(one) is not object and not is_constant(one)]
+
+    def is_known(self) -> bool:
+        """True if everything that it remembers is among the parts."""
+        return all(id(result) in self.results for result in self.changeable())
+
+
+def _is_link(kind: type) -> bool:
+    return kind.__name__.endswith("_lru_list_elem")
 
 
 class PartialPart(Part):

@@ -19,9 +19,10 @@ from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
 from pullback_service.incidents.finding import MOST_READINGS
 from pullback_service.incidents.grouping import Located, group, heirs
-from pullback_service.incidents.looking import look
+from pullback_service.incidents.looking import Least, look
 from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
+from pullback_service.incidents.standing import AFTER_NOISE
 from pullback_service.incidents.tracking import budget_changes, missing_changes
 from pullback_service.incidents.watching import (
     Pair,
@@ -52,13 +53,23 @@ SELECT change.id, change.incident_id, "case".workload, {_COLUMNS}
  WHERE change.project_id = %(project)s
 """  # noqa: S608 - our own words
 _WORKLOADS: Final[LiteralString] = 'SELECT id, workload FROM "case" WHERE id = ANY (%(cases)s::bigint[])'
+# Until the next level of the series that stood.
 _NOISE: Final[LiteralString] = """
-SELECT change.series_id, max(abs(change.log_ratio))
-  FROM change
- WHERE change.project_id = %(project)s AND change.series_id IS NOT NULL
+SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
+  FROM change noise
+  JOIN commit ON commit.id = noise.commit_id
+  LEFT JOIN LATERAL (
+       SELECT later.commit_id
+         FROM change later
+         JOIN commit begun ON begun.id = later.commit_id
+         JOIN incident ON incident.id = later.incident_id AND incident.state IN ('confirmed', 'likely', 'resolved')
+        WHERE later.project_id = noise.project_id AND later.case_id = noise.case_id AND later.machine_id = noise.machine_id
+          AND later.series_id = noise.series_id AND later.standing <> 'refuted'
+          AND (begun.ordered_at, begun.id) > (commit.ordered_at, commit.id)
+        ORDER BY begun.ordered_at, begun.id LIMIT 1) next ON true
+ WHERE noise.project_id = %(project)s AND noise.series_id IS NOT NULL AND noise.log_ratio IS NOT NULL
    AND (SELECT verdict FROM verdict
-         WHERE verdict.incident_id = change.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
- GROUP BY change.series_id
+         WHERE verdict.incident_id = noise.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
 """
 _IS_OLD: Final[LiteralString] = """
 SELECT report.id
@@ -142,7 +153,9 @@ async def keep_incidents(
     reported = await reported_up_to(session, project_id, trunk) if trunk.rewritten else None
     pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
-    least = await statements.rows(session, _NOISE, {"project": project_id})
+    least: dict[int, list[Least]] = defaultdict(list)
+    for series_id, size, until in await statements.rows(session, _NOISE, {"project": project_id}):
+        least[series_id].append(Least(AFTER_NOISE * size, trunk.places.get(until)))
     found, looked_at = await look(
         session,
         project_id,
@@ -150,7 +163,7 @@ async def keep_incidents(
         trunk,
         [each.located.change for each in stored],
         brought=brought,
-        least={series: 2 * size for series, size in least if size is not None},
+        least=least,
     )
     known = [each.located.change for each in stored] if _is_at_the_end(brought, trunk) else None
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)

@@ -335,7 +335,7 @@ def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
 
 def observe(watcher: Watcher, reading: Observed) -> None:
     """Let the detector take a reading."""
-    value, low, high = _factor(reading)
+    value, low, high = factor_of(reading)
     watcher.observe(value, low=low, high=high)
 
 
@@ -381,7 +381,7 @@ def at_once(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
 def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
     if not readings:
         return []
-    values, low, high = (list(column) for column in zip(*map(_factor, readings), strict=True))
+    values, low, high = (list(column) for column in zip(*map(factor_of, readings), strict=True))
     return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
 
 
@@ -434,7 +434,7 @@ def _is_equal_code(before: Observed, after: Observed) -> bool:
     return before.subject == after.subject != ""
 
 
-def _factor(reading: Observed) -> tuple[float, float | None, float | None]:
+def factor_of(reading: Observed) -> tuple[float, float | None, float | None]:
     """A reading as the detector takes it: its ratio to the baseline with its interval where it has one, else its value."""
     if reading.log_ratio is None:
         return reading.value, None, None
@@ -471,8 +471,8 @@ def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings:
 
 def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
     """True if so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
-    later = [_factor(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
-    before = [_factor(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
+    later = [factor_of(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
+    before = [factor_of(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
     middle = median(before) * exp(shift.size / 2)
     return len(later) == LATER and all((value > middle) == (shift.size > 0) for value in later)
 

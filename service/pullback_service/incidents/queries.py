@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.models import Case, Machine
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
@@ -73,6 +73,32 @@ SELECT id, kind, state
  ORDER BY id DESC
  LIMIT %(limit)s
 """
+_BETWEEN: Final[LiteralString] = """
+SELECT incident.id, incident.kind, incident.state
+  FROM incident
+  JOIN commit ON commit.id = incident.commit_id
+ WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
+   AND (commit.ordered_at, commit.id) > (SELECT ordered_at, id FROM commit WHERE id = %(reference)s)
+   AND (commit.ordered_at, commit.id) <= (SELECT ordered_at, id FROM commit WHERE id = %(candidate)s)
+ ORDER BY incident.id DESC
+ LIMIT %(limit)s
+"""
+_SAID: Final[LiteralString] = """
+SELECT incident.id, incident.kind, incident.state, given.verdict, "case".label, change.variant, series.metric, series.unit,
+       series.exact, series.direction = 'bigger', change.worse, change.log_ratio, change.reference_id, change.commit_id,
+       change.ended_id
+  FROM incident
+  JOIN change ON change.incident_id = incident.id AND change.machine_id = %(machine)s
+       AND change.case_id = coalesce(%(case)s, change.case_id)
+  JOIN "case" ON "case".id = change.case_id
+  JOIN series ON series.id = change.series_id
+  LEFT JOIN LATERAL (
+       SELECT verdict FROM verdict WHERE incident_id = incident.id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) given ON true
+ WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
+   AND (incident.commit_id = ANY (%(commits)s::bigint[]) OR incident.reference_id = ANY (%(commits)s::bigint[])
+        OR incident.ended_id = ANY (%(commits)s::bigint[]))
+ ORDER BY incident.id, change.id
+"""
 _SUBJECTS: Final[LiteralString] = """
 SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(series)s::bigint[])
@@ -123,6 +149,26 @@ class NamedChange(NamedTuple):
     reference: NamedCommit
     commit: NamedCommit
     ended: NamedCommit | None
+
+
+class SaidChange(NamedTuple):
+    """A change of a series, with what its incident says of it."""
+
+    incident_id: int
+    kind: str
+    state: str
+    verdict: str | None
+    case: str
+    variant: str
+    metric: str
+    unit: str
+    exact: bool
+    bigger_is_better: bool
+    worse: bool | None
+    log_ratio: float | None
+    reference_id: int
+    commit_id: int
+    ended_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +259,28 @@ def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Que
     Index: ix_incident_project_id.
     """
     return Query(_SINCE, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=3)
+
+
+def incidents_between(
+    project_id: ProjectId, reference_id: int, candidate_id: int, *, limit: int
+) -> Query[list[tuple[Any, ...]]]:
+    """Id, kind and state of incidents that begin behind one commit, up to another, newest first, but for those that became a part of another.
+
+    Index: ix_incident_project_id, pk_commit.
+    """
+    values = {"project": project_id, "reference": reference_id, "candidate": candidate_id, "limit": limit}
+    return Query(_BETWEEN, values, list, width=3)
+
+
+def said_at(
+    project_id: ProjectId, machine_id: MachineId, commits: Collection[int], *, case_id: int | None = None
+) -> Query[Sequence[SaidChange]]:
+    """The changes of series of a machine, or of a case there, that are of incidents whose range begins or ends at some commits, or whose level was back there.
+
+    Index: ix_incident_project_id, ix_change_incident_id, pk_case, pk_series, ix_verdict_incident_id.
+    """
+    values = {"project": project_id, "machine": machine_id, "commits": statements.array_of(commits), "case": case_id}
+    return Query(_SAID, values, lambda rows: [SaidChange(*row) for row in rows], width=len(SaidChange._fields))
 
 
 def _matching(choice: IncidentChoice) -> Select[Incident]:

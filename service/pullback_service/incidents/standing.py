@@ -12,6 +12,8 @@ State: TypeAlias = Literal[
 VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
 _DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
+AFTER_NOISE = 2.0
+"""Size of a later suspicion of a series, over that of one that somebody called noise, from which on it is raised."""
 MOST_ASKED = 2
 """Times that a suspicion is measured again."""
 TOLD: frozenset[State] = frozenset({"confirmed", "likely"})

@@ -425,6 +425,16 @@ AROUND = {
     "a default that is made": Held(with_factory, lambda thing, x: thing().w * x),
     "what is wrapped": Held(wrapped, lambda thing, x: thing.__wrapped__(x)),
     "a context manager": Held(entering, entered),
+    "what is remembered": Held(
+        lambda read: functools.lru_cache(lambda: Config(read)), lambda thing, x: thing().read(x)
+    ),
+    "what is remembered without bound": Held(
+        lambda read: functools.cache(lambda: [read]), lambda thing, x: thing()[0](x)
+    ),
+    "what a method remembers": Held(
+        lambda read: made_class(read, again=functools.lru_cache(lambda self: Config(read)))(),
+        lambda thing, x: thing.again().read(x),
+    ),
     "a module that makes names": Held(lazy_module, lambda thing, x: thing.k * x),
     "a built-in name": Held(builtin),
     "a ufunc": Held(lambda read: np.frompyfunc(read, 1, 1), lambda thing, x: float(thing(1.0)) * x, is_followed=False),
