@@ -200,8 +200,8 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Said:
-    """A change of a series behind the commit at place `first`, up to that at `last`, and what its incident says of it.
+class IncidentChange:
+    """A change of a series behind the commit at place `first`, up to that at `last`, as its incident has it.
 
     A commit that is not of the history is at -1, or behind all. `tone` is that of what is said: `plain` where the level is back or somebody expected
     it, empty where it was refuted.
@@ -234,8 +234,8 @@ class History:
     claims: tuple[Claim, ...] = field(default=())
     follows: Mapping[int, int] = field(default_factory=dict)
     verdicts: Mapping["Pair", Judgement] | None = None
-    said: tuple[Said, ...] = ()
-    """What incidents say of changes, oldest first."""
+    incident_changes: tuple[IncidentChange, ...] = ()
+    """Changes as incidents have them, oldest first."""
 
     @cached_property
     def variants(self) -> tuple[str, ...]:

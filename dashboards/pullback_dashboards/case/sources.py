@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
-from pullback_dashboards.incidents.view import marks_of
+from pullback_dashboards.incident_marks import marks_of
 from pullback_service import statements
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import ProjectId

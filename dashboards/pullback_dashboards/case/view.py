@@ -15,7 +15,7 @@ from pullback_dashboards.case.differences import Difference, Line, differing_fac
 from pullback_dashboards.case.measured import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
-from pullback_dashboards.incidents.view import IncidentMark
+from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units

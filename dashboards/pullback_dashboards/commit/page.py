@@ -12,7 +12,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_of
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.incidents.view import MOST_MARKS, IncidentMark, marks_of
+from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
 from pullback_dashboards.rendering import csv_twin, json_twin, page

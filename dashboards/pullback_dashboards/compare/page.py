@@ -32,7 +32,7 @@ from pullback_dashboards.compare.view import (
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
-from pullback_dashboards.incidents.view import MOST_MARKS, marks_of
+from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin

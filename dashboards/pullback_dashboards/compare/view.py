@@ -18,7 +18,7 @@ from pullback_dashboards.choices import Question
 from pullback_dashboards.compare.expanded import Expanded
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
-from pullback_dashboards.incidents.view import IncidentMark
+from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units

@@ -10,7 +10,8 @@ from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
-from pullback_dashboards.incidents.view import KINDS, TONES, WRONG
+from pullback_dashboards.incident_marks import KINDS
+from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import SeriesIncident
 from pullback_service.ratio import NO_RATIO

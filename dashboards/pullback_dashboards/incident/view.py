@@ -126,7 +126,7 @@ class IncidentView:
 
     @property
     def raised(self) -> str:
-        """What is asked of its series since somebody called it noise."""
+        """The size that is asked of its series since somebody called it noise, in a sentence."""
         sizes = [AFTER_NOISE * abs(row.log_ratio) for row in self.changes if row.log_ratio is not None]
         if self.line.verdict is None or self.line.verdict.verdict != "noise" or not sizes:
             return ""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pullback_dashboards.charts.badge import badge
+from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.narrowing import SURE
-from pullback_dashboards.incidents.view import KINDS
 from pullback_service.incidents.queries import NOT_WORKING
 
 

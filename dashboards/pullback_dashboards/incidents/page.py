@@ -12,10 +12,11 @@ from fastapi.responses import RedirectResponse
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.forms import SEE_OTHER, Form
+from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.badge import incidents_badge
 from pullback_dashboards.incidents.narrowing import Narrowing
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
-from pullback_dashboards.incidents.view import KINDS, IncidentsView, line_of
+from pullback_dashboards.incidents.view import IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.routers import page_router

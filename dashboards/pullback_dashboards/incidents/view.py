@@ -1,9 +1,7 @@
 """The content of lists of incidents, as plain values."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, Question
@@ -11,14 +9,6 @@ from pullback_dashboards.incidents.triage import Triage
 from pullback_service.incidents.queries import OPEN, Detail
 from pullback_service.incidents.sentences import in_quotes, sentence
 
-KINDS = {
-    "worse": "worse",
-    "better": "better",
-    "unsteady": "unsteady",
-    "wrong_gradient": "wrong gradient",
-    "failed": "failed",
-    "missing": "missing",
-}
 EVIDENCE = {
     "failure": "failure",
     "exact": "count",
@@ -35,25 +25,6 @@ TONES = {  # of kinds, with their signs
 }
 WRONG = ("failed", "✕")
 """The tone and the sign of all other kinds."""
-
-
-MOST_MARKS = 20
-"""Incidents that a page of commits names."""
-
-
-@dataclass(frozen=True)
-class IncidentMark:
-    """An incident, named on a page of commits at which it begins."""
-
-    id: int
-    href: str
-    kind: str
-    state: str
-
-
-def marks_of(project: str, incidents: Iterable[tuple[Any, ...]]) -> tuple[IncidentMark, ...]:
-    """Incidents, given by id, kind and state, as pages of commits name them."""
-    return tuple(IncidentMark(id_, links.incident(project, id_), KINDS[kind], state) for id_, kind, state in incidents)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pullback_dashboards.history import Metric, Said
+from pullback_dashboards.history import IncidentChange, Metric
 from pullback_service.incidents.queries import SaidChange
 
 _TONES = {"suspected": "unsure", "confirming": "unsure", "unconfirmed": "unsure", "resolved": "plain", "refuted": ""}
 
 
-def said_in(changes: Iterable[SaidChange], places: Mapping[int, int], beyond: int) -> Iterator[Said]:
-    """What incidents say of changes, at the places of commits; `beyond` is that of a commit behind all of them."""
+def said_in(changes: Iterable[SaidChange], places: Mapping[int, int], beyond: int) -> Iterator[IncidentChange]:
+    """Changes as incidents have them, at the places of commits; `beyond` is that of a commit behind all of them."""
     for each in changes:
-        yield Said(
+        yield IncidentChange(
             incident=each.incident_id,
             state="expected" if each.verdict == "expected" else each.state,
             tone=tone_of(each),

@@ -92,7 +92,9 @@ def changes_at(
             sources.lines_of_news(steps, measured, failed, places),
             follows=follows,
         )
-        return replace(sources.with_steps(history, steps), said=tuple(said_in(said.value, places, len(commits))))
+        return replace(
+            sources.with_steps(history, steps), incident_changes=tuple(said_in(said.value, places, len(commits)))
+        )
 
     return read
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Claim, Commit, History, Line, Reading, Said, doubt_of_count, short_of
+from pullback_dashboards.history import Claim, Commit, History, IncidentChange, Line, Reading, doubt_of_count, short_of
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.comparisons.judging import Judgement
@@ -147,23 +147,23 @@ def changed_cases(history: History, extent: Extent) -> frozenset[str]:
 def _all_changes(history: History, commits: int) -> list["_Change"]:
     """Changes as incidents have them, and those of which no incident is."""
     changes = _judged_changes(history, commits)
-    if not history.said:
+    if not history.incident_changes:
         return changes
     at = {name: place for place, commit in enumerate(history.commits) for name in (commit.short, commit.sha)}
-    known = [(change, _said_of(change, history.said, at)) for change in changes]
+    known = [(change, _said_of(change, history.incident_changes, at)) for change in changes]
     held = {id(said) for _, said in known if said is not None}
     first = len(history.commits) - commits
     found = [change if said is None else _as_said(change, said) for change, said in known if said is None or said.tone]
     alone = [
         said
-        for said in history.said
+        for said in history.incident_changes
         if id(said) not in held and said.tone not in {"", "plain"} and first <= said.last < len(history.commits)
     ]
     return [*found, *(_only_said(said) for said in alone if said.log_ratio is not None)]
 
 
-def _said_of(change: "_Change", said: Iterable[Said], at: Mapping[str, int]) -> Said | None:
-    """What the newest incident says of a change of its series in the same direction, whose range meets that, or of the way back."""
+def _said_of(change: "_Change", said: Iterable[IncidentChange], at: Mapping[str, int]) -> IncidentChange | None:
+    """The change of the newest incident of the same series and direction whose range meets a change, or that this one takes back."""
     before = min(at.get(change.open_against or change.against, change.place), change.place - 1)
     of_series = [
         each
@@ -183,7 +183,7 @@ def _said_of(change: "_Change", said: Iterable[Said], at: Mapping[str, int]) -> 
     return met[-1] if met else None
 
 
-def _as_said(change: "_Change", said: Said) -> "_Change":
+def _as_said(change: "_Change", said: IncidentChange) -> "_Change":
     """A change with the tone that its incident has; what is confirmed is no longer likely, and what is suspected not yet."""
     is_likely = said.state == "likely"
     text = change.text if is_likely else change.text.removeprefix("likely ")
@@ -194,7 +194,7 @@ def _as_said(change: "_Change", said: Said) -> "_Change":
     )  # fmt: skip
 
 
-def _only_said(said: Said) -> "_Change":
+def _only_said(said: IncidentChange) -> "_Change":
     """A change that no step at its commit shows: it lies in levels of many readings."""
     size, metric = said.log_ratio or 0.0, said.metric
     outcome = "likely_slower" if (size > 0) != metric.bigger_is_better else "likely_faster"
@@ -207,7 +207,7 @@ def _only_said(said: Said) -> "_Change":
     )  # fmt: skip
 
 
-def _note(said: Said, note: str) -> str:
+def _note(said: IncidentChange, note: str) -> str:
     return f"{note}{', ' if note else ''}{said.state}: incident {said.incident}"
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pullback_dashboards.history import Claim, History, Line, Metric
-from pullback_dashboards.incidents.view import KINDS, TONES, WRONG
+from pullback_dashboards.incident_marks import KINDS
+from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import CaseIncident
 from pullback_service.measured.measured import other_level

@@ -17,6 +17,7 @@ from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
+from pullback_service.incidents.edges import compare_across_edges
 from pullback_service.incidents.finding import MOST_READINGS
 from pullback_service.incidents.grouping import Located, group, heirs
 from pullback_service.incidents.looking import Least, look
@@ -128,6 +129,7 @@ async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day:
     pairs = await touched_pairs(session, reports) if reports else []
     brought = await brought_by(session, reports, trunk)
     await keep_incidents(session, project_id, trunk, pairs, brought=brought, minutes_a_day=minutes_a_day)
+    await compare_across_edges(session, project_id, trunk, brought)
     await mark_detected(session, reports)
     return len(reports)
 
