@@ -30,7 +30,7 @@ def clock_complaint(stated_s: Sequence[float], calls: int, turns_s: Sequence[flo
     said = interquartile_mean(stated_s)
     taken = sorted(turns_s)[(len(turns_s) - 1) // 4] / (calls + 1)
     if said < LEAST_SHARE * taken:
-        return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: its clock cannot be believed"
+        return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock cannot be believed"
     if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):
         return (
             f"it stated {sum(stated_s) * calls:.3g} s in turns that took {sum(turns_s):.3g} s by the coordinator's clock: "
