@@ -40,8 +40,8 @@ if [ -n "$coverage" ]; then
     $bin/coverage erase
     export COVERAGE_PROCESS_START=$PWD/pyproject.toml
 fi
-# Three workers on two processors: tests of the whole product wait for processes they started more often than they compute.
-$bin/pytest -n 3 --dist worksteal --durations 40 --durations-min 5 "$@" 2>&1 | tee "$report"
+# Four workers on two processors: tests of the whole product wait for processes they started more often than they compute.
+$bin/pytest -n 4 --dist worksteal --durations 40 --durations-min 5 "$@" 2>&1 | tee "$report"
 status=$?
 unset COVERAGE_PROCESS_START
 

@@ -98,6 +98,18 @@ def compares_identities(code: types.CodeType) -> bool:
     return bool(_names(code, *_ATTRIBUTES) & {"index"})
 
 
+@lru_cache(maxsize=4096)
+def compares_with_truth(code: types.CodeType) -> bool:
+    """True if something is compared with the object True or False (`x is True`, `case True`)."""
+    for part in _codes(code):
+        before = None
+        for step in _plain_steps(part):
+            if step.opname == "IS_OP" and before in (True, False):
+                return True
+            before = step.argval if step.opname == "LOAD_CONST" and type(step.argval) is bool else None
+    return False
+
+
 def reads_files(code: types.CodeType) -> bool:
     """True if an attribute is read that leads to the contents of a file."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & READING_FILES)

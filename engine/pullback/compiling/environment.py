@@ -145,6 +145,8 @@ class Environment:
         """Ids of the objects that are keys of dicts or elements of sets."""
         self._remembering: list[RememberingPart] = []
         self._compares_identities = False
+        self.compares_with_truth = False
+        """True if some code asks `x is True` or `x is False`, which no traced value is."""
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
@@ -535,6 +537,7 @@ class Environment:
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
         self.asks_for_types |= code_facts.asks_for_types(code)
         self._compares_identities |= code_facts.compares_identities(code)
+        self.compares_with_truth |= code_facts.compares_with_truth(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)

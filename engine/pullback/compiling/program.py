@@ -195,6 +195,8 @@ def recorded(
         raise CannotCompileError(
             f"an argument has an attribute that is no part of it, {attribute}; make it a field, or an argument of its own"
         )
+    if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
+        raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])

@@ -47,6 +47,16 @@ def given(f, *values):
     return made
 
 
+def matched(value):
+    match value:
+        case True:
+            return 2.0
+        case False:
+            return 3.0
+        case _:
+            return 5.0
+
+
 def kind_of(value):
     return {bool: 2.0, float: 3.0, int: 5.0}[type(value)]
 
@@ -120,6 +130,9 @@ CASES |= {
         lambda x, d: sum(np.sum(x * v) * kind_of(k) for k, v in d.items()), {1: X}, {True: X}, {1.0: X}, {1: -X}
     ),
     "an attribute of a text": given(lambda x, t: np.sum(x) * t.k, with_k(Text("a"), 1.0), with_k(Text("a"), 2.0)),
+    "is True": given(lambda x, k: np.sum(x) * (2.0 if k is True else 3.0), True, False, 1, np.True_),
+    "is False, inside": given(lambda x, t: np.sum(x) * (2.0 if t["k"] is False else 3.0), {"k": False}, {"k": True}),
+    "case True": given(lambda x, k: np.sum(x) * matched(k), True, False, 1, 2.5),
     "fields that are not compared": given(
         lambda x, node: np.sum(x * node.w) * node.rest.rest * kind_of(node.rest.k),
         *[Node(X, rest) for rest in (Half(1.0, 2.0), Half(1.0, 5.0), Half(True, 5.0), Half(1.0, 2.0))],
