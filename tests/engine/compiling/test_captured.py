@@ -583,3 +583,23 @@ def test_primitives_of_one_name_or_none_keep_to_their_own_functions():
     value, slope = plan(X)
     assert value == 36.0
     np.testing.assert_array_equal(slope, np.full(3, 6.0))
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_numbers_that_an_earlier_call_left_are_compared_with_nothing(tier, before):
+    """They answer `isinstance` as the numbers that they stood for, and raise when they are computed with."""
+    memo = {}
+
+    def f(x):
+        memo.clear()
+        memo["a"] = np.sin(x)
+        return memo["a"] * 2
+
+    for _ in range(before):
+        pb.grad(f)(1.0)
+    plan = pb.compile(pb.grad(f), tier=tier)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.errors.PlanWarning)
+        for x in (1.0, 2.0, 3.0, 2.0):
+            np.testing.assert_allclose(plan(x), 2 * np.cos(x))

@@ -33,6 +33,8 @@ pytestmark = [
 ]
 MARK = f"{USER}.5678"
 """Seconds that what a job leaves behind would sleep, by which it is found."""
+LEFT = f"left-by-a-job-of-{USER}"
+"""The name of files that a job writes where it can: tests of several processes share the folders of the system."""
 
 SPY = """
 import ctypes, json, os, socket, subprocess, sys
@@ -81,7 +83,7 @@ def measuring():
 
 file = open(asked["said"], "a")
 for each in asked["places"]:
-    attempt(lambda: write(each + "/left-by-a-job"))
+    attempt(lambda: write(each + "/" + asked["left"]))
 libc = ctypes.CDLL(None, use_errno=True)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 said = json.dumps({{
@@ -122,11 +124,11 @@ def places(data, repository, open_folder):
     folders = [open_folder / "another-project", repository.folder, data, data / "jobs" / "6-1", *system]
     yield folders
     for folder in folders:
-        (folder / "left-by-a-job").unlink(missing_ok=True)
+        (folder / LEFT).unlink(missing_ok=True)
 
 
 def _written(places):
-    return [folder for folder in places if (folder / "left-by-a-job").exists()]
+    return [folder for folder in places if (folder / LEFT).exists()]
 
 
 @pytest.fixture
@@ -148,6 +150,7 @@ def spy(data, open_folder, places, listening):
             "places": [str(each) for each in places],
             "pid": os.getpid(),
             "mark": MARK,
+            "left": LEFT,
             "said": str(job / "work" / "said.txt"),
             **listening,
         }
@@ -184,6 +187,7 @@ def test_the_same_build_reaches_all_of_it_without_a_sandbox(job, spy, places, da
     try:
         answer = job("none", build=spy("sys.exit(1)"))
         assert answer["failure"][0] == "build"
+        assert len(answer["said"]) == 1, answer
         (said,) = answer["said"]
         assert {str(data / "token"), str(data / "spool")} < set(said["reads"])
         assert set(_written(places)) >= {data, data / "jobs" / "6-1"}

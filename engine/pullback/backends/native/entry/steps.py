@@ -33,6 +33,8 @@ class Fetch(IntEnum):
     FUNCTION = 14
     SLOT = 15
     ATTRIBUTES_OF = 16
+    FIRST_DICT_ITEM_BY_VALUE = 17
+    NEXT_DICT_ITEM_BY_VALUE = 18
 
 
 class Check(IntEnum):
@@ -152,7 +154,13 @@ def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[li
 
 def _parts(tree: Any) -> Sequence[tuple[Any, tuple[Fetch, Any]]]:
     if isinstance(tree, dict):
-        fetches = [Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(tree)]
-        return [(part, (fetch, key)) for (key, part), fetch in zip(tree.items(), fetches, strict=False)]
+        return [(part, (item_fetch(place, key), key)) for place, (key, part) in enumerate(tree.items())]
     fetch = Fetch.TUPLE_ITEM if isinstance(tree, tuple) else Fetch.LIST_ITEM
     return [(part, (fetch, place)) for place, part in enumerate(tree)]
+
+
+def item_fetch(place: int, key: Any) -> Fetch:
+    """The way to fetch an item of a dict that is walked through: keys that no code compares may be other, equal objects."""
+    if type(key) in (str, bytes, int):
+        return Fetch.NEXT_DICT_ITEM_BY_VALUE if place else Fetch.FIRST_DICT_ITEM_BY_VALUE
+    return Fetch.NEXT_DICT_ITEM if place else Fetch.FIRST_DICT_ITEM
