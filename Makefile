@@ -28,7 +28,7 @@ test: $(STAMP) ## the whole test suite, browser included
 	@deploy/test.sh
 
 test-long: $(STAMP) ## what takes too long for each change: benchmarks, run to their ends
-	@deploy/test.sh -m long
+	@deploy/test.sh -m long -o faulthandler_timeout=0
 
 test-torch: $(STAMP) ## arrays on devices, over PyTorch for the CPU in an environment of its own; minutes
 	@deploy/test-torch.sh -n 2

@@ -42,7 +42,7 @@ SHA = "a" * 40
 
 @dataclass(slots=True)
 class Seen:
-    """What an attack did: seconds of each of its requests and their statuses, of /healthz meanwhile, and bytes of memory."""
+    """Results of an attack: seconds of each of its requests and their statuses, of /healthz meanwhile, and bytes of memory."""
 
     answers: list[tuple[int, float]] = field(default_factory=list)
     health_s: list[float] = field(default_factory=list)

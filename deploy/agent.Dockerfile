@@ -9,11 +9,12 @@ COPY . .
 RUN /opt/pullback/bin/pip install --no-deps --no-build-isolation . && /opt/pullback/bin/python -m compileall -q /opt/pullback/lib
 
 FROM python:3.13-slim
-RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/* \
+RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap git && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 pullback && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin pullback \
     && install --directory --owner=10001 --group=10001 /var/lib/pullback
 COPY --from=build /opt/pullback /opt/pullback
-ENV PATH=/opt/pullback/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# Jobs run in a sandbox, which the engine has to allow (docker-compose.yml): where it does not, the agent says so and ends.
+ENV PATH=/opt/pullback/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PULLBACK_ISOLATION=sandbox
 USER 10001:10001
 VOLUME /var/lib/pullback
 WORKDIR /var/lib/pullback

@@ -8,11 +8,13 @@ It needs Pullback and PyTorch: `pip install 'pullback[gpu]'`, or in a checkout `
 what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
-    right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused and fused,
-              against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
-    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it
+    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
+    right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused, fused and
+              stateful, against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
+    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it,
+              and in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names
 
-What is fast, and what `native` programs do, is not checked yet: those tiers do not run on a device.
+Whether plans are fast is not checked yet, and the tier native does not run on a device.
 
 Exit status: 0 all is right, 1 something is wrong or was cut off, 2 there is no device, or the command line is wrong.
 """
@@ -25,8 +27,10 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +42,7 @@ from pullback.core.cases import ALL, Case
 from pullback.errors import PullbackError
 
 FORMAT, VERSION = "pullback-gpu-check", 1
-TIERS = ("unfused", "fused")
+TIERS = ("unfused", "fused", "stateful")
 
 #: Errors that are let pass, in units of the largest element: sums are in other orders, functions of other libraries.
 TOLERANCE = {"f8": 1e-9, "f4": 2e-4}
@@ -65,7 +69,7 @@ class Row:
 
 @dataclass
 class Check:
-    """What is checked, on which device, until when."""
+    """A run of the checks: its device, when it ends, and the rows that it has so far."""
 
     device: str
     emulated: bool
@@ -109,6 +113,79 @@ def facts(check: Check) -> None:
         check.add("facts", name, "", value, "known")
 
 
+# --- limits -----------------------------------------------------------------------------------------------------------
+#: By name, PyTorch's dtype and whether products may round to TF32.
+_PRODUCTS = {"f2": ("float16", False), "TF32": ("float32", True), "f4": ("float32", False), "f8": ("float64", False)}
+
+
+def limits(check: Check) -> None:
+    """Rates of the device, and the time of one call."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    nbytes, n = (2**20, 64) if check.emulated else (2**28, 4096)
+    x = torch.ones(nbytes // 4, dtype=torch.float32, device=check.device)
+    y, total = torch.empty_like(x), torch.empty((), dtype=torch.float32, device=check.device)
+    works: list[tuple[str, float, str, Callable[[], Any]]] = [
+        (f"copying {nbytes >> 20} MiB", 2e-9 * nbytes, "GB/s", lambda: y.copy_(x)),
+        (f"reading {nbytes >> 20} MiB", 1e-9 * nbytes, "GB/s", lambda: torch.sum(x, dim=0, out=total)),
+    ]
+    for name, (dtype, _) in _PRODUCTS.items():
+        a = torch.ones((n, n), dtype=getattr(torch, dtype), device=check.device)
+        c = torch.empty_like(a)
+        works.append((f"product of {n} x {n} in {name}", 2e-12 * n**3, "TFLOP/s", partial(torch.mm, a, a, out=c)))
+    for name, amount, unit, work in works:
+        if check.is_over():
+            check.add("limits", name, f"a rate in {unit}", "time was over", "cut off")
+            return
+        with _tf32(allowed=_PRODUCTS.get(name.rpartition(" ")[2], ("", False))[1]):
+            check.add("limits", name, "", f"{amount / _seconds(check, work):.4g} {unit}", "known")
+    plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
+    (small,) = pb.put((np.ones(16),), check.device)
+    behind = _seconds(check, lambda: plan(small))
+    before = _seconds(check, lambda: plan(small), of_host=True)
+    check.add("limits", "a call of one kernel", "", f"{1e6 * behind:.4g} us, the host {1e6 * before:.4g} us", "known")
+
+
+@contextmanager
+def _tf32(*, allowed: bool) -> Iterator[None]:
+    """Let products round to TF32, or not."""
+    import torch  # noqa: PLC0415 - as above
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _seconds(check: Check, work: Callable[[], Any], *, of_host: bool = False) -> float:
+    """The least time that one of several calls took, of five tries: of the device, or of the host until the last returns."""
+    import torch  # noqa: PLC0415 - as above
+
+    calls, times = (2 if check.emulated else 20), []
+    for _ in range(5):
+        for _ in range(2):
+            work()
+        if check.emulated or of_host:
+            if not check.emulated:
+                torch.cuda.synchronize(check.device)
+            begin = time.perf_counter()
+            for _ in range(calls):
+                work()
+            times.append((time.perf_counter() - begin) / calls)
+            continue
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with torch.cuda.device(check.device):
+            first.record()
+            for _ in range(calls):
+                work()
+            last.record()
+        last.synchronize()
+        times.append(first.elapsed_time(last) / 1000 / calls)
+    return min(times)
+
+
 # --- right ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Subject:
@@ -122,7 +199,7 @@ class Subject:
 
 
 def right(check: Check) -> None:
-    """Values and gradients in both tiers, and special values."""
+    """Values and gradients in every tier, and special values."""
     for kind, subjects in (("rule cases", _rule_cases()), ("workloads", _workloads()), ("special values", _special())):
         chosen = [subject for subject in subjects if check.match in subject.name]
         for tier in TIERS:
@@ -154,12 +231,12 @@ def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
     try:
         with pb.tier("unfused"), np.errstate(all="ignore"):
             here = trees.flatten(subject.function(*subject.args))[0]
-        plan = pb.compile(subject.function, tier="fused") if tier == "fused" else None
+        plan = None if tier == "unfused" else pb.compile(subject.function, tier=tier)
         function = plan or subject.function
         arguments = pb.put(subject.args, check.device)
         with pb.tier("unfused"), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
-            first, second = (trees.flatten(pb.fetch(function(*arguments)))[0] for _ in range(2))
+            first, second = (trees.flatten(pb.fetch(made))[0] for made in [function(*arguments) for _ in range(2)])
         if plan is not None and plan.summary()["hash"] is None:
             reasons = "; ".join(plan.summary()["fallbacks"])
             return None if "no program on a device yet" in reasons else f"runs on the tape: {reasons}"
@@ -284,28 +361,29 @@ _WAITS = ("_local_scalar_dense", "_to_copy")
 
 
 def quiet(check: Check) -> None:
-    """Waits and transfers of warm calls in the tier fused."""
-    for subject in _workloads():
-        if check.match not in subject.name:
-            continue
-        asked = "no wait but for positions, no transfer"
-        if check.is_over():
-            check.add("quiet", "workloads, fused", asked, "time was over", "cut off", check.match)
-            return
-        measured, verdict = _waits(check, subject)
-        check.add("quiet", f"{subject.name}, fused", asked, measured, verdict, subject.name)
+    """Waits, transfers and requests for memory of warm calls."""
+    for tier in TIERS[1:]:
+        for subject in _workloads():
+            if check.match not in subject.name:
+                continue
+            asked = "no wait but for positions, no transfer" + (", no request" if tier == "stateful" else "")
+            if check.is_over():
+                check.add("quiet", f"workloads, {tier}", asked, "time was over", "cut off", check.match)
+                return
+            measured, verdict = _waits(check, subject, tier)
+            check.add("quiet", f"{subject.name}, {tier}", asked, measured, verdict, subject.name)
 
 
-def _waits(check: Check, subject: Subject) -> tuple[str, str]:
-    """What a warm call waits for, in words, and the verdict."""
+def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
+    """The waits of a warm call, in words, and the verdict."""
     try:
-        plan = pb.compile(subject.function, tier="fused")
+        plan = pb.compile(subject.function, tier=tier)
         arguments = pb.put(subject.args, check.device)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
             for _ in range(2):
                 plan(*arguments)
-            seen = _operations(lambda: plan(*arguments))
+            seen, requests = _operations(lambda: plan(*arguments))
     except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong"
     fallbacks = plan.summary()["fallbacks"]
@@ -314,31 +392,43 @@ def _waits(check: Check, subject: Subject) -> tuple[str, str]:
     looks = seen["aminmax"]
     numbers, copies = (seen[name] for name in _WAITS)
     hidden = max(0, numbers - 2 * looks) + copies
-    said = f"{looks} looks at positions" if looks else "none"
-    return (f"{said}, {hidden} hidden" if hidden else said), "wrong" if hidden else "right"
+    said = [f"{looks} looks at positions" if looks else "none"]
+    said += [f"{hidden} hidden"] * bool(hidden)
+    transient = plan.summary()["transient"]
+    if tier == "stateful" and requests:
+        said.append(f"{requests} requests" + (f" of {', '.join(transient)}" if transient else ""))
+    return ", ".join(said), "wrong" if hidden or (tier == "stateful" and requests and not transient) else "right"
 
 
-def _operations(call: Callable[[], Any]) -> Counter[str]:
-    """The operations of PyTorch that a call asks for, by name."""
-    from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415 - loads PyTorch
+def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
+    """The operations of PyTorch that a call asks for, by name, and how many give memory that none of their operands lies in."""
+    from torch import Tensor  # noqa: PLC0415 - whether it is there is told before
+    from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415 - as above
+    from torch.utils._pytree import tree_leaves  # noqa: PLC0415 - as above
 
     seen: Counter[str] = Counter()
+    requests = 0
+
+    def memory(tree: Any) -> set[int]:
+        return {leaf.untyped_storage().data_ptr() for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)}
 
     class Noting(TorchDispatchMode):  # type: ignore[misc] # of a module that is not everywhere
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            nonlocal requests
             del types
             made = function(*args, **(kwargs or {}))
             name = function.overloadpacket.__name__
             is_copy_in_place = name == "_to_copy" and made.device == args[0].device  # to another dtype
             seen["astype" if is_copy_in_place else name] += 1
+            requests += not memory(made) <= memory((args, kwargs))
             return made
 
     with Noting():
         call()
-    return seen
+    return seen, requests
 
 
-STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "right": right, "quiet": quiet}
+STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "limits": limits, "right": right, "quiet": quiet}
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import psutil
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from tests import deadlines
 from tests.skipping import NoOtherSkips
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -93,6 +94,7 @@ def _memory():
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(deadlines)
     if os.environ.get("CI"):
         config.pluginmanager.register(NoOtherSkips())
     if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -290,7 +292,7 @@ def bare_database_url(postgres_server, administration):
 def _chromium():
     """The system's Chromium, or none."""
     named = os.environ.get("PULLBACK_CHROMIUM")
-    for name in (named, "chromium", "chromium-browser", "google-chrome"):
+    for name in (named, "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         if name and (found := shutil.which(name)):
             return found
     return None

@@ -80,6 +80,18 @@ def test_what_runs_for_long_is_started_again_and_nothing_is_open_to_other_machin
     assert {name for name, service in SERVICES.items() if "healthcheck" in service} == {"postgres", "api"}
 
 
+def test_jobs_of_the_agent_run_in_a_sandbox_that_the_engine_allows():
+    agent = SERVICES["agent"]
+    assert agent["environment"]["PULLBACK_ISOLATION"] == "${PULLBACK_ISOLATION:-sandbox}"
+    assert {"seccomp:unconfined", "systempaths:unconfined"} <= set(agent["security_opt"])
+    assert all(
+        "unconfined" not in option for name in OURS if name != "agent" for option in SERVICES[name]["security_opt"]
+    )
+    dockerfile = (ROOT / "deploy/agent.Dockerfile").read_text()
+    assert re.search(r"apt-get install .* bubblewrap ", dockerfile)
+    assert "PULLBACK_ISOLATION=sandbox" in dockerfile
+
+
 def test_data_lives_in_named_volumes():
     for name in ("postgres", "agent"):
         volume = next(volume for volume in SERVICES[name]["volumes"] if isinstance(volume, str))

@@ -1,4 +1,4 @@
-"""Docstrings begin with what a thing is or does, as CONTRIBUTING asks."""
+"""Docstrings begin with what a thing is or does, and types are called what they are, as CONTRIBUTING asks."""
 
 import ast
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+NO_NOUNS = {"Told", "Asked", "Found", "Said", "Stated", "Kept", "Shown"}
 QUESTIONS = ("What", "Whether", "How", "Where", "Who", "When", "Which")
 
 
@@ -19,3 +20,16 @@ def test_a_docstring_begins_with_no_question(part):
                 if words and words[0] in QUESTIONS:
                     found.append(f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {words[0]} {words[-1][:60]}")
     assert not found, "begin these with a noun or a verb:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])
+def test_a_type_is_called_by_a_noun(part):
+    found = []
+    for file in sorted((ROOT / part).rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            found += [f"{file.relative_to(ROOT)}:{node.lineno}: {name}" for name in names if name in NO_NOUNS]
+    assert not found, "name these by a noun of docs/glossary.md:\n" + "\n".join(found)

@@ -8,7 +8,7 @@ PRODUCT = (
     "engine/pullback", "runners/pullback_runners", "service/pullback_service", "dashboards/pullback_dashboards", "cli/pullback_cli",
 )  # fmt: skip
 GENERATED = ROOT / "service/pullback_service/client"
-MOST = 11
+MOST = 10
 
 
 def declaring_an_interval():

@@ -50,3 +50,19 @@ def test_a_unit_has_a_user_of_its_own_no_capabilities_and_only_its_folder_to_wri
     assert {name: "".join(service.get(name, ["missing"])) for name in wanted} == wanted
     assert int(service["TasksMax"][0]) <= 4096
     assert all("token=" not in line and "password" not in line.lower() for line in service.get("Environment", ()))
+
+
+def test_jobs_of_the_agent_run_in_a_sandbox_and_the_unit_forbids_nothing_that_it_is_made_of():
+    unit = next(path for path in UNITS if path.name == "pullback-agent.service")
+    service = service_of(unit)
+    assert "PULLBACK_ISOLATION=sandbox" in service["Environment"][0].split()
+    assert "apt-get install bubblewrap" in unit.read_text()
+    forbidding = (
+        "RestrictNamespaces",
+        "PrivateUsers",
+        "ProtectProc",
+        "ProcSubset",
+        "ProtectKernelTunables",
+        "SystemCallFilter",
+    )
+    assert not set(forbidding) & set(service)

@@ -98,7 +98,7 @@ class _Load:
         newer = self._upload(max(self._next - 60, 1), machines)
         yield from _said("… 60 commits before the end", [newer])
         after = self._upload_commit(machines)
-        yield from _said("… and the commit that follows, which makes the states anew", [after])
+        yield from _said("… and the commit that follows, which takes what lies behind", [after])
 
     def _upload_commit(
         self, machines: Collection[int], *, cases: slice = slice(None), metrics: Sequence[shape.Metric] = shape.METRICS

@@ -1,5 +1,6 @@
 """`pullback agent`: measure jobs of a service on this machine."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,14 @@ import typer
 
 from pullback_cli.places import DATA
 from pullback_cli.refusals import RefusalError, needs
+
+
+class IsolationLevel(StrEnum):
+    """The levels of isolation of jobs from their agent."""
+
+    NONE = "none"
+    USER = "user"
+    SANDBOX = "sandbox"
 
 
 @needs("runner")
@@ -28,6 +37,17 @@ def agent(
             help="Address, or folder of a clone, of a repository whose commits may be built here; repeatable.",
         ),
     ] = None,
+    isolation: Annotated[
+        IsolationLevel | None,
+        typer.Option(
+            envvar="PULLBACK_ISOLATION",
+            help="Jobs run as the agent's user (none), as --build-user (user), or in a sandbox of bubblewrap without network, which "
+            "shows them their own files alone. Default: user if --build-user is given, else none.",
+        ),
+    ] = None,
+    build_network: Annotated[
+        bool, typer.Option("--build-network", help="Builds in the sandbox have a network; measured code never has.")
+    ] = False,
     build_user: Annotated[
         str | None,
         typer.Option(
@@ -37,6 +57,14 @@ def agent(
             "Default: the agent's own.",
         ),
     ] = None,
+    danger_unsandboxed: Annotated[
+        bool,
+        typer.Option(
+            "--danger-unsandboxed",
+            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Said at every start "
+            "and shown in the fleet.",
+        ),
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
     data: Annotated[
         Path, typer.Option(envvar="PULLBACK_AGENT_DATA", help="Folder for job files and the spool of unsent reports.")
@@ -53,8 +81,9 @@ def agent(
 ) -> None:
     """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
-    A build is code of the repository: only those that --repository and --allow name are built. With --build-user it can read
-    neither the agent's token nor its unsent reports.
+    A build is code of the repository: only those that --repository and --allow name are built. With --build-user or
+    --isolation sandbox it can read neither the agent's token nor its unsent reports. A level that cannot be had here is refused
+    with exit status 2.
 
     SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
 
@@ -66,6 +95,8 @@ def agent(
     pullback agent --server https://pullback.example --repository /srv/clone --label gpu=h200
 
     pullback agent --server https://pullback.example --allow https://git.example/group/demo --build-user pullback-build
+
+    pullback agent --server https://pullback.example --allow https://git.example/group/demo --isolation sandbox
     """
     from pullback_runners.agent.daemon import AgentOptions, run_agent
     from pullback_runners.agent.logs import log_plainly
@@ -73,6 +104,13 @@ def agent(
 
     if not server.startswith(("http://", "https://")):
         raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
+    level = isolation or (IsolationLevel.NONE if build_user is None else IsolationLevel.USER)
+    if level == "none" and build_user is not None:
+        raise RefusalError(f"--isolation none: jobs run as the agent's user; leave out --build-user {build_user}")
+    if build_network and level != "sandbox":
+        raise RefusalError("--build-network: only a sandbox has no network; leave it out, or add --isolation sandbox")
+    if danger_unsandboxed and level == "sandbox":
+        raise RefusalError("--danger-unsandboxed: this agent has a sandbox; leave one of the two out")
     log_plainly()
     run_agent(
         AgentOptions(
@@ -83,6 +121,9 @@ def agent(
             name=name,
             token=_secret(token_file),
             token_file=token_file,
+            isolation=level.value,
+            build_network=build_network,
+            danger_unsandboxed=danger_unsandboxed,
             build_user=build_user,
             labels=dict(_pair(text) for text in label or ()),
             once=once,

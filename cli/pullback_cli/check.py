@@ -1,4 +1,4 @@
-"""`pullback check`: a gate for a change, held against where it parted from its base."""
+"""`pullback check`: a gate for a change, compared with where it parted from its base."""
 
 import sys
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def check(
         str | None,
         typer.Option(
             metavar="BRANCH|SHA",
-            help="It is held against where it parted from this; default: where CI's pull request goes, else the project's main branch.",
+            help="It is compared with where it parted from this; default: where CI's pull request goes, else the project's main branch.",
         ),
     ] = None,
     wait: Annotated[

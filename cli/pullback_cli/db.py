@@ -1,4 +1,4 @@
-"""`pullback db`: backing up, restoring, upgrading, checking and rebuilding the service's database."""
+"""`pullback db`: backing up, restoring, upgrading, checking, rebuilding and looking anew at the service's database."""
 
 import json
 from pathlib import Path
@@ -157,6 +157,35 @@ def rebuild(
     typer.echo(f"values: {found.values.looked_at} checked, {found.values.changed} {verb}")
     typer.echo(f"readings: {found.readings.looked_at} points checked, {found.readings.changed} {verb}")
     typer.echo(f"steps: {found.steps.looked_at} commits checked, {found.steps.changed} {verb}")
+
+
+@app.command()
+@needs("service", "db detect")
+def detect(
+    *,
+    project: Annotated[str | None, typer.Option(help="Only of this project; all without it.")] = None,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Look for changes in all stored history with the detector of this release, and list what it finds otherwise than is stored.
+
+    For after `pullback db upgrade`, before workers run: nothing is written and nobody is told. New (+) is what only this release finds, gone (-)
+    what only an earlier one did, moved (~) what begins at other commits. It may be interrupted: what was looked at so far is listed.
+
+    Exit status: 0 where nothing differs, 1 where something does, 130 where it was interrupted.
+
+    Examples:
+    pullback db detect
+
+    pullback db detect --project demo --json | jq '.[] | select(.kind == "new")'
+    """
+    url = database_url(data)
+
+    from pullback_cli.detecting import look, show
+
+    found, is_whole = look(url, project)
+    show(found, as_json=as_json)
+    raise typer.Exit(130 if not is_whole else 1 if found else 0)
 
 
 app.command("recompute", hidden=True)(rebuild)  # its name in 0.1, for one release more

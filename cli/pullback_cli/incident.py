@@ -133,7 +133,7 @@ def verdict(
     """Say what to think of an incident; it takes the place of what was said before.
 
     `expected` makes the new level the level, `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
-    later suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
+    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
     Needs a token of the scope upload.
 
     Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
@@ -198,7 +198,7 @@ def confirm(
 ) -> None:
     """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
 
-    It is not held against the machine's minutes of the day. Needs a token of the scope upload.
+    It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
 
     Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
     refused.

@@ -1,4 +1,4 @@
-"""Forms of pages: reading their fields, and holding them against the schemas that the API uses.
+"""Forms of pages: reading their fields, and checking them by the schemas that the API uses.
 
 Who may send them is the service's business: `access/table.py` says what each needs, and a write that leans on a login
 proves that it comes from one of our own pages (`logins/cookies.py`).

@@ -91,7 +91,7 @@ class Reading(NamedTuple):
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
     then can still be told. `baseline` is the variant that its ratio is against, and `base` the count of that at the same
-    commit, which a count is held against.
+    commit, which a count is compared with.
     """
 
     value: float | None = None
@@ -200,6 +200,28 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class IncidentChange:
+    """A change of a series behind the commit at place `first`, up to that at `last`, as its incident has it.
+
+    A commit that is not of the history is at -1, or behind all. `tone` is that of what is said: `plain` where the level is back or somebody expected
+    it, empty where it was refuted.
+    """
+
+    incident: int
+    state: str
+    tone: str
+    case: str
+    variant: str
+    metric: Metric
+    worse: bool | None
+    log_ratio: float | None
+    first: int
+    last: int
+    ended: int | None = None
+    """The place at which the level was back."""
+
+
+@dataclass(frozen=True)
 class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
@@ -212,6 +234,8 @@ class History:
     claims: tuple[Claim, ...] = field(default=())
     follows: Mapping[int, int] = field(default_factory=dict)
     verdicts: Mapping["Pair", Judgement] | None = None
+    incident_changes: tuple[IncidentChange, ...] = ()
+    """Changes as incidents have them, oldest first."""
 
     @cached_property
     def variants(self) -> tuple[str, ...]:

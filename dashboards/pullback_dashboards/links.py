@@ -73,6 +73,11 @@ def incidents(project: str, **state: str | int | None) -> str:
     return _with(f"/projects/{_segment(project)}/incidents", **state)
 
 
+def incidents_badge(project: str, **state: str | None) -> str:
+    """The badge of the open incidents of a project."""
+    return _with(f"/projects/{_segment(project)}/incidents.badge.svg", **state)
+
+
 def incident(project: str, incident_id: int) -> str:
     """One incident with its evidence."""
     return f"/projects/{_segment(project)}/incidents/{incident_id}"
@@ -84,7 +89,7 @@ def accuracy(project: str) -> str:
 
 
 def feed(project: str, **state: str | None) -> str:
-    """The news of a project for feed readers."""
+    """The incidents of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)
 
 

@@ -11,7 +11,8 @@
     /projects/{project}/explore                 series by what they are, drawn side by side
     /projects/{project}/incidents               what changed since which commit, open incidents first
     /projects/{project}/incidents/{id}          one incident: its evidence, what became of it
-    /projects/{project}/feed.atom               what changed, for feed readers
+    /projects/{project}/feed.atom               incidents, for feed readers
+    /projects/{project}/accuracy                how often what was told was right, by verdicts
     /reports/{id}                               one upload
     /boards, /boards/{id}                       pages of pinned charts
     /boards/pin                                 choosing the board for a chart
@@ -25,7 +26,7 @@
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
 Every page has a JSON twin at the same address with `.json`, and what it shows as Markdown with `.md`; tables have a CSV with
-`.csv`; a workload and explore have a chart with `.svg`, a workload a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
+`.csv`; a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
 was uploaded to last.
 """
 

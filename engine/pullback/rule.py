@@ -31,7 +31,7 @@ import numpy as np
 
 from pullback.contexts import Frame, Run
 from pullback.core.kinds import unbroadcast
-from pullback.core.primitive import Effect, Primitive, Trace, Traced
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, innermost_recorder
 from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
 from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError
@@ -216,8 +216,9 @@ class StatefulRule:
             default=None,
         )
         values = [trace.value_of(operand) for operand in operands] if isinstance(trace, Tape) else operands
-        if any(isinstance(value, Traced) for value in values):
-            return self._by_reference(trace, operands)
+        recorder = innermost_recorder()  # constants too: what a rule without a reference reads cannot be watched
+        if recorder is not None or any(isinstance(value, Traced) for value in values):
+            return self._by_reference(trace or recorder, operands)
         for place, value in enumerate(values):
             if not is_array_like(value):
                 raise TypeError(

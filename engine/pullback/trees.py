@@ -8,6 +8,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cached_property, partial
+from itertools import chain
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -133,15 +136,16 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
         return next
     if tree is None or is_constant(tree):
         return lambda _: tree
+    if type(tree) in _KINDS or (is_dataclass(type(tree)) and not isinstance(tree, tuple | list | dict)):
+        return _take_node_apart(tree, leaves)
     if isinstance(tree, tuple | list):
         parts = [_take_apart(part, leaves) for part in tree]
         make = getattr(type(tree), "_make", type(tree))  # named tuples are made from an iterable by _make
         return lambda rest: make(part(rest) for part in parts)
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
-        return lambda rest: {key: part(rest) for key, part in named.items()}
-    if type(tree) in _KINDS or is_dataclass(type(tree)):
-        return _take_node_apart(tree, leaves)
+        again: Callable[..., Any] = dict if type(tree) is dict else partial(_with_items, tree)
+        return lambda rest: again({key: part(rest) for key, part in named.items()})
     leaves.append(tree)
     return next
 
@@ -158,24 +162,107 @@ def _take_node_apart(node: Any, leaves: list[Any]) -> Rebuild:
 def _with_members(instance: Any, members: dict[str, Any]) -> Any:
     """A copy of a dataclass with other members; also of frozen ones, and of fields that __init__ does not take."""
     changed = copy(instance)
+    for name in [name for name in _attributes(instance) if _is_cached(instance, name)]:
+        del changed.__dict__[name]  # it was computed from the members that go
     for name, member in members.items():
         object.__setattr__(changed, name, member)
     return changed
+
+
+def _with_items(tree: Any, items: dict[Any, Any]) -> Any:
+    """A copy of a dict of a class of its own, with other values."""
+    changed = copy(tree)
+    if _attributes(tree) is tree:
+        changed.__dict__ = changed  # its items are its attributes
+    dict.update(changed, items)
+    return changed
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = node.__dict__ if type(node).__dictoffset__ else {}
+    return attributes
+
+
+def _is_cached(node: Any, name: str) -> bool:
+    return isinstance(getattr(type(node), name, None), cached_property)
+
+
+def _beside(node: Any) -> list[tuple[str, Any]]:
+    """The attributes of a dataclass that are no fields, or those of a dict of a class of its own."""
+    attributes = _attributes(node)
+    if attributes is node:
+        return []
+    own = {field.name for field in fields(node)} if is_dataclass(node) else ()
+    return [(name, value) for name, value in attributes.items() if name not in own and not _is_cached(node, name)]
+
+
+def _is_fixed(value: Any) -> bool:
+    """True if it stays what it is: its value can be compared, or it is what a program may take for granted."""
+    if type(value) is tuple:
+        return all(map(_is_fixed, value))
+    return (
+        value is None
+        or is_constant(value)
+        or (
+            issubclass(type(value), (int, float, complex, np.generic, type, FunctionType))
+            and not isinstance(value, np.void)
+        )
+    )
+
+
+def unwatched(tree: Any) -> str | None:
+    """The name of an attribute of a node, such as `Model.cache`, that is neither a part of it nor of its structure."""
+    kind = _KINDS.get(type(tree))
+    if kind is not None:
+        if any(issubclass(type(leaf), Traced) for leaf in flatten(kind.structure(tree))[0]):
+            return f"what a {type(tree).__name__} is beside its parts"
+        parts: Iterable[Any] = kind.parts(tree)
+    elif isinstance(tree, tuple | list):
+        parts = tree
+    elif isinstance(tree, dict) or is_dataclass(type(tree)):
+        for name, value in _beside(tree):
+            if not _is_fixed(value):
+                return f"{type(tree).__name__}.{name}"
+        parts = tree.values() if isinstance(tree, dict) else [getattr(tree, field.name) for field in fields(tree)]
+    else:
+        return None
+    return next(filter(None, map(unwatched, parts)), None)
+
+
+def beside(tree: Any) -> list[Any]:
+    """Constants and keys of a tree, and the classes, functions and attributes of its nodes: all but its leaves."""
+    kind = _KINDS.get(type(tree))
+    own: list[Any]
+    if kind is not None:
+        parts: Iterable[Any] = kind.parts(tree)
+        own = [type(tree), kind.parts, kind.rebuild, kind.structure(tree)]
+    elif isinstance(tree, tuple | list):
+        parts, own = tree, [type(tree)]
+    elif isinstance(tree, dict):
+        parts, own = tree.values(), [type(tree), *tree, *[value for *_, value in _structure_beside(tree)]]
+    elif is_constant(tree):
+        return [tree]
+    elif is_dataclass(type(tree)):
+        parts = [getattr(tree, field.name) for field in fields(tree)]
+        own = [type(tree), *[value for *_, value in _structure_beside(tree)]]
+    else:
+        return []
+    return [*own, *chain.from_iterable(map(beside, parts))]
 
 
 def paths(tree: Any) -> list[str]:
     """The path of each leaf in Python's syntax, without the name of the tree: `['w'][0]`, `.weights`."""
     if issubclass(type(tree), (np.ndarray, float, int, Traced)):
         return [""]
-    fields_of_tuple = getattr(tree, "_fields", None)
-    if isinstance(tree, tuple) and fields_of_tuple is not None:
-        return [f".{name}{path}" for name, part in zip(fields_of_tuple, tree, strict=True) for path in paths(part)]
-    if isinstance(tree, tuple | list):
-        return [f"[{position}]{path}" for position, part in enumerate(tree) for path in paths(part)]
-    if isinstance(tree, dict):
-        return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
-    if type(tree) not in _KINDS and is_dataclass(type(tree)):
-        return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
+    if type(tree) not in _KINDS:
+        if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+            return [f".{name}{path}" for name, part in zip(tree._fields, tree, strict=True) for path in paths(part)]
+        if isinstance(tree, tuple | list):
+            return [f"[{position}]{path}" for position, part in enumerate(tree) for path in paths(part)]
+        if isinstance(tree, dict):
+            return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
+        if is_dataclass(type(tree)):
+            return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
     leaves = len(flatten(tree)[0])  # none of None and constants
     return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
 
@@ -184,13 +271,19 @@ def structure(tree: Any) -> Any:
     """The structure of a tree without its leaves, as a hashable value."""
     if tree is None or is_constant(tree):
         return (type(tree), tree)
-    if isinstance(tree, tuple | list):
-        return (type(tree), *map(structure, tree))
-    if isinstance(tree, dict):
-        return (dict, *((key, structure(part)) for key, part in tree.items()))
     kind = _KINDS.get(type(tree))
     if kind is not None:
         return (type(tree), kind.structure(tree), *map(structure, kind.parts(tree)))
+    if isinstance(tree, tuple | list):
+        return (type(tree), *map(structure, tree))
+    if isinstance(tree, dict):
+        named = ((key, structure(part)) for key, part in tree.items())
+        return (dict, *named) if type(tree) is dict else (type(tree), *named, *_structure_beside(tree))
     if is_dataclass(type(tree)):
-        return (type(tree), *(structure(getattr(tree, field.name)) for field in fields(tree)))
+        parts = (structure(getattr(tree, field.name)) for field in fields(tree))
+        return (type(tree), *parts, *_structure_beside(tree))
     return "leaf"
+
+
+def _structure_beside(node: Any) -> tuple[Any, ...]:
+    return tuple((name, type(value), value) for name, value in _beside(node) if _is_fixed(value))

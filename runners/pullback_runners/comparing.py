@@ -1,4 +1,4 @@
-"""Two commits held against each other: every case and variant by both engines in the same groups, as a report."""
+"""Two commits compared with each other: every case and variant by both engines in the same groups, as a report."""
 
 import importlib.metadata
 import tempfile
@@ -16,6 +16,7 @@ from pullback_runners.measurement.choosing import Chosen, choose_for
 from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.oracle_process import OracleProcess
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
@@ -65,9 +66,15 @@ def compare_commits(
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
     watch = ActivityWatch()
-    with tempfile.TemporaryDirectory(prefix="pullback-") as kept:
+    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
         surroundings = Surroundings(
-            choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules, kept=Path(kept)
+            choice.files,
+            preflight.pinned_cpu,
+            timeout_s,
+            stop,
+            modules=choice.modules,
+            kept=Path(kept),
+            check=oracle.check if choice.of_engine else None,
         )
         comparisons: list[Comparison] = []
         steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)

@@ -8,7 +8,7 @@ RunnerError
 
 from typing import Literal
 
-FailureKind = Literal["unavailable", "exception", "gradient", "crash", "timeout"]
+FailureKind = Literal["unavailable", "exception", "gradient", "crash", "timeout", "doubtful"]
 
 
 class RunnerError(Exception):

@@ -19,6 +19,7 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.oracle_process import OracleProcess
 from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
@@ -125,9 +126,15 @@ def run_suite(
         subject = INSTALLED if engine is None else engine_subject(engine)
         # Of a file of somebody's own nobody knows which files of its repository it runs.
         subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
-    with tempfile.TemporaryDirectory(prefix="pullback-") as kept:
+    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
         surroundings = Surroundings(
-            choice.files, preflight.pinned_cpu, timeout_s, stop, modules=choice.modules, kept=Path(kept)
+            choice.files,
+            preflight.pinned_cpu,
+            timeout_s,
+            stop,
+            modules=choice.modules,
+            kept=Path(kept),
+            check=oracle.check if subject.paths and subject.has_engine else None,
         )
         steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
         results: list[CaseResult] = []
@@ -310,7 +317,7 @@ def timed_waiting(measured: Sequence[Sequence[Group]]) -> float | None:
     """Share of the time of all timed slices that their processes waited for a CPU."""
     timings = [timing for groups in measured for group in groups for timing in group.timings.values()]
     known = [timing for timing in timings if None not in timing.waited_s]
-    waited_s = sum(sum(filter(None, timing.waited_s)) for timing in known)
+    waited_s = sum(sum(filter(None, timing.waited_s)) + sum(timing.late_s) for timing in known)
     ran_s = sum(sum(timing.cpu_s) * timing.calls for timing in known)
     return waited_s / (waited_s + ran_s) if ran_s else None
 

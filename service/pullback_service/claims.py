@@ -1,6 +1,6 @@
 """The rule of outcomes applied to claims of uploads: whether their numbers support them. Pure.
 
-A wrong outcome is worse than none, and an upload may say anything. So what is claimed is held against its own ratio,
+A wrong outcome is worse than none, and an upload may say anything. So what is claimed is compared with its own ratio,
 interval and number of groups, and is `ambiguous` where they do not bear it out; the sentence says why.
 """
 

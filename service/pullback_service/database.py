@@ -47,16 +47,16 @@ class Sessions:
     read_only: bool
     info: Mapping[str, Any]
 
-    def __call__(self) -> AsyncSession:
+    def __call__(self, *, plan_once: bool = False) -> AsyncSession:
         """A session. It begins nothing before somebody asks it for a row."""
-        begin = _begin(self.visible, read_only=self.read_only)
+        begin = _begin(self.visible, read_only=self.read_only, plan_once=plan_once)
         info = {**self.info, _BEGIN: begin, _READ_ONLY: self.read_only}
         return AsyncSession(self.engine, sync_session_class=_Session, expire_on_commit=False, info=info)
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[AsyncSession]:
-        """A session that is one transaction."""
-        async with self() as session, session.begin():
+    async def begin(self, *, plan_once: bool = False) -> AsyncIterator[AsyncSession]:
+        """A session that is one transaction. `plan_once` is for statements that come often and take few values."""
+        async with self(plan_once=plan_once) as session, session.begin():
             yield session
 
 
@@ -139,10 +139,12 @@ def _say_begin(session: Session, transaction: SessionTransaction, connection: Co
     await_only(driver.cursor().execute(session.info[_BEGIN], prepare=False, binary=False))
 
 
-def _begin(visible: Visible, *, read_only: bool) -> str:
+def _begin(visible: Visible, *, read_only: bool, plan_once: bool) -> str:
     # Nothing that is written is looked for by reading a whole table. Where tables are small Postgres plans just that, checks of
     # foreign keys too, and keeps the plan while the transaction makes thousands of rows (docs/decisions/0157).
     begin = "BEGIN READ ONLY" if read_only else "BEGIN; SET LOCAL enable_seqscan = off"
+    if plan_once:
+        begin += "; SET LOCAL plan_cache_mode = force_generic_plan"
     if visible == ALL_PROJECTS:
         return f"{begin}; SET LOCAL ROLE {ALL_PROJECTS}"
     if not visible:

@@ -246,19 +246,22 @@ class EmbeddedPostgres:
         _forget_dead_server(target, sockets)
         options = {"port": "5432", "listen_addresses": "", "unix_socket_permissions": "0700", **self._settings}
         flags = ["-k", str(sockets), *(part for kv in options.items() for part in ("-c", "=".join(kv)))]
-        command = ("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-D", target, "-l", target / "server.log")
+        log = target / "server.log"
+        command = ("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-D", target, "-l", log)
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
+            written = log.stat().st_size if log.exists() else 0
             try:
                 self._run(*command, "-o", shlex.join(flags))
             except PostgresError as error:
-                last_words = _last_words(target / "server.log")
-                # Children of a server that was killed live on for a moment and hold its shared memory.
-                if "pre-existing shared memory" in last_words and time.monotonic() < deadline:
+                fatal = _fatal_lines(log, written)
+                # Children of a server that was killed live on for a moment and hold its shared memory. They write to the same
+                # log, so that the last line may be one of theirs.
+                if any("pre-existing shared memory" in line for line in fatal) and time.monotonic() < deadline:
                     time.sleep(0.2)
                     continue
                 raise PostgresError(
-                    f"Postgres does not start on {self._folder}: {last_words or error} (more in {self.log_file})."
+                    f"Postgres does not start on {self._folder}: {fatal[-1] if fatal else error} (more in {self.log_file})."
                 ) from error
             return
 
@@ -376,13 +379,15 @@ def _forget_dead_server(folder: Path, sockets: Path) -> None:
             lock.unlink()
 
 
-def _last_words(log: Path) -> str:
-    """The newest fatal line of a server log, without its stamp."""
+def _fatal_lines(log: Path, start: int) -> list[str]:
+    """The lines of a server log from a byte on that say why something ended, without their stamps."""
     if not log.exists():
-        return ""
-    lines = log.read_text(errors="replace").splitlines()
-    fatal = [line for line in lines[-50:] if re.search(r"\b(FATAL|PANIC|ERROR):", line)]
-    return re.sub(r"^.*?\b(FATAL|PANIC|ERROR):\s*", "", fatal[-1]) if fatal else ""
+        return []
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    found = [re.match(r".*?\b(?:FATAL|PANIC|ERROR):\s*(.*)", line) for line in lines]
+    return [match[1] for match in found if match]
 
 
 def _socket_folder(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What sessions of planted slowdowns come to, counted from their record."""
+"""Counts of sessions of planted slowdowns, from their record."""
 
 from benchmarks.projects.sessions import SAME, floor_ratio, missing, planted, row_of
 

@@ -44,7 +44,7 @@ def pullback(database_url, tmp_path, monkeypatch, capfd):
     [
         ("token", ["create", "list", "revoke", "enroll"]),
         ("project", ["create", "list", "set"]),
-        ("db", ["backup", "restore", "upgrade", "check", "rebuild"]),
+        ("db", ["backup", "restore", "upgrade", "check", "rebuild", "detect"]),
     ],
 )
 def test_every_command_shows_how_it_is_used(group, commands):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import httpx
+import psycopg
 import pytest
 from tests.service.conftest import make_case, make_report, make_variant
 from typer.testing import CliRunner
@@ -36,7 +37,9 @@ def grown(service, database_url):
         variants = [make_variant("unfused"), make_variant("fused", array_bytes=1024.0 * min(number, 2))]
         report = make_report(number, cases=[make_case("lstm", variants=variants)])
         assert httpx.post(f"{service}/api/v1/reports", json=report).status_code == 201
-    asyncio.run(worker.run_once(database_url))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while connection.execute("SELECT count(*) FROM report WHERE detected_at IS NULL").fetchone()[0]:
+            asyncio.run(worker.run_once(database_url))
 
 
 @pytest.mark.parametrize("command", ["list", "show", "verdict", "assign", "confirm", "bisect"])
@@ -77,6 +80,34 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     for command, said in (("bisect", "begins at one commit"), ("confirm", "can be measured in turns")):
         refused = pullback("incident", command, 1)
         assert (refused.returncode, said in refused.stderr) == (2, True)
+
+
+AS_OF_AN_OLDER_VERSION = """
+INSERT INTO change (project_id, incident_id, case_id, machine_id, series_id, variant, kind, worse, evidence, standing, reference_id,
+                    commit_id, log_ratio, detector)
+SELECT change.project_id, incident_id, change.case_id, change.machine_id, series.id, series.variant, kind, worse, 'levels', 'borne_out',
+       reference_id, commit_id, 0.1, 'levels 0'
+  FROM change
+  JOIN series ON series.case_id = change.case_id AND series.metric = 'time' AND series.variant = 'fused'
+"""
+
+
+def test_findings_of_another_detector_are_listed_beside_those_of_this_release(
+    pullback, grown, database_url, monkeypatch
+):
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    same = pullback("db", "detect", "--project", "demo")
+    assert (same.returncode, same.stdout) == (0, "no differences from what is stored\n")
+    assert same.stderr == "demo: 2 series, 6 readings\n"
+    with psycopg.connect(database_url) as connection:
+        connection.execute(AS_OF_AN_OLDER_VERSION)
+    gone = pullback("db", "detect")
+    assert gone.returncode == 1
+    assert gone.stdout.startswith("- demo  lstm[n=100,act=tanh,f4,cpu] fused time on box: +10.5% at 0000")
+    (said,) = json.loads(pullback("db", "detect", "--json").stdout)
+    assert (said["kind"], said["detector"], said["was"]) == ("gone", "levels 0", None)
+    refused = pullback("db", "detect", "--project", "nothing")
+    assert (refused.returncode, "nothing" in refused.stderr) == (2, True)
 
 
 def test_what_is_not_there_is_one_sentence(pullback):

@@ -55,7 +55,7 @@ def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(init
     assert "wrote bench/gradients.py: ridge.losses.loss of src/ridge/losses.py, line 9" in done.stdout
     assert "loss[n=1000,f8,cpu]" in done.stdout
     assert "x faster" in done.stdout
-    assert "held against central differences" in done.stdout
+    assert "compared with central differences" in done.stdout
     project = find_project(repository)
     assert (project.name, project.build.path, project.build.imports) == ("ridge", ("src",), ("ridge",))
     assert project.measure.workloads == ("bench/gradients.py",)

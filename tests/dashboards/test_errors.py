@@ -96,7 +96,10 @@ async def test_requests_that_no_page_makes_are_answered_as_pages(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("/projects/demo/workloads/tanh?y=log", "query.y: Give 'relative', 'first' or 'absolute' instead of 'log'."),
+        (
+            "/projects/demo/workloads/tanh?y=log",
+            "query.y: Give 'relative', 'parent', 'first' or 'absolute' instead of 'log'.",
+        ),
         ("/projects/demo/explore?last=0", "query.last: Give 1 or more instead of 0."),
         (
             "/projects/demo/compare?head=%20a",

@@ -61,7 +61,7 @@ def made(dataclass, options):
 
 
 def outcome(act):
-    """What comes of an action: a value, or the kind of error and its message."""
+    """The result of an action: a value, or the kind of error and its message."""
     try:
         return act()
     except (TypeError, AttributeError, ValueError) as error:
@@ -69,7 +69,7 @@ def outcome(act):
 
 
 def facts(dataclass, options):
-    """What can be seen of the classes."""
+    """Everything of the classes that can be seen."""
     point, empty, single = made(dataclass, options)
     p, other, longer = point(1), point(1, hidden=8), point((1, 2), 3, ["a"])
     return [
@@ -98,7 +98,7 @@ def test_classes_do_what_those_of_the_standard_library_do(options):
 
 @ours.dataclass(frozen=True, slots=True)
 class Kept:
-    """What is pickled."""
+    """An object to be pickled."""
 
     x: int
     parts: tuple[Any, ...] = ()

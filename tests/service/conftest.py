@@ -2,8 +2,6 @@
 
 import copy
 import math
-import threading
-import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,9 +9,9 @@ from uuid import uuid4
 
 import httpx
 import pytest
-import uvicorn
 from anyio.from_thread import start_blocking_portal
 from psycopg import AsyncCursor
+from tests.serving import served
 
 from pullback_service.application import create_service
 from pullback_service.database import Database
@@ -254,12 +252,5 @@ async def looking(database):
 def url(database_url):
     """Address of a service that listens."""
     app = create_service(Settings(database_url=database_url))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with served(app, log_level="error", ws="none") as address:
+        yield address

@@ -120,6 +120,41 @@ def test_a_server_that_dies_while_it_is_waited_for_is_started_again(server, monk
     assert time.monotonic() - began < START_TIMEOUT_S / 2
 
 
+def test_last_words_of_a_killed_servers_children_do_not_keep_it_from_starting(server):
+    url = server.start()
+    connections = [psycopg.connect(url) for _ in range(5)]
+    children = [psutil.Process(connection.info.backend_pid) for connection in connections]
+    for child in children:
+        child.suspend()
+    os.kill(server.pid, signal.SIGKILL)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            started = pool.submit(server.start)
+            for refused, child in enumerate(children):
+                _until(lambda refused=refused: _refusals(server) > refused or started.done(), "a start to be refused")
+                child.resume()  # which says in the same log why it ends
+            with psycopg.connect(started.result(START_TIMEOUT_S)) as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.resume()
+        for connection in connections:
+            connection.close()
+    assert server.log_file.read_text().count("unexpected postmaster exit") == len(children)
+
+
+def _refusals(server):
+    return server.log_file.read_text().count("pre-existing shared memory")
+
+
+def _until(condition, what):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"waited 60 s for {what}"
+        time.sleep(0.002)
+
+
 def _shared_memory(server):
     """The files in memory that a server shares with its children, which have them mapped."""
     mapped = set()

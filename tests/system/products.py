@@ -41,7 +41,7 @@ class Product:
         }
         self._user = user
 
-    def run(self, *arguments, cwd=None, **options):
+    def run(self, *arguments, cwd=None, environment=None, **options):
         """Run a command to its end."""
         return subprocess.run(
             [*COMMAND, *arguments],
@@ -49,7 +49,7 @@ class Product:
             text=True,
             check=False,
             timeout=120,
-            env=self._environment,
+            env=self._environment | (environment or {}),
             cwd=cwd or self.home,
             user=self._user,
             group=self._user,

@@ -102,6 +102,13 @@ class Demo:
         git(self.folder, "commit", "-q", "--allow-empty", "-m", title or f"Change {number}")
         return git(self.folder, "rev-parse", "HEAD")
 
+    def repeat_on_branch(self, number):
+        """Check out a branch that parts before the commit of a number and makes the same change again; its hash."""
+        git(self.folder, "checkout", "-q", "-b", "again", self.sha(number - 1))
+        sha = self.commit(number, "The same change again")
+        self.numbers[sha] = number
+        return sha
+
     def sha(self, number):
         """The hash of the commit of a number, from 1 on."""
         return self.shas[number - 1]

@@ -34,6 +34,8 @@ CLIENTS, AGENTS = 6, 4
 OPERATIONS_BETWEEN_FAULTS = max(40, UPLOADS // 12)  # about fifty faults, however long the run
 SEED = int(os.environ.get("PULLBACK_FAULTS_SEED", "1"))
 LEASE_S = 4
+ANSWER_S = 120
+"""That any request is answered in, however often it has to be sent: Postgres starts again in seconds."""
 FINAL = {"done", "failed", "cancelled", "lost"}
 # Counts differ between these commits, so bisections ask for comparisons as well, which agents of this test do not take.
 ASKED = "SELECT id, state, attempts FROM job WHERE origin = 'asked'"
@@ -217,7 +219,9 @@ class World:
 
     def ask(self, http, chance, method, path, **parts):
         """Send a request to any replica, again and again until it is answered."""
+        began = time.monotonic()
         while True:
+            assert time.monotonic() - began < ANSWER_S, f"{method} {path} was not answered in {ANSWER_S} s"
             try:
                 answer = http.request(method, chance.choice(self.urls) + path, **parts)
             except httpx.TransportError:
@@ -448,6 +452,8 @@ def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluste
             )
         finally:
             world.calm = world.finished = True
+            if breaking.done():
+                breaking.result()  # what could not be started again is the reason why nobody answers
         work = [agent.result() for agent in agents]
 
     assert Counter(world.surprises) == {}

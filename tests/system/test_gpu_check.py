@@ -38,7 +38,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "right", "quiet"]
+    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -48,10 +48,28 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     assert "--only right --match 'softmax' --emulated" in text
 
 
+def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(check, tmp_path):
+    status, document, said = check("--emulated", "--only", "limits")
+    assert status == 0, said
+    rates = {row["name"]: row["measured"] for row in document["rows"]}
+    assert [*rates] == [
+        "copying 1 MiB",
+        "reading 1 MiB",
+        *(f"product of 64 x 64 in {name}" for name in ("f2", "TF32", "f4", "f8")),
+        "a call of one kernel",
+    ]
+    assert all(float(rate.partition(" ")[0]) > 0 for rate in rates.values())
+    assert {row["verdict"] for row in document["rows"]} == {"known"}
+    assert "kernels on the CPU, no GPU" in (tmp_path / "gpu-check.md").read_text()
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
 def test_special_values_of_kernels_are_checked(check):
     status, document, said = check("--emulated", "--only", "right", "--match", "special f")
     assert status == 0, said
-    assert {row["name"] for row in document["rows"]} == {"special values, unfused", "special values, fused"}
+    assert {row["name"] for row in document["rows"]} == {
+        f"special values, {tier}" for tier in ("unfused", "fused", "stateful")
+    }
 
 
 def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):
@@ -60,14 +78,14 @@ def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):
     assert status == 1
     wrong = [row for row in document["rows"] if row["verdict"] == "wrong"]
     assert wrong
-    assert all("fused" in row["name"] and "unfused" not in row["name"] for row in wrong)
+    assert not any(row["name"].endswith(", unfused") for row in wrong)
     assert "off by" in said
 
 
 def test_a_wait_that_is_hidden_is_found_and_looks_at_positions_are_not_taken_for_one(check, monkeypatch):
     status, document, said = check("--emulated", "--only", "quiet", "--match", "_step")
     assert status == 0, said
-    rows = {row["name"].partition("[")[0]: row for row in document["rows"]}
+    rows = {row["name"].partition("[")[0]: row for row in document["rows"] if row["name"].endswith(", fused")}
     assert rows["mlp_step"]["measured"] == "2 looks at positions"
     assert rows["lenet_step"]["verdict"] == "right"
     launches = program._launches

@@ -14,6 +14,7 @@ import httpx
 import psutil
 import psycopg
 import pytest
+from tests.cli.github import GitHubDouble
 from tests.service.notifications.doubles import Hooks, Mailbox
 from tests.system.story import BROKEN, COMMITS, MENDED, UNFUSED, Demo, KnowingAgent
 
@@ -39,6 +40,14 @@ def receivers():
     yield hooks, mailbox
     hooks.close()
     mailbox.close()
+
+
+@pytest.fixture
+def github():
+    """A double of GitHub: the part of its API that a gate uses."""
+    double = GitHubDouble()
+    yield double
+    double.close()
 
 
 @pytest.fixture
@@ -199,7 +208,7 @@ def story(cluster, connect, demo, postgres):
 
 
 def test_the_commit_that_made_a_gradient_slower_is_told_once_and_resolved_by_the_one_that_mends_it(
-    story, cluster, demo, receivers, start_agent, until
+    story, cluster, demo, receivers, start_agent, until, github
 ):
     hooks, mailbox = receivers
     story.begin("waves", hooks)
@@ -244,6 +253,26 @@ def test_the_commit_that_made_a_gradient_slower_is_told_once_and_resolved_by_the
     assert "waves" in told[confirmed[0]]["facts"]["variants"]
 
     pages_say_the_same(cluster.urls[0], demo, slower, wrong)
+    the_gate_fails_a_branch_with_the_same_change(cluster, demo, github)
+    assert [each["id"] for each in story.incidents() if each["kind"] != "better"] == [slower["id"], wrong["id"]]
+
+
+def the_gate_fails_a_branch_with_the_same_change(cluster, demo, github):
+    """It is measured in turns against the commit before, by the agent, and the pull request gets one comment and a check run."""
+    head = demo.repeat_on_branch(UNFUSED)
+    event = demo.folder.parent / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": head}}}))
+    environment = {
+        "GITHUB_EVENT_PATH": str(event), "GITHUB_BASE_REF": "main", "GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": github.url,
+        "GITHUB_TOKEN": "secret", "PULLBACK_SERVER": cluster.urls[0],
+    }  # fmt: skip
+    done = cluster.product.run("check", "--suite", "quick", "--wait", "90s", cwd=demo.folder, environment=environment)
+    assert done.returncode == 3, done.stdout + done.stderr
+    (comment,) = github.comments
+    rows = [line for line in comment["body"].splitlines() if line.startswith("| regression")]
+    assert rows, comment["body"]
+    assert all("sines" in row and "cosines" not in row for row in rows)
+    assert [(run["head_sha"], run["conclusion"]) for run in github.check_runs] == [(head, "failure")]
 
 
 def found(story, ended=None):

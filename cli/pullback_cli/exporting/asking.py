@@ -25,7 +25,7 @@ What: TypeAlias = Literal[
     "tokens",
     "audit",
 ]
-Given: TypeAlias = str | int | bool | Sequence[str] | None
+Value: TypeAlias = str | int | bool | Sequence[str] | None
 
 ADDRESSES: Mapping[str, str] = {
     "points": "/api/v1/points",
@@ -88,7 +88,7 @@ ENDINGS: Mapping[str, str] = {
 }
 
 
-def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
+def parameters(what: What, given: Mapping[str, Value]) -> list[tuple[str, str]]:
     """The parameters of the address, in the order given."""
     said = {name: value for name, value in given.items() if value not in (None, False, (), [])}
     for name in said:
@@ -110,7 +110,7 @@ def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
     ]
 
 
-def address(what: What, given: Mapping[str, Given]) -> str:
+def address(what: What, given: Mapping[str, Value]) -> str:
     """The path of the request, with the parameters that belong to the path."""
     return ADDRESSES[what].format(machine=quote("".join(_several(given.get("machine"))), safe=""))
 
@@ -133,7 +133,7 @@ def _option(name: str) -> str:
     return "--search" if name == "q" else f"--{name.replace('_', '-')}"
 
 
-def _several(value: Given) -> list[str]:
+def _several(value: Value) -> list[str]:
     if value is None or value is False:
         return []
     if value is True:

@@ -15,7 +15,7 @@ from pullback_dashboards.boards.pinned import Pinned, read_address
 from pullback_dashboards.boards.view import (
     BoardsView,
     BoardView,
-    Held,
+    PinnedComparison,
     PinView,
     board_row,
     boards_view,
@@ -252,18 +252,20 @@ async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest
     return stored.board.id
 
 
-async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held:
+async def _held(session: AsyncSession, stored: StoredChart, number: int) -> PinnedComparison:
     """A comparison's present result. A branch that is gone is told on its tile, and the rest of the board stays."""
     if number > MOST_HELD:
-        return Held(problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page.")
+        return PinnedComparison(
+            problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page."
+        )
     try:
         asked = asked_by(pinned_of(stored).query)
         found = await read_comparison(session, stored.project, asked)
     except RequestError as error:
-        return Held(problem=error.detail)
+        return PinnedComparison(problem=error.detail)
     except ValidationError:
-        return Held(problem="This pinned chart can no longer be read: remove it and pin it again.")
-    return Held(
+        return PinnedComparison(problem="This pinned chart can no longer be read: remove it and pin it again.")
+    return PinnedComparison(
         verdict=verdict(found.answered.judged.outcomes, found.reference, found.candidate),
         metrics=metric_rows(summarize(found.answered.judged.outcomes)),
         reference=found.reference.short,

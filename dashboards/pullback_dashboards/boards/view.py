@@ -35,7 +35,7 @@ class BoardsView:
 
 
 @dataclass(frozen=True)
-class Held:
+class PinnedComparison:
     """A pinned comparison's present result: its verdict and the change of every metric, or why there is none."""
 
     verdict: Verdict | None = None
@@ -58,7 +58,7 @@ class Tile:
     href: str
     image: str | None
     narrow_image: str | None
-    held: Held | None = None
+    held: PinnedComparison | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def pinned_of(stored: StoredChart) -> Pinned:
     return Pinned(chart.kind, stored.project, chart.workload, chart.query)
 
 
-def tile(stored: StoredChart, place: int, held: Held | None = None) -> Tile:
+def tile(stored: StoredChart, place: int, held: PinnedComparison | None = None) -> Tile:
     """A pinned chart at its place."""
     pinned = pinned_of(stored)
     return Tile(

@@ -8,11 +8,14 @@ from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.case.view import CaseView, Step, Told, case_view
+from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
+from pullback_dashboards.incident_marks import marks_of
 from pullback_service import statements
 from pullback_service.errors import GoneError, Missing, NotFoundError
+from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
+from pullback_service.incidents.queries import said_at
 from pullback_service.models.reports import Report
 from pullback_service.reports.cases import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
@@ -21,7 +24,9 @@ from pullback_service.series.queries import CommitFacts
 from pullback_service.steps.queries import news_at, steps_of_case
 
 
-async def case_at(session: AsyncSession, project: str, place: CasePlace, *, machine: str | None = None) -> CaseView:
+async def case_at(
+    session: AsyncSession, project_id: ProjectId, project: str, place: CasePlace, *, machine: str | None = None
+) -> CaseView:
     """The case as a report tells it, beside what one of the commit before told; addresses have the `machine` that was asked for.
 
     GoneError where the file of its report was dropped.
@@ -32,6 +37,7 @@ async def case_at(session: AsyncSession, project: str, place: CasePlace, *, mach
         parts = ask(file_parts(asked))
         news = ask(news_at(here.machine_id, [here.commit.id], case_id=place.case.id))
         resolutions = ask(resolutions_of(place.case.id, here.machine_id))
+        said = ask(said_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id))
         series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
     of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
     # Much of the time of this page is unpacking two files, which two threads do.
@@ -52,6 +58,12 @@ async def case_at(session: AsyncSession, project: str, place: CasePlace, *, mach
             _step(project, place.case.label, place.after, machine),
         ),
         resolutions=resolutions.value,
+        incidents=marks_of(
+            project,
+            dict.fromkeys(
+                (one.incident_id, one.kind, one.state) for one in said.value if one.commit_id == here.commit.id
+            ),
+        ),
         claims=[sources.claim_of(one, place=0) for one in news.value if one.is_claim],
     )
 
@@ -62,10 +74,14 @@ def _parts(report: CaseReport, case: StoredCase) -> list[tuple[UUID, tuple[int, 
     return [(report.report_id, part) for part in known or (None,)]
 
 
-async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase) -> Told:
+async def _told(
+    report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
+) -> ReportEntry:
     bodies = [body for body, _ in parts if body is not None]
     if report.index is not None and len(bodies) > 1:
-        return Told(*await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity))
+        return ReportEntry(
+            *await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity)
+        )
     ((body, document),) = parts[:1]
     stored = Report(id=report.report_id, body=body, document=document)
     found = await to_thread.run_sync(case_of, stored, case.identity)
@@ -73,12 +89,12 @@ async def _told(report: CaseReport, parts: Sequence[tuple[bytes | None, bytes | 
         raise NotFoundError(
             f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
         )
-    return Told(*found)
+    return ReportEntry(*found)
 
 
 async def _told_before(
     report: CaseReport | None, parts: Sequence[tuple[bytes | None, bytes | None]], case: StoredCase
-) -> Told | None:
+) -> ReportEntry | None:
     """The report of the commit before; None where its file was dropped, for that does not take this one's page away."""
     try:
         return await _told(report, parts, case) if report is not None else None

@@ -15,6 +15,7 @@ from pullback_dashboards.case.differences import Difference, Line, differing_fac
 from pullback_dashboards.case.measured import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
+from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
@@ -171,6 +172,8 @@ class CaseView:
     busy: str | None
     reproduce: str
     baseline: str
+    incidents: tuple[IncidentMark, ...] = ()
+    """Those of the case that begin at the commit."""
 
     @property
     def compares(self) -> bool:
@@ -199,7 +202,7 @@ class CaseView:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportEntry:
     """A report's document and its entry for the case."""
 
     document: Mapping[str, Any]
@@ -211,8 +214,8 @@ Judged: TypeAlias = Mapping[tuple[str, str], Compared]
 
 
 def case_view(
-    now: Told,
-    before: Told | None,
+    now: ReportEntry,
+    before: ReportEntry | None,
     judged: Judged,
     *,
     project: str,
@@ -223,6 +226,7 @@ def case_view(
     steps: tuple[Step | None, Step | None],
     claims: Sequence[Claim] = (),
     resolutions: Mapping[tuple[str, str], float] | None = None,
+    incidents: tuple[IncidentMark, ...] = (),
 ) -> CaseView:
     """The view. `steps` are the commits measured before and after, `claims` what may be said where uploads compare.
 
@@ -257,10 +261,11 @@ def case_view(
         busy=busy_words(now.document["harness"]),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
         baseline=baseline_of(now.entry),
+        incidents=incidents,
     )
 
 
-def _as_pair(told: Told) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _as_pair(told: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return told.document, told.entry
 
 

@@ -32,7 +32,7 @@ _DASHES = {
     "longdash": "11 4",
     "longdashdot": "11 4 1 4",
 }
-_TONES = frozenset({"better", "worse", "failed"})
+_TONES = {"better": "better-ink", "worse": "worse-ink", "failed": "failed"}
 _MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
 
 
@@ -179,7 +179,7 @@ def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[st
     for note in axes.notes:
         yield (
             f'<text x="{frame.x(note.place):.1f}" y="{_TOP + 6}" text-anchor="middle" font-size="10" '
-            f'fill="var(--{note.tone if note.tone in _TONES else "ink-3"})">{escape(note.sign)}</text>'
+            f'fill="var(--{_TONES.get(note.tone, "ink-3")})">{escape(note.sign)}</text>'
         )
     foot = HEIGHT - 8
     yield f'<text x="{_LEFT}" y="{foot}" fill="var(--ink-3)">{escape(axes.first)}</text>'
@@ -257,13 +257,13 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 # The style sheet's tokens that a still uses, for files that stand alone.
 LIGHT = (
-    "--better:#0a68b4;--worse:#d3590a;--failed:#8a1c3b;--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
+    "--better:#0a68b4;--worse:#d3590a;--better-ink:#0b4f8a;--worse-ink:#93390a;--failed:#8a1c3b;--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
     "--series-3:#b84a00;--series-4:#8352a3;--series-5:#806400;--series-6:#b02e6c;--series-7:#4b4fc2;--series-8:#556a2a;"
     "--band-1:rgb(0 114 178/.16);--band-2:rgb(0 122 94/.16);--band-3:rgb(184 74 0/.16);--band-4:rgb(131 82 163/.16);"
     "--band-5:rgb(128 100 0/.16);--band-6:rgb(176 46 108/.16);--band-7:rgb(75 79 194/.16);--band-8:rgb(85 106 42/.16)"
 )
 _DARK = (
-    "--better:#3f9be6;--worse:#ef7d2e;--failed:#ff8fa9;--surface:#181c20;--ink-2:#bcc3cb;--ink-3:#98a1ab;--rule:#2a3037;--series-0:#98a1ab;--series-1:#55aae6;--series-2:#37c79c;"
+    "--better:#3f9be6;--worse:#ef7d2e;--better-ink:#9ccbf7;--worse-ink:#fbb583;--failed:#ff8fa9;--surface:#181c20;--ink-2:#bcc3cb;--ink-3:#98a1ab;--rule:#2a3037;--series-0:#98a1ab;--series-1:#55aae6;--series-2:#37c79c;"
     "--series-3:#ff8c4d;--series-4:#c89ce2;--series-5:#d6b530;--series-6:#f080b3;--series-7:#a3a6ff;--series-8:#a9c06a;"
     "--band-1:rgb(85 170 230/.2);--band-2:rgb(55 199 156/.2);--band-3:rgb(255 140 77/.2);--band-4:rgb(200 156 226/.2);"
     "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"

@@ -7,7 +7,7 @@ from itertools import islice
 from pullback_dashboards import links
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, History, Reading
-from pullback_dashboards.news.view import AT_A_COMMIT, Move, Told, moves, tell
+from pullback_dashboards.news.view import AT_A_COMMIT, Move, NewsList, moves, tell
 from pullback_dashboards.wording import units
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
@@ -43,7 +43,7 @@ class Changes:
     first: bool
     before: Commit | None
     compare_href: str | None
-    told: Told
+    told: NewsList
     series: tuple[ChangedSeries, ...]
 
 

@@ -12,7 +12,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_of
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.incidents.view import KINDS
+from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
 from pullback_dashboards.rendering import csv_twin, json_twin, page
@@ -39,7 +39,6 @@ router = page_router(note_unprojected, route_class=WholeNames)
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100
 _MOST_JOBS = 20
-_MOST_INCIDENTS = 10
 
 
 @dataclass(frozen=True)
@@ -68,16 +67,6 @@ class JobRow:
     suite: str
     state: str
     created_at: datetime
-
-
-@dataclass(frozen=True)
-class IncidentMark:
-    """An incident that begins at the commit."""
-
-    id: int
-    href: str
-    kind: str
-    state: str
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     async with statements.together(session) as ask:
         reports, measuring = ask(reports_at(found.id, limit=_MOST_REPORTS)), ask(machines_of(project_id))
         parents, jobs = ask(parents_known(project_id, found.id)), ask(jobs_at(project_id, found.id, limit=_MOST_JOBS))
-        incidents = ask(incidents_since(project_id, found.id, limit=_MOST_INCIDENTS))
+        incidents = ask(incidents_since(project_id, found.id, limit=MOST_MARKS))
         is_ours = ask(is_measured_here(project_id))
     stored = reports.value
     machines = _machines(stored, measuring.value, found.ordered_at)
@@ -145,9 +134,7 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
             Parent(sha, short_of(sha), links.commit(project, sha) if is_known else None)
             for sha, is_known in parents.value
         ),
-        incidents=tuple(
-            IncidentMark(id_, links.incident(project, id_), KINDS[kind], state) for id_, kind, state in incidents.value
-        ),
+        incidents=marks_of(project, incidents.value),
         changes=None
         if history is None or chosen is None
         else changes_of(history(), project, facts, chosen, named=machine),

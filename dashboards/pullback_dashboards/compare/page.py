@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Annotated, get_args
@@ -32,6 +32,7 @@ from pullback_dashboards.compare.view import (
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
+from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
@@ -47,6 +48,7 @@ from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import MachineId, ProjectId, SeriesId
+from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind
 from pullback_service.series.asking import ChosenSeries
@@ -94,7 +96,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparePage:
     """The page: the form with what may be named in it and, where two commits were found, the view; else the newest neighbours."""
 
     project: str
@@ -110,7 +112,7 @@ class Asked:
 
 async def _read(
     request: Request, project: str, session: ReadSession, choice: ChosenSeries, state: Annotated[State, Depends()]
-) -> Asked:
+) -> ComparePage:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     address = Address(links.compare(project), request)
@@ -122,7 +124,7 @@ async def _read(
         comparison = await read_comparison(
             session,
             project,
-            comparing.Asked(
+            comparing.ComparisonRequest(
                 head=state.head,
                 base=state.base,
                 merge_base=state.merge_base,
@@ -135,14 +137,18 @@ async def _read(
         suggestions = ask(names_to_choose(project_id, limit=_SUGGESTIONS))
         measuring = ask(machines_of(project_id))
         if comparison is not None:
+            pair = comparison.answered.pair
+            ends = pair.reference.commit.id, pair.candidate.commit.id
+            between = ask(incidents_between(project_id, *ends, limit=MOST_MARKS))
             judged, wanted = comparison.answered.judged, _wanted(state, comparison)
             shown = queries.in_full(ask, judged, wanted[state.start : state.start + ROWS], judged.outcomes)
     if comparison is not None:
         view = await _view(session, project, state, address, comparison, *shown())
+        view = replace(view, incidents=marks_of(project, between.value))
     elif measuring.value:
         newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
         newest_machine = measuring.value[0].name
-    return Asked(
+    return ComparePage(
         project=project,
         state=state,
         words=choice.text or "",
@@ -155,7 +161,7 @@ async def _read(
     )
 
 
-AskedPage = Annotated[Asked, Depends(_read)]
+AskedPage = Annotated[ComparePage, Depends(_read)]
 _PATH = "/projects/{project:path}/compare"
 
 
@@ -228,7 +234,7 @@ async def _view(
     state: State,
     address: Address,
     comparison: Comparison,
-    shown: Sequence[queries.Shown],
+    shown: Sequence[queries.ShownSeries],
     names: queries.Names,
 ) -> CompareView:
     found, wanted = comparison.answered.judged.outcomes, _wanted(state, comparison)
@@ -267,7 +273,7 @@ async def _view(
     )
 
 
-async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.Shown) -> Expanded:
+async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.ShownSeries) -> Expanded:
     """The history and the processes of one series. Index: as `marks_in`, `groups_of` and `processes_behind`."""
     compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)
@@ -290,7 +296,7 @@ def _turned(address: Address, state: State, comparison: Comparison) -> str:
     return address.with_all(pairs)
 
 
-def _found(asked: Asked) -> CompareView:
+def _found(asked: ComparePage) -> CompareView:
     if asked.view is None:
         raise NotFoundError(
             "The address names nothing to compare: give head=, and base= for another reference than its parent."

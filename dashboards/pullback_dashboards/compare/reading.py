@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit
-from pullback_service.comparisons.asking import Answered, Asked, compare_as_asked
+from pullback_service.comparisons.asking import Answered, ComparisonRequest, compare_as_asked
 from pullback_service.models import commits
 from pullback_service.series.asking import choice_of
 
@@ -33,18 +33,18 @@ class Comparison:
         return commit_as_named(self.answered.pair.candidate.commit)
 
 
-async def read_comparison(session: AsyncSession, project: str, asked: Asked) -> Comparison:
+async def read_comparison(session: AsyncSession, project: str, asked: ComparisonRequest) -> Comparison:
     """The comparison that is asked for."""
     return Comparison(await compare_as_asked(session, project, asked))
 
 
-def asked_by(query: Mapping[str, Sequence[str]]) -> Asked:
+def asked_by(query: Mapping[str, Sequence[str]]) -> ComparisonRequest:
     """The comparison that a stored address asks for."""
 
     def one(name: str) -> str | None:
         return next(iter(query.get(name, ())), None) or None
 
-    return Asked(
+    return ComparisonRequest(
         head=one("head") or "",
         base=one("base"),
         merge_base=one("merge_base") == "true",

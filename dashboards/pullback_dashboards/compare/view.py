@@ -18,6 +18,7 @@ from pullback_dashboards.choices import Question
 from pullback_dashboards.compare.expanded import Expanded
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
@@ -27,7 +28,7 @@ from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
-from pullback_service.comparisons.queries import Names, Shown, ShownSide
+from pullback_service.comparisons.queries import Names, ShownSeries, ShownSide
 from pullback_service.ratio import Ratio
 from pullback_service.series.choosing import PARAM
 
@@ -157,6 +158,8 @@ class CompareView:
     questions: tuple[Question, ...] = ()
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None
+    incidents: tuple[IncidentMark, ...] = ()
+    """Those that begin behind the reference, up to the candidate."""
 
     @property
     def moved_metrics(self) -> tuple[Metric, ...]:
@@ -298,7 +301,7 @@ def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
 
 
 def rows_of(
-    shown: Sequence[Shown],
+    shown: Sequence[ShownSeries],
     *,
     project: str,
     candidate: Commit,
@@ -332,7 +335,7 @@ def _anchor(series_id: int | None) -> str:
     return f"series-{series_id}"
 
 
-def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
+def _row(shown: ShownSeries, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")

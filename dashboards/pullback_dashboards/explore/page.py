@@ -1,5 +1,6 @@
 """`/projects/{project}/explore`: series by what they are, drawn side by side. The address is the whole state."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +17,8 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
     SPLITS,
+    DrawnSeries,
     ExploreView,
-    Found,
     Menu,
     MenuValue,
     SeriesRow,
@@ -35,7 +36,8 @@ from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_service.aside import aside
 from pullback_service.errors import refuse
-from pullback_service.ids import SeriesId
+from pullback_service.ids import ProjectId, SeriesId
+from pullback_service.incidents.evidence import SeriesIncident, incidents_of_series
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
@@ -69,14 +71,14 @@ async def _read(
     y: Values = "relative",
     last: Last = _WINDOWS[1],
 ) -> ExploreView:
-    await project_by_name(session, project)
+    project_id = ProjectId((await project_by_name(session, project)).id)
     _check(split)
     address = Address(links.explore(project), request)
     counted = await facets(session, choice)
-    found: list[Found] = []
+    found: list[DrawnSeries] = []
     if 0 < counted.series <= MOST_DRAWN:
         stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
-        found = await _points_of(session, stored, last)
+        found = await _points_of(session, project_id, stored, last)
     drawn, rows = await aside.after(
         session, lambda: (charts_of(found, split=split, relative=y == "relative"), rows_of(found, project))
     )
@@ -138,13 +140,13 @@ async def _draw(
     last: Last = _WINDOWS[1],
 ) -> Drawn:
     """Without the menus and their counts, for boards ask for many."""
-    await project_by_name(session, project)
+    project_id = ProjectId((await project_by_name(session, project)).id)
     _check(split)
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
         return Drawn((), Axes(f"{project}: {why}", "", 1, "", ""))
-    found = await _points_of(session, stored, last)
+    found = await _points_of(session, project_id, stored, last)
     first = (await aside.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
     return Drawn(first.curves, first.axes)
 
@@ -198,10 +200,18 @@ def _check(split: str) -> None:
         refuse("split", f"Charts cannot be split by {split!r}: give one of {', '.join(SPLITS)}, or {PARAM}NAME.")
 
 
-async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
+async def _points_of(
+    session: AsyncSession, project_id: ProjectId, series: Sequence[StoredSeries], last: int
+) -> list[DrawnSeries]:
     ids = [SeriesId(stored.series.id) for stored in series]
-    marks = await drawn_points(session, ids, last=last, at_most=_MARKS)
-    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(series, ids, strict=True)]
+    beside = incidents_of_series(project_id, ids)
+    marks, found = await drawn_points(session, ids, last=last, at_most=_MARKS, beside=beside)
+    incidents: dict[int, list[SeriesIncident]] = defaultdict(list)
+    for one in found:
+        incidents[one.series_id].append(one)
+    return [
+        DrawnSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)
+    ]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:

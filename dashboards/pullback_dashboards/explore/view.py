@@ -7,10 +7,13 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import Look, look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.incident_marks import KINDS
+from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
+from pullback_service.incidents.evidence import SeriesIncident
 from pullback_service.ratio import NO_RATIO
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
@@ -49,11 +52,22 @@ class Menu:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A series and its points, oldest commit first."""
+class DrawnSeries:
+    """A series and its points, oldest commit first, and the incidents that changed it."""
 
     stored: StoredSeries
     points: tuple[DrawnPoint, ...]
+    incidents: tuple[SeriesIncident, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChartIncident:
+    """An incident that changed one of a chart's series at a commit that is drawn."""
+
+    id: int
+    tone: str
+    sign: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,7 @@ class Chart:
     left_out: int
     alone: tuple[tuple[str, str], ...] | None = None
     pin_href: str | None = None
+    incidents: tuple[ChartIncident, ...] = ()
 
     def still(self) -> str:
         """The chart as SVG, for a place beside another."""
@@ -116,10 +131,10 @@ class ExploreView:
         return bool(self.words) or any(menu.narrows for menu in self.menus)
 
 
-def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Chart, ...]:
+def charts_of(found: Sequence[DrawnSeries], *, split: str, relative: bool) -> tuple[Chart, ...]:
     """Small multiples: one for each value of the split and each metric, for metrics share no axis."""
     places = _places(found)
-    groups: dict[tuple[str, str], list[Found]] = {}
+    groups: dict[tuple[str, str], list[DrawnSeries]] = {}
     for each in found:
         groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
     return tuple(
@@ -145,12 +160,14 @@ def _alone(split: str, value: str, metric: str) -> tuple[tuple[str, str], ...] |
     return (("metric", metric),) if split in {"", "metric"} else (("metric", metric), (split, value))
 
 
-def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
+def rows_of(found: Sequence[DrawnSeries], project: str) -> tuple[SeriesRow, ...]:
     """The table: each series at its newest commit."""
     return tuple(_row(each, project) for each in found)
 
 
-def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
+def _chart(
+    value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool
+) -> Chart:
     is_relative = relative and any(_has_ratio(point) for each in group for point in each.points)
     drawable = [each for each in group if not is_relative or any(map(_has_ratio, each.points))]
     drawn = drawable[:MOST_CURVES]
@@ -165,6 +182,7 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
     )
     title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
     shas = list(places)
+    incidents = _incidents(drawn, places)
     axes = Axes(
         title=f"{title}, variant ÷ baseline" if is_relative else title,
         unit="×" if is_relative else f" {scale.unit}" if scale.unit else "",
@@ -173,15 +191,28 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
         last=shas[-1][:7] if shas else "",
         baseline=1.0 if is_relative else None,
         baseline_name="baseline",
+        notes=tuple(Note(place, told.sign, told.tone) for place, told in incidents),
     )
-    return Chart(title, curves, axes, len(drawable) - len(drawn))
+    told = dict.fromkeys(one for _, one in incidents)
+    return Chart(title, curves, axes, len(drawable) - len(drawn), incidents=tuple(told))
+
+
+def _incidents(drawn: Sequence[DrawnSeries], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
+    """The incidents of the curves, each at the place of its commit there."""
+    found = {}
+    for one in sorted({one._replace(series_id=0) for each in drawn for one in each.incidents}):
+        if one.sha in places:
+            tone, sign = TONES.get(one.kind, WRONG)
+            told = ChartIncident(one.id, tone, sign, f"incident {one.id}: {KINDS[one.kind]}, {one.state}")
+            found[places[one.sha], one.id] = told
+    return [(place, told) for (place, _), told in found.items()]
 
 
 def _has_ratio(point: DrawnPoint) -> bool:
     return point.reading.ratio.log_ratio is not None
 
 
-def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
+def _look(each: DrawnSeries, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
     """A variant's own look where only variants differ, else the looks in turn."""
     variant = each.stored.series.variant
     if name == variant or len(set(names)) == 1:
@@ -189,7 +220,9 @@ def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[st
     return look_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
 
 
-def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
+def _spots(
+    each: DrawnSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool
+) -> Iterator[Spot | None]:
     for reading, commit in each.points:
         hollow = reading.outcome == "ambiguous" and relative
         if not relative:
@@ -198,13 +231,13 @@ def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relati
             yield spot_of(places[commit], reading.ratio.log_ratio, reading.ratio, hollow=hollow)
 
 
-def _places(found: Sequence[Found]) -> dict[str, int]:
+def _places(found: Sequence[DrawnSeries]) -> dict[str, int]:
     """All commits of all series in the order of history."""
     order = {point.reading.place: point.commit for each in found for point in each.points}
     return {order[place]: number for number, place in enumerate(sorted(order))}
 
 
-def _names(group: Sequence[Found]) -> list[str]:
+def _names(group: Sequence[DrawnSeries]) -> list[str]:
     """The names of a chart's series, as short as they can be: the variant, parameters that differ, the machine."""
     told = [_told(each.stored) for each in group]
     keys = list(dict.fromkeys(key for one in told for key in one))
@@ -241,7 +274,7 @@ def written(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _row(each: Found, project: str) -> SeriesRow:
+def _row(each: DrawnSeries, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
     last, commit = each.points[-1] if each.points else (None, "")
     ratio, outcome = (last.ratio, last.outcome) if last else (NO_RATIO, None)

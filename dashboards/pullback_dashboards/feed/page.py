@@ -1,37 +1,38 @@
-"""`/projects/{project}/feed.atom`: what changed lately, for feed readers."""
+"""`/projects/{project}/feed.atom`: the incidents that people were told of, for feed readers."""
 
-from fastapi import Request, Response
+from typing import Annotated
 
-from pullback_dashboards import links, sources
+from fastapi import Depends, Request, Response
+
+from pullback_dashboards import links
 from pullback_dashboards.feed.view import feed
-from pullback_dashboards.history import History
-from pullback_dashboards.news.sources import lately
-from pullback_dashboards.news.view import LATELY, tell
+from pullback_dashboards.incidents.narrowing import Narrowing
+from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_service.ids import ProjectId
+from pullback_service.incidents.queries import list_incidents, told_at
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
 router = page_router(route_class=WholeNames)
 
+ENTRIES = 50
+
 
 @router.get("/projects/{project:path}/feed.atom")
-async def project_feed(request: Request, project: str, session: ReadSession, machine: str | None = None) -> Response:
-    """The feed, on one machine: the one that is named, or the one with the newest commit."""
-    known = await project_by_name(session, project)
-    project_id = ProjectId(known.id)
-    machines = await sources.machines_of(session, project_id)
-    history = History()
-    if machines:
-        chosen = sources.chosen(machines, machine)
-        history = await lately(session, project_id, chosen.id)
+async def project_feed(
+    request: Request, project: str, session: ReadSession, asked: Annotated[Narrowing, Depends()]
+) -> Response:
+    """The feed, of all machines, workloads, cases, variants and kinds or of those that are named."""
+    await project_by_name(session, project)
+    found = await list_incidents(session, asked.told(project), limit=ENTRIES)
     body = feed(
         project,
-        tell(history, LATELY, project=project, machine=machine).news,
-        history.commits,
+        [line_of(detail) for detail in found],
+        await told_at(session, [detail.incident.id for detail in found]),
         base=str(request.base_url).rstrip("/"),
-        path=links.feed(project, machine=machine),
-        overview=links.overview(project, machine=machine),
+        path=links.feed(project, **asked.narrowed),
+        incidents=links.incidents(project, **asked.narrowed),
+        about=asked.subject,
     )
     return Response(body, media_type="application/atom+xml", headers={"cache-control": "no-cache"})

@@ -1,44 +1,50 @@
-"""The news of a project as an Atom feed (RFC 4287): one entry a change, with an id that stays the same."""
+"""The incidents of a project as an Atom feed (RFC 4287): one entry each, with an id that stays the same."""
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from xml.etree.ElementTree import Element, SubElement, register_namespace, tostring
 
-from pullback_dashboards.history import Commit
-from pullback_dashboards.news.view import News
+from pullback_dashboards.incidents.view import IncidentLine
+from pullback_dashboards.wording.counting import counted
 
 _ATOM = "http://www.w3.org/2005/Atom"
-_NEVER = "1970-01-01T00:00:00+00:00"  # an entry needs a date, also where nobody told one
+_NEVER = "1970-01-01T00:00:00+00:00"  # a feed needs a date, also one without entries
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
 register_namespace("", _ATOM)
 
 
 def feed(
-    project: str, news: Sequence[News], commits: Sequence[Commit], *, base: str, path: str, overview: str
+    project: str,
+    lines: Sequence[IncidentLine],
+    told: Mapping[int, datetime],
+    *,
+    base: str,
+    path: str,
+    incidents: str,
+    about: str,
 ) -> bytes:
-    """The document. Dates are those of the commits, so that late results do not come up as new again and again."""
-    dates = {commit.sha: commit.authored_at for commit in commits}
+    """The document. An entry is new again whenever people were told more of it: `told` has the last time of that."""
+    dates = {line.id: told.get(line.id, line.found_at) for line in lines}
     root = Element(_tag("feed"))
-    _text(root, "title", f"{project}: memory and speed of gradients")
+    _text(root, "title", f"{project}: changes of {about or 'memory and speed of gradients'}")
     _text(root, "id", f"{base}{path}")
-    _text(root, "updated", _date(max((date for date in dates.values() if date), default=None)))
+    _text(root, "updated", max(dates.values()).isoformat() if dates else _NEVER)
     SubElement(root, _tag("link"), {"rel": "self", "href": f"{base}{path}", "type": "application/atom+xml"})
-    SubElement(root, _tag("link"), {"rel": "alternate", "href": f"{base}{overview}", "type": "text/html"})
+    SubElement(root, _tag("link"), {"rel": "alternate", "href": f"{base}{incidents}", "type": "text/html"})
     author = SubElement(root, _tag("author"))
     _text(author, "name", "Pullback")
-    for item in news:
+    for line in lines:
         entry = SubElement(root, _tag("entry"))
-        cases = ", ".join(case.case for case in item.cases) + (f" and {item.more} more" if item.more else "")
-        _text(entry, "title", f"{item.mark} {item.who}{item.text} in {cases}")
-        _text(entry, "id", f"urn:pullback:{_digest(project, item.sha, item.variant, item.text)}")
-        _text(entry, "updated", _date(dates.get(item.sha)))
-        SubElement(entry, _tag("link"), {"href": f"{base}{item.cases[0].href if item.cases else item.commit_href}"})
-        title = f" {item.title}" if item.title else ""
-        note = f" ({item.note})" if item.note else ""
-        remedy = " ".join(filter(None, ("", item.remedy, item.command)))
-        _text(entry, "summary", f"At {item.sha[:9]}{title}.{note}{remedy}")
+        _text(entry, "title", f"{line.mark} {line.sentence}")
+        _text(entry, "id", f"urn:pullback:incident:{line.id}")
+        _text(entry, "published", line.found_at.isoformat())
+        _text(entry, "updated", dates[line.id].isoformat())
+        SubElement(entry, _tag("link"), {"href": f"{base}{line.href}"})
+        SubElement(entry, _tag("category"), {"term": line.kind})
+        verdict = f" A person says: {line.verdict.verdict}." if line.verdict else ""
+        places = f"{counted(line.cases, 'case')} on {counted(line.machines, 'machine')}"
+        _text(entry, "summary", f"{line.state.capitalize()}: {', '.join(line.evidence)}, in {places}.{verdict}")
     body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return body
 
@@ -49,11 +55,3 @@ def _text(parent: Element, name: str, text: str) -> None:
 
 def _tag(name: str) -> str:
     return f"{{{_ATOM}}}{name}"
-
-
-def _date(moment: datetime | None) -> str:
-    return moment.isoformat() if moment else _NEVER
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -115,7 +115,7 @@ async def _differing(session: AsyncSession, project: str, project_id: ProjectId,
     commit = await commit_by_sha(session, project_id, lead.commit.sha)
     try:
         place = await place_of_case(session, project_id, case, commit, machine=lead.machine)
-        found = await case_at(session, project, place, machine=lead.machine)
+        found = await case_at(session, project_id, project, place, machine=lead.machine)
     except (NotFoundError, GoneError):
         return None
     return differing_of(found, lead.change.variant or "")

@@ -14,9 +14,11 @@ from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesCh
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.measuring_again import compare_command, measure_command
+from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 from pullback_service.incidents.evidence import Message
 from pullback_service.incidents.queries import Detail, NamedBisection
+from pullback_service.incidents.standing import AFTER_NOISE
 
 _MOST_CASES = 8
 
@@ -121,6 +123,16 @@ class IncidentView:
     def meaning(self) -> str:
         """The meaning of its state."""
         return _MEANINGS[self.line.state]
+
+    @property
+    def raised(self) -> str:
+        """The size that is asked of its series since somebody called it noise, in a sentence."""
+        sizes = [AFTER_NOISE * abs(row.log_ratio) for row in self.changes if row.log_ratio is not None]
+        if self.line.verdict is None or self.line.verdict.verdict != "noise" or not sizes:
+            return ""
+        first, last = factors.step(min(sizes)), factors.step(max(sizes))
+        span = first if first == last else f"{first} to {last}, each of twice its size,"
+        return f"Until their next level its series are suspected again only of more than {span}."
 
     @property
     def forest(self) -> Forest:

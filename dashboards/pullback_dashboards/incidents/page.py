@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Literal, get_args
 
 from fastapi import Depends, Query, Request, Response
@@ -11,10 +12,13 @@ from fastapi.responses import RedirectResponse
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.forms import SEE_OTHER, Form
+from pullback_dashboards.incident_marks import KINDS
+from pullback_dashboards.incidents.badge import incidents_badge
+from pullback_dashboards.incidents.narrowing import Narrowing
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
-from pullback_dashboards.incidents.view import KINDS, IncidentsView, line_of
+from pullback_dashboards.incidents.view import IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -24,7 +28,7 @@ from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.caller import Caller
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.incidents import triage
-from pullback_service.incidents.queries import CLOSED, OPEN, IncidentChoice, costly_incidents
+from pullback_service.incidents.queries import CLOSED, OPEN, IncidentChoice, costly_incidents, count_incidents
 from pullback_service.incidents.schemas import IncidentKind, IncidentState
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
@@ -35,6 +39,7 @@ ON_A_PAGE = 25
 COLUMNS = ("id", "state", "kind", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")
 
 
+NARROWED = ("workload", "case", "variant", "machine")
 Show = Literal["open", "told", "mine", "closed", "all"]
 _SHOWN: Mapping[Show, tuple[str, ...]] = {
     "open": OPEN,
@@ -46,18 +51,17 @@ _SHOWN: Mapping[Show, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class State:
+class State(Narrowing):
     """Everything that the address of the page decides; `state` is one of them alone, whatever else is asked."""
 
     show: Show = "open"
     state: IncidentState | None = None
-    kind: IncidentKind | None = None
     sort: Literal["cost", "newest"] = "cost"
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
 
     def href(self, project: str, **changes: str | int | None) -> str:
         """The address of this state with some of it changed, at the first page."""
-        told = {"show": self.show, "state": self.state, "kind": self.kind, "sort": self.sort, **changes}
+        told = {**asdict(self), "page": None, **changes}
         usual = {"show": "open", "sort": "cost"}
         return links.incidents(project, **{name: v for name, v in told.items() if v != usual.get(name)})
 
@@ -65,7 +69,7 @@ class State:
         """The incidents of this state."""
         states = _SHOWN[self.show] if self.state is None else (self.state,)
         mine, told = self.show == "mine", self.show == "told"
-        return IncidentChoice(project, states, self.kind, assignee=caller.name if mine else None, told=told)
+        return IncidentChoice(project, states, assignee=caller.name if mine else None, told=told, **self.narrowed)
 
 
 AskedState = Annotated[State, Depends()]
@@ -88,9 +92,13 @@ async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: 
             question("show", _shows(project, asked)),
             question("kind", _kinds(project, asked)),
             question("sort", _sorts(project, asked)),
+            *(question(name, _narrowed(project, asked, name)) for name in NARROWED if asked.narrowed[name] is not None),
         ),
         action=asked.href(project, page=None if asked.page == 1 else asked.page),
         triage=triage_for(caller),
+        here_href=links.incidents(project, **asked.narrowed),
+        feed_href=links.feed(project, **asked.narrowed),
+        badge_href=links.incidents_badge(project, **asked.narrowed),
         newer_href=asked.href(project, page=earlier) if asked.page > 1 else None,
         older_href=asked.href(project, page=asked.page + 1) if len(found) > ON_A_PAGE else None,
         empty=None if found else _nothing(project, asked, caller),
@@ -119,6 +127,17 @@ async def incidents_csv(view: AskedView) -> Response:
     """The same as CSV."""
     rows = (asdict(line) | {"verdict": line.verdict.verdict if line.verdict else None} for line in view.lines)
     return csv_twin(f"incidents-{view.project}", rows, COLUMNS)
+
+
+@router.get(_PATH + ".badge.svg")
+async def incidents_badge_svg(project: str, session: ReadSession, asked: Annotated[Narrowing, Depends()]) -> Response:
+    """The number of open incidents, as a badge; suspicions and improvements are not counted, unless the address asks for those."""
+    known = await project_by_name(session, project)
+    counts = await count_incidents(session, asked.open(project))
+    if asked.kind is None:
+        counts = {(kind, state): count for (kind, state), count in counts.items() if kind != "better"}
+    subject = asked.subject or project
+    return svg_twin(partial(incidents_badge, subject, counts, is_watched=known.watched is not None))
 
 
 @router.post(_PATH)
@@ -163,7 +182,7 @@ async def incidents_page(request: Request, view: AskedView) -> Response:
         twins=("json", "csv", "md"),
         answers=ANSWERS,
         box_of=box_of,
-        scripts=("triage.js",) if view.triage.may else (),
+        scripts=("copy.js", *(["triage.js"] if view.triage.may else [])),
     )
 
 
@@ -179,6 +198,12 @@ def _sorts(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
         yield text, asked.href(project, sort=sort), asked.sort == sort
 
 
+def _narrowed(project: str, asked: State, name: str) -> Iterator[tuple[str, str, bool]]:
+    """The choice that the address names, and the way back to all."""
+    yield "any", asked.href(project, **{name: None}), False
+    yield str(asked.narrowed[name]), asked.href(project), True
+
+
 def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
     yield "any", asked.href(project, kind=None), asked.kind is None
     for kind in get_args(IncidentKind):
@@ -186,8 +211,8 @@ def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
 
 
 def _nothing(project: str, asked: State, caller: Caller) -> Empty:
-    if asked.kind or asked.state:
-        return Empty("No such incidents", ("Choose another state or kind.",))
+    if asked.kind or asked.state or asked.subject:
+        return Empty("No such incidents", ("Choose another state, kind or place.",))
     if asked.show == "mine":
         return Empty(
             f"Nothing is open for {caller.name}", ("An incident has somebody in charge once its page says so.",)

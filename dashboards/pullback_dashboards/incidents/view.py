@@ -9,14 +9,6 @@ from pullback_dashboards.incidents.triage import Triage
 from pullback_service.incidents.queries import OPEN, Detail
 from pullback_service.incidents.sentences import in_quotes, sentence
 
-KINDS = {
-    "worse": "worse",
-    "better": "better",
-    "unsteady": "unsteady",
-    "wrong_gradient": "wrong gradient",
-    "failed": "failed",
-    "missing": "missing",
-}
 EVIDENCE = {
     "failure": "failure",
     "exact": "count",
@@ -31,6 +23,8 @@ TONES = {  # of kinds, with their signs
     "better": ("better", "▼"),
     "unsteady": ("unsure", "?"),
 }
+WRONG = ("failed", "✕")
+"""The tone and the sign of all other kinds."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +62,12 @@ class IncidentLine:
     @property
     def tone(self) -> str:
         """The tone of its kind."""
-        return TONES.get(self.kind, ("failed", "✕"))[0]
+        return TONES.get(self.kind, WRONG)[0]
 
     @property
     def mark(self) -> str:
         """The sign of its kind, which needs no colour."""
-        return TONES.get(self.kind, ("failed", "✕"))[1]
+        return TONES.get(self.kind, WRONG)[1]
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,10 @@ class IncidentsView:
     action: str
     """The address that a verdict on some of them is sent to, which is that of this page."""
     triage: Triage
+    here_href: str
+    feed_href: str
+    badge_href: str
+    """Addresses of the list, the feed and the badge of the same workload, case, variant, machine and kind."""
     newer_href: str | None = None
     older_href: str | None = None
     empty: Empty | None = None

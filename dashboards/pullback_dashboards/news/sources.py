@@ -1,16 +1,19 @@
 """Sources of the news: the series that changed at some commits, failures there, and comparisons."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import sources
 from pullback_dashboards.history import History
+from pullback_dashboards.news.incidents import said_in
 from pullback_dashboards.news.view import LATELY
 from pullback_service import statements
 from pullback_service.commits.following import Placed, Reached, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.incidents.queries import said_at
 from pullback_service.series import overviewing
 from pullback_service.series.queries import CommitFacts, commits_called
 from pullback_service.statements import Query, Together
@@ -64,7 +67,7 @@ def changes_given(
 def changes_at(
     ask: Together, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
 ) -> Callable[[], History]:
-    """Recent commits, which follow each other, with the series that changed at them, given `changes_given`.
+    """Recent commits, which follow each other, with the series that changed at them and what incidents say of these, given `changes_given`.
 
     Before them may stand others that some of them were made from, or are judged against.
     """
@@ -74,6 +77,8 @@ def changes_at(
     news = ask(news_at(machine_id, ()).where(commits=_RECENT))
     failures = ask(overviewing.failures_at(machine_id, ()).where(commits=_AROUND))
     speaking = ask(overviewing.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
+
+    said = ask(said_at(project_id, machine_id, ()).where(commits=_RECENT))
 
     def read() -> History:
         steps = news.value
@@ -87,7 +92,9 @@ def changes_at(
             sources.lines_of_news(steps, measured, failed, places),
             follows=follows,
         )
-        return sources.with_steps(history, steps)
+        return replace(
+            sources.with_steps(history, steps), incident_changes=tuple(said_in(said.value, places, len(commits)))
+        )
 
     return read
 

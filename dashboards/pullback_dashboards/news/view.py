@@ -3,14 +3,17 @@
 Exact metrics: any change since the commit that was followed, which is the commit's doing unless its judgement doubts it;
 all changes with one doubt are one item. What is measured: what a comparison of both commits says; else what is likely by the
 ratios to the baseline, or by the values, at both commits. An engine's peers, which no commit of it can move, are silent.
+
+Where an incident holds the change of a series, its state decides what is said of it: what was refuted is no news, and what is suspected
+no claim. What only an incident knows is told as well.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Claim, Commit, History, Line, Reading, doubt_of_count, short_of
+from pullback_dashboards.history import Claim, Commit, History, IncidentChange, Line, Reading, doubt_of_count, short_of
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.comparisons.judging import Judgement
@@ -70,14 +73,14 @@ class News:
 
 
 @dataclass(frozen=True)
-class Told:
+class NewsList:
     """News, the newest commit first, at each what is worse first; and how many items more there are."""
 
     news: tuple[News, ...] = ()
     left_out: int = 0
 
 
-def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> Told:
+def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> NewsList:
     """The changes at the newest commits of a history, each against the one measured before it."""
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history, extent.commits):
@@ -88,7 +91,7 @@ def tell(history: History, extent: Extent, *, project: str, machine: str | None)
         for same in _of_one_kind(changes)
     ]
     groups.sort(key=lambda same: (-same[0].place, _gravity(same[0]), -same[0].size))
-    return Told(
+    return NewsList(
         news=tuple(_told(same, history, extent.cases, project, machine) for same in groups[: extent.items]),
         left_out=max(0, len(groups) - extent.items),
     )
@@ -142,6 +145,73 @@ def changed_cases(history: History, extent: Extent) -> frozenset[str]:
 
 
 def _all_changes(history: History, commits: int) -> list["_Change"]:
+    """Changes as incidents have them, and those of which no incident is."""
+    changes = _judged_changes(history, commits)
+    if not history.incident_changes:
+        return changes
+    at = {name: place for place, commit in enumerate(history.commits) for name in (commit.short, commit.sha)}
+    known = [(change, _said_of(change, history.incident_changes, at)) for change in changes]
+    held = {id(said) for _, said in known if said is not None}
+    first = len(history.commits) - commits
+    found = [change if said is None else _as_said(change, said) for change, said in known if said is None or said.tone]
+    alone = [
+        said
+        for said in history.incident_changes
+        if id(said) not in held and said.tone not in {"", "plain"} and first <= said.last < len(history.commits)
+    ]
+    return [*found, *(_only_said(said) for said in alone if said.log_ratio is not None)]
+
+
+def _said_of(change: "_Change", said: Iterable[IncidentChange], at: Mapping[str, int]) -> IncidentChange | None:
+    """The change of the newest incident of the same series and direction whose range meets a change, or that this one takes back."""
+    before = min(at.get(change.open_against or change.against, change.place), change.place - 1)
+    of_series = [
+        each
+        for each in said
+        if (each.case, each.variant, each.metric.name) == (change.case, change.variant, change.metric)
+    ]
+    met = [
+        each
+        for each in of_series
+        if each.first < change.place
+        and before < each.last
+        and (each.worse is None or change.worse is None or each.worse == change.worse)
+    ]
+    ended = [each for each in of_series if each.ended == change.place and each.worse is not change.worse]
+    if ended and not met:
+        return replace(ended[-1], state="the level is back", tone="plain" if ended[-1].tone else "")
+    return met[-1] if met else None
+
+
+def _as_said(change: "_Change", said: IncidentChange) -> "_Change":
+    """A change with the tone that its incident has; what is confirmed is no longer likely, and what is suspected not yet."""
+    is_likely = said.state == "likely"
+    text = change.text if is_likely else change.text.removeprefix("likely ")
+    note = change.note if said.state == "confirmed" and not change.is_likely else _note(said, change.note)
+    return replace(
+        change, tone=said.tone, text=text, note=note, is_likely=change.is_likely and is_likely,
+        told_with=f"{change.told_with} {said.incident} {said.state}",
+    )  # fmt: skip
+
+
+def _only_said(said: IncidentChange) -> "_Change":
+    """A change that no step at its commit shows: it lies in levels of many readings."""
+    size, metric = said.log_ratio or 0.0, said.metric
+    outcome = "likely_slower" if (size > 0) != metric.bigger_is_better else "likely_faster"
+    text = factors.likely(outcome, size, metric=metric.name, label=metric.label)
+    return _Change(
+        said.last, abs(size), said.case, said.variant, said.tone,
+        text if said.state == "likely" else text.removeprefix("likely "),
+        _note(said, "" if said.state == "confirmed" else "seen in later uploads, not measured in turns"), metric=metric.name,
+        told_with=f"{said.variant} {metric.name} {said.incident} {said.state}", amount=factors.shift(size), worse=said.worse,
+    )  # fmt: skip
+
+
+def _note(said: IncidentChange, note: str) -> str:
+    return f"{note}{', ' if note else ''}{said.state}: incident {said.incident}"
+
+
+def _judged_changes(history: History, commits: int) -> list["_Change"]:
     """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place.
 
     A count that a line tells is not told again by comparisons of its commit with others.
@@ -247,6 +317,10 @@ class _Change:
     amount: str = ""
     is_likely: bool = False
     is_external: bool = False
+    against: str = ""
+    """The commit that it is a change from, where that is not `open_against`."""
+    worse: bool | None = None
+    """True if it is one for the worse; None where nobody knows, as of what is doubted."""
 
 
 _BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
@@ -261,6 +335,7 @@ def _claimed(claim: Claim) -> _Change:
         claim.place, abs(claim.ratio.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
         amount="" if claim.ratio.log_ratio is None else factors.shift(claim.ratio.log_ratio),
+        against=claim.reference, worse=_is_worse(claim.tone),
     )  # fmt: skip
 
 
@@ -315,8 +390,13 @@ def _counted(
     tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
     yield _Change(
         place, size, line.case, line.variant, tone, text, metric=line.metric.name, told_with=f"{line.variant} {tone}",
-        amount=units.change(now.value - before.value, unit),
+        amount=units.change(now.value - before.value, unit), against=reference, worse=_is_worse(tone),
     )  # fmt: skip
+
+
+def _is_worse(tone: str) -> bool | None:
+    """The direction of a tone; None where it has none."""
+    return {"worse": True, "likely-worse": True, "better": False, "likely-better": False}.get(tone)
 
 
 def _size(before: float, now: float) -> float:
@@ -336,10 +416,12 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
         note = "values of two runs, not measured in turns"
     if before.contaminated or now.contaminated:
         note += ", on a busy machine"
+    tone = factors.tone(judged.outcome, bigger_is_better=metric.bigger_is_better)
     return _Change(
-        place, abs(change), line.case, line.variant, factors.tone(judged.outcome, bigger_is_better=metric.bigger_is_better),
+        place, abs(change), line.case, line.variant, tone,
         text, note, metric=metric.name, open_against=reference, told_with=f"{line.variant} {metric.name} {judged.outcome}",
         amount=factors.shift(change), is_likely=True, is_external=line.is_external,
+        worse=_is_worse(tone),
     )  # fmt: skip
 
 

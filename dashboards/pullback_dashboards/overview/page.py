@@ -17,7 +17,7 @@ from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, moves, tell
 from pullback_dashboards.overview.incidents import MOST, lines_of
 from pullback_dashboards.overview.keeping import Keeping
-from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
+from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, OverviewData, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.rendering import csv_twin, json_twin, page
@@ -92,14 +92,14 @@ class OverviewView:
     """True if Pullback can measure the project; else only the tool whose files were uploaded can."""
 
 
-Asked = Annotated[State, Depends(asked)]
+AskedState = Annotated[State, Depends(asked)]
 
 
 _SHOWN: Keeping[OverviewView] = Keeping(16)
 """A page of a hundred cells with their lines each: half a megabyte. It is asked for again every few seconds where it is open."""
 
 
-async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
+async def _read(request: Request, session: ReadSession, state: AskedState) -> OverviewView:
     base = str(request.base_url).rstrip("/")
     projects = await list_projects(session)
     names = tuple(project.name for project in projects)
@@ -158,7 +158,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
     )
 
 
-def _heat(found: Found, state: State) -> HeatMap:
+def _heat(found: OverviewData, state: State) -> HeatMap:
     return heat_map(
         found.workloads,
         found.standings,
@@ -178,7 +178,7 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 
 
 @router.get("/")
-async def start(request: Request, session: ReadSession, state: Asked) -> Response:
+async def start(request: Request, session: ReadSession, state: AskedState) -> Response:
     """The overview, or the list of projects where there are several and the address names none."""
     if not state.parameters() and len(await list_projects(session, limit=2)) > 1:
         return RedirectResponse(links.projects(), status_code=307)
@@ -186,7 +186,7 @@ async def start(request: Request, session: ReadSession, state: Asked) -> Respons
 
 
 @router.get("/overview.md")
-async def overview(request: Request, view: AskedView, state: Asked) -> Response:
+async def overview(request: Request, view: AskedView, state: AskedState) -> Response:
     """The page."""
     return page(
         request,
@@ -260,18 +260,18 @@ def _as_they_are(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple((value, value) for value in values)
 
 
-def _metrics(found: Found) -> tuple[tuple[str, str], ...]:
+def _metrics(found: OverviewData) -> tuple[tuple[str, str], ...]:
     """The metrics by their names in addresses; the first is what an address without one means."""
     return tuple(("" if m is found.metrics[0] else m.name, m.label) for m in found.metrics)
 
 
-def _orders(found: Found) -> tuple[tuple[str, str], ...]:
+def _orders(found: OverviewData) -> tuple[tuple[str, str], ...]:
     if found.paging.of < 2 or not any(mean.cases for mean in found.means):  # without ratios nothing is worse
         return ()
     return tuple(("" if sort == SORTS[0] else sort, _SORTED[sort]) for sort in SORTS)
 
 
-def _filters(state: State, found: Found, machine: str, machines: Sequence[str]) -> Filters | None:
+def _filters(state: State, found: OverviewData, machine: str, machines: Sequence[str]) -> Filters | None:
     """The form; None where there is nothing to choose between."""
     menus = tuple(
         menu
@@ -313,7 +313,7 @@ def _pages(state: State, paging: Paging) -> tuple[tuple[int | None, str | None],
     return tuple(told)
 
 
-def _open_all(state: State, found: Found) -> str | None:
+def _open_all(state: State, found: OverviewData) -> str | None:
     """The address with all workloads of the page open, or closed where any is."""
     if found.all_open:
         return None

@@ -17,9 +17,8 @@ from pullback_dashboards.history import (
 )
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
-from pullback_service.claims import BASELINE
+from pullback_service.claims import BASELINE, LEAST_CLAIM
 
-_SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
 
 
@@ -251,7 +250,7 @@ def _told(
     metric: Metric,
     baseline: str,
 ) -> Mean:
-    """The cases without a ratio, of all that are held against the baseline, and the mean of those that have one."""
+    """The cases without a ratio, of all that are compared with the baseline, and the mean of those that have one."""
     badness = [far for one in sound if (far := one.badness(metric)) is not None]
     in_a_cell = _in_a_cell(baseline)
     kinds = [kind for kind in in_a_cell if apart[kind]]
@@ -267,7 +266,7 @@ def _told(
 
 
 def _outcome(mean: float, metric: Metric) -> str:
-    return "same" if abs(mean) < _SAME else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
+    return "same" if abs(mean) < LEAST_CLAIM else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
 
 
 def _words(mean: float, metric: Metric, baseline: str) -> str:

@@ -41,6 +41,7 @@ from pullback_service import statements
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.incidents.queries import SaidChange, said_at
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Place
@@ -76,7 +77,7 @@ class Paging:
 
 
 @dataclass(frozen=True)
-class Found:
+class OverviewData:
     """The data of the overview."""
 
     history: History
@@ -111,22 +112,30 @@ class Present:
     commits: tuple[CommitFacts, ...]
     upload: Hashable
     notice: str = ""
+    said: tuple[SaidChange, ...] = ()
+    """What incidents say of changes at the newest of these, which may be otherwise without any upload."""
 
     @cached_property
     def key(self) -> Hashable:
-        """Changes with every upload."""
-        return self.project_id, self.machine_id, self.upload, self.notice, tuple(commit.id for commit in self.commits)
+        """Changes with every upload, and with incidents of the newest commits."""
+        ids = tuple(commit.id for commit in self.commits)
+        return self.project_id, self.machine_id, self.upload, self.notice, ids, self.said
 
 
 async def present_of(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
 ) -> Present:
-    """The newest commits and upload of a machine, with the notice about commits that wait for their readings."""
+    """The newest commits and upload of a machine, with the notice about commits that wait for their readings.
+
+    Index: as `newest_commits`, `said_at`.
+    """
     newest = await overviewing.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
-    return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice)
+    recent = [commit.id for commit in newest.commits[-RECENTLY.commits - 1 :]]
+    said = await statements.answer(session, said_at(project_id, machine_id, recent))
+    return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
 
 
-async def find(session: AsyncSession, present: Present, state: State) -> Found:
+async def find(session: AsyncSession, present: Present, state: State) -> OverviewData:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     async with statements.together(session) as ask:
@@ -157,7 +166,7 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
     shown, paging = _page(workloads, state.page)
     all_open = paging.cases <= OPEN_BY_THEMSELVES
     opened = frozenset(one.workload for one in shown) if all_open else frozenset(state.open)
-    return Found(
+    return OverviewData(
         history=await _drawn_history(session, commits, _drawn(shown, opened, stood), metric, failures),
         lately=lately,
         metric=metric,

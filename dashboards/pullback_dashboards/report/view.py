@@ -11,7 +11,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.judging import Stated, judge
+from pullback_service.comparisons.judging import StatedComparison, judge
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
@@ -328,8 +328,8 @@ def comparison_row(
     )
 
 
-def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> Stated:
-    return Stated(
+def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> StatedComparison:
+    return StatedComparison(
         outcome=raw["outcome"],
         ratio=ratio_in(raw),
         claim=raw.get("claim"),

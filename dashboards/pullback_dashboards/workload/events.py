@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pullback_dashboards.history import Claim, History, Line, Metric
-from pullback_dashboards.incidents.view import KINDS, TONES
+from pullback_dashboards.incident_marks import KINDS
+from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import CaseIncident
 from pullback_service.measured.measured import other_level
@@ -34,7 +35,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Told:
+class EventSentence:
     """One sentence about a commit, and why it is no claim, which is said once for all of which it is true."""
 
     place: int
@@ -56,36 +57,38 @@ class Event:
     tones: tuple[str, ...]
 
 
-def events(counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[Told] = ()) -> tuple[Event, ...]:
+def events(
+    counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[EventSentence] = ()
+) -> tuple[Event, ...]:
     """The events of a case, oldest first."""
     told = [*map(_counted, counts), *map(_claimed, claims), *others]
-    together: dict[tuple[int, Lane], list[Told]] = {}
+    together: dict[tuple[int, Lane], list[EventSentence]] = {}
     for one in told:
         together.setdefault((one.place, one.lane), []).append(one)
     return tuple(_event(together[key]) for key in sorted(together, key=lambda key: (key[0], LANES.index(key[1]))))
 
 
-def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int]) -> Iterator[Told]:
+def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int]) -> Iterator[EventSentence]:
     """Commits at which incidents of a case begin, or ended, among those that are shown."""
     for one in incidents:
-        tone = TONES.get(one.kind, ("failed", ""))[0]
+        tone = TONES.get(one.kind, WRONG)[0]
         said = f"{KINDS[one.kind]}, {one.state}{', told' if one.told else ''}"
         if one.commit_id in places:
-            yield Told(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")
+            yield EventSentence(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")
         if one.ended_id is not None and one.ended_id in places:
-            yield Told(places[one.ended_id], "incidents", "plain", f"incident {one.id}: the level is back")
+            yield EventSentence(places[one.ended_id], "incidents", "plain", f"incident {one.id}: the level is back")
 
 
-def other_levels(history: History, lines: Iterable[Line]) -> Iterator[Told]:
+def other_levels(history: History, lines: Iterable[Line]) -> Iterator[EventSentence]:
     """Commits from which on a case was measured with another text or another harness."""
     for line in lines:
         for place, now, before in history.steps(line):
             reason = None if before is None else other_level(before.measured, now.measured)
             if reason is not None:
-                yield Told(place, "levels", "unsure", reason)
+                yield EventSentence(place, "levels", "unsure", reason)
 
 
-def _event(told: Sequence[Told]) -> Event:
+def _event(told: Sequence[EventSentence]) -> Event:
     tone = min((one.tone for one in told), key=_GRAVITY.index)
     ordered = sorted(told, key=lambda one: _GRAVITY.index(one.tone))
     tones: dict[str, str] = {}
@@ -95,7 +98,7 @@ def _event(told: Sequence[Told]) -> Event:
     return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(tones), tuple(tones.values()))
 
 
-def _counted(change: Counted) -> Told:
+def _counted(change: Counted) -> EventSentence:
     outcome = "less" if change.now < change.before else "more"
     unit = change.metric.unit
     text = (
@@ -103,9 +106,11 @@ def _counted(change: Counted) -> Told:
         f"{units.quantity(change.now, unit)} ({units.change(change.now - change.before, unit)})"
     )
     if change.doubt:
-        return Told(change.place, "counts", "unsure", text, change.doubt)
-    return Told(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
+        return EventSentence(change.place, "counts", "unsure", text, change.doubt)
+    return EventSentence(
+        change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text
+    )
 
 
-def _claimed(claim: Claim) -> Told:
-    return Told(claim.place, "comparisons", claim.tone, f"{claim.variant}: {claim.words}", claim.reason)
+def _claimed(claim: Claim) -> EventSentence:
+    return EventSentence(claim.place, "comparisons", claim.tone, f"{claim.variant}: {claim.words}", claim.reason)

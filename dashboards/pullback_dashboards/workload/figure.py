@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
@@ -21,7 +21,13 @@ from pullback_dashboards.wording import units
 from pullback_dashboards.workload.events import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
 
-_ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
+_ROW, _OWN, _LANE, _GAP, _AROUND = (
+    230,
+    120,
+    22,
+    34,
+    100,
+)  # pixels: a plot, one of one variant, a lane of events, between two of them, legend and ticks
 _NARROW_AROUND = 130
 _NARROW, _SWATCH, _LETTER, _NAME = 290, 45, 7, 19  # pixels of a legend: its width, before a name, a letter, a line
 _MOST_TICKS = 12
@@ -37,13 +43,14 @@ def workload_figure(view: WorkloadView) -> Figure:
     data: list[Figure] = []
     annotations: list[Figure] = []
     shapes: list[Figure] = []
-    rows = len(view.plots)
+    rows, named = len(view.drawn), set[str]()
     lanes = _lanes(view)
-    domains = _domains(rows, len(lanes))
-    for number, plot in enumerate(view.plots):
+    domains = _domains(view, len(lanes))
+    for number, plot in enumerate(view.drawn):
         name = "" if number == 0 else str(number + 1)
-        drawing = _Row(view, plot, f"x{name}", f"y{name}", places, strangers, number == 0)
+        drawing = _Row(view, plot, f"x{name}", f"y{name}", places, strangers, frozenset(named))
         data += drawing.traces()
+        named |= {track.variant for track in plot.tracks}
         layout[f"xaxis{name}"] = axis_x | _x_axis(view, places) | {
             "anchor": f"y{name}", "matches": "x" if name else None,
             "showticklabels": number == rows - 1 and not lanes,
@@ -88,7 +95,7 @@ def workload_figure(view: WorkloadView) -> Figure:
 
 def heights(view: WorkloadView) -> dict[str, int]:
     """The height of the figure, wide and narrow, so that its room is kept before its script has run."""
-    inside = _inside(len(view.plots), len(_lanes(view)) if view.plots else 0)
+    inside = _inside(view, len(_lanes(view)) if view.plots else 0)
     return {"wide": _AROUND + inside, "narrow": _NARROW_AROUND + _legend_overhang(view) + inside}
 
 
@@ -108,7 +115,8 @@ class _Row:
     y: str
     places: list[float | str]
     strangers: tuple[str, ...]
-    first: bool
+    named: frozenset[str]
+    """Variants that have their place in the legend already."""
 
     @property
     def state(self) -> State:
@@ -124,8 +132,10 @@ class _Row:
         metric, log = self.plot.metric, ", log" if self.plot.log else ""
         if self.state.y == "relative":
             return f"{metric.label}, variant ÷ {self.view.baseline}{log}"
-        if self.state.y == "first":
-            return f"{metric.label}, ÷ first commit{log}"
+        if self.view.against:
+            return f"{metric.label}, ÷ {self.view.against}{log}"
+        if self.plot.own:
+            return f"{metric.label}, {self.scale.unit}"
         return f"{metric.label}, {self.scale.unit}{log}" if self.scale.unit else f"{metric.label}{log}"
 
     def ticks(self) -> Figure:
@@ -134,7 +144,7 @@ class _Row:
             # behind numbers is written behind powers alone, so that nothing does.
             return (
                 {"tickformat": "~g", "nticks": 3}
-                if self.state.y != "first"
+                if not self.view.against
                 else {"tickformat": "~g", "nticks": 6, "ticksuffix": "×"}
             )
         if self.state.y == "relative":
@@ -157,8 +167,8 @@ class _Row:
             return None
         if self.state.y == "relative":
             return relative_height(mark, log=self.plot.log)
-        if self.state.y == "first":
-            return self.view.since_first(mark)
+        if self.view.against:
+            return self.view.change_of(mark)
         return None if mark.value is None else mark.value / self.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
@@ -169,7 +179,7 @@ class _Row:
             "mode": "lines+markers",
             "name": html.escape(variant, quote=False),
             "legendgroup": variant,
-            "showlegend": self.first,
+            "showlegend": variant not in self.named,
             "xaxis": self.x,
             "yaxis": self.y,
             "x": [self.places[(mark or marks[0]).place] for mark in drawn],
@@ -252,16 +262,24 @@ def _x_axis(view: WorkloadView, places: Sequence[float | str]) -> Figure:
     }
 
 
-def _inside(rows: int, lanes: int) -> int:
+def _room(view: WorkloadView) -> list[int]:
+    """The height of each plot."""
+    return [_OWN if plot.own else _ROW for plot in view.drawn]
+
+
+def _inside(view: WorkloadView, lanes: int) -> int:
     """The height of everything between legend and ticks."""
-    return rows * _ROW + max(0, rows - 1) * _GAP + (_GAP + lanes * _LANE if lanes else 0)
+    room = _room(view)
+    return sum(room) + max(0, len(room) - 1) * _GAP + (_GAP + lanes * _LANE if lanes else 0)
 
 
-def _domains(rows: int, lanes: int) -> list[list[float]]:
+def _domains(view: WorkloadView, lanes: int) -> list[list[float]]:
     """The share of the height that each plot has, from the top, and then the lanes together."""
-    whole = max(1, _inside(rows, lanes))
-    tops = [number * (_ROW + _GAP) for number in range(rows)]
-    found = [[round(1 - (top + _ROW) / whole, 4), round(1 - top / whole, 4)] for top in tops]
+    whole, room = max(1, _inside(view, lanes)), _room(view)
+    tops = [top + number * _GAP for number, top in enumerate(accumulate(room, initial=0))]
+    found = [
+        [round(1 - (top + own) / whole, 4), round(1 - top / whole, 4)] for top, own in zip(tops, room, strict=False)
+    ]
     return [[max(0.0, low), high] for low, high in found] + ([[0.0, round(lanes * _LANE / whole, 4)]] if lanes else [])
 
 

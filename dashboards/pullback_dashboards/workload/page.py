@@ -22,7 +22,7 @@ from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
-from pullback_dashboards.workload.sources import Found, find
+from pullback_dashboards.workload.sources import WorkloadData, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
 from pullback_service.aside import aside
@@ -38,7 +38,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute", "first": "÷ first commit",
+    "order": "commits", "date": "dates", "auto": "auto", "absolute": "absolute", "first": "÷ first commit", "parent": "÷ parent",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 
@@ -63,7 +63,7 @@ async def _view(
     state: State,
     *,
     curves_alone: bool = False,
-) -> tuple[WorkloadView, Found]:
+) -> tuple[WorkloadView, WorkloadData]:
     project_id = ProjectId((await project_by_name(session, project)).id)
     found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
     view = await aside.after(
@@ -96,7 +96,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
     return _asked(*await _view(session, project, workload, state), state)
 
 
-def _asked(view: WorkloadView, found: Found, state: State) -> WorkloadPage:
+def _asked(view: WorkloadView, found: WorkloadData, state: State) -> WorkloadPage:
     def page_at(number: int) -> str:
         return links.workload(view.project, view.workload, **state.parameters(page=number)) + "#table-title"
 
@@ -212,7 +212,7 @@ def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _questions(asked: State, found: Found, view: WorkloadView) -> tuple[Question, ...]:
+def _questions(asked: State, found: WorkloadData, view: WorkloadView) -> tuple[Question, ...]:
     def ask(label: str, key: str, answers: Sequence[tuple[str, str]], chosen: str | None) -> Question:
         def address(value: str) -> str:
             keeps = key != "machine" or value in found.with_case

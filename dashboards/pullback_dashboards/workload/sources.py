@@ -18,7 +18,7 @@ from pullback_dashboards.history import (
     in_metric_order,
     with_exact_ratios,
 )
-from pullback_dashboards.workload.events import Counted, Told, incident_marks
+from pullback_dashboards.workload.events import Counted, EventSentence, incident_marks
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service import statements
@@ -41,7 +41,7 @@ SKETCHED_COMMITS = 100
 
 
 @dataclass(frozen=True)
-class Found:
+class WorkloadData:
     """The data of the page. `state` is complete: everything that the address leaves open is chosen."""
 
     project: str
@@ -50,7 +50,7 @@ class Found:
     machine: str
     history: History
     counts: tuple[Counted, ...]
-    told: tuple[Told, ...]
+    told: tuple[EventSentence, ...]
     """Incidents, at the commits at which they begin."""
     thinned: bool
     cases: tuple[str, ...]
@@ -70,7 +70,7 @@ async def find(
     state: State,
     *,
     curves_alone: bool = False,
-) -> Found:
+) -> WorkloadData:
     """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
     async with statements.together(session) as ask:
         measuring = ask(machines_of(project_id))
@@ -114,7 +114,7 @@ async def find(
     if told is not None:
         history = sources.with_steps(history, news)
     places = {commit.id: place for place, commit in enumerate(found.commits)}
-    return Found(
+    return WorkloadData(
         project=project,
         workload=workload,
         state=full,

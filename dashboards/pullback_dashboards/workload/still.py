@@ -25,9 +25,13 @@ def stills(view: WorkloadView) -> tuple[str, ...]:
     """One still for every plot of the page, in the state that its address names; events stand above the first."""
     notes = tuple(Note(event.place, event.sign, event.tone) for event in view.events if event.tone != "plain")
     return tuple(
-        still(_curves(view, plot), _axes(view, plot, plot.metric.label, notes if number == 0 else ()))
-        for number, plot in enumerate(view.plots)
+        still(_curves(view, plot), _axes(view, plot, _title(plot), notes if number == 0 else ()))
+        for number, plot in enumerate(view.drawn)
     )
+
+
+def _title(plot: Plot) -> str:
+    return f"{plot.metric.label}, {plot.tracks[0].variant}" if plot.own else plot.metric.label
 
 
 def chart(view: WorkloadView, metric: str | None = None, width: int = WIDTH) -> str:
@@ -70,10 +74,10 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
         scale = _scale(plot)
         unit = f" {scale.unit}" if scale.unit else ""
         return Axes(f"{title}{log}", unit, len(view.commits), first, last, log=plot.log, notes=notes)
-    if view.state.y == "first":
+    if view.against:
         return Axes(
-            f"{title}, ÷ first commit{log}", "×", len(view.commits), first, last,
-            baseline=1.0, baseline_name="first", log=plot.log, notes=notes,
+            f"{title}, ÷ {view.against}{log}", "×", len(view.commits), first, last,
+            baseline=1.0, baseline_name=view.state.y, log=plot.log, notes=notes,
         )  # fmt: skip
     return Axes(
         f"{title}, variant ÷ {view.baseline}{log}", "×", len(view.commits), first, last,
@@ -93,7 +97,7 @@ def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     return tuple(
         Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
         for track in plot.tracks
-        if not (track.variant == view.baseline and (relative or (view.compares and view.state.y == "first")))
+        if not (track.variant == view.baseline and (relative or (view.compares and view.against)))
     )
 
 
@@ -105,9 +109,9 @@ def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: 
         elif view.state.y == "absolute":
             if mark.value is not None and not (log and mark.value <= 0):
                 yield Spot(mark.place, mark.value / divisor)
-        elif view.state.y == "first":
-            since = view.since_first(mark)
-            yield None if since is None else Spot(mark.place, since, hollow=mark.outcome == "ambiguous")
+        elif view.against:
+            change = view.change_of(mark)
+            yield None if change is None else Spot(mark.place, change, hollow=mark.outcome == "ambiguous")
         elif (height := relative_height(mark, log=log)) is not None:
             low, high = lower_height(mark), upper_height(mark)
             ends = None if low is None or high is None else (low, high)

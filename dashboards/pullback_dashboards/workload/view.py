@@ -15,13 +15,13 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, Told, events, other_levels
+from pullback_dashboards.workload.events import Counted, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.measured.measured import may_differ_by_the_commit
+from pullback_service.measured.measured import may_differ_by_the_commit, other_level
 
 Across = Literal["order", "date"]
-Against = Literal["relative", "first", "absolute"]
+Against = Literal["relative", "parent", "first", "absolute"]
 Last = Literal["100", "500", "5000"]
 ROWS_ON_A_PAGE = 20
 
@@ -185,7 +185,7 @@ class Mark(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its words, or the value where there is nothing to hold it against."""
+        """Its words, or the value where there is nothing to compare it with."""
         return self.words if self.compares or self.failure else self.shown
 
     def plain(self) -> dict[str, str | float | None]:
@@ -209,11 +209,12 @@ class Track:
 
 @dataclass(frozen=True)
 class Plot:
-    """One metric: a track per variant, on a linear axis or a logarithmic one."""
+    """One metric: a track per variant, on a linear axis or a logarithmic one; `own`: an axis of one variant, which is named there."""
 
     metric: Metric
     tracks: tuple[Track, ...]
     log: bool = False
+    own: bool = False
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -234,7 +235,7 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class Said:
+class NewestResult:
     """The newest commit's result of a variant, in words; an older one has its commit beside it."""
 
     variant: str
@@ -253,7 +254,7 @@ class WorkloadView:
     variants: tuple[str, ...]
     plots: tuple[Plot, ...]
     rows: tuple[TableRow, ...]
-    lede: tuple[Said, ...]
+    lede: tuple[NewestResult, ...]
     events: tuple[Event, ...] = ()
     thinned: bool = False
 
@@ -262,26 +263,49 @@ class WorkloadView:
         """True if any variant has a ratio to the baseline."""
         return _compares(self.plots)
 
+    @property
+    def drawn(self) -> tuple[Plot, ...]:
+        """The plots as they are drawn: values that lie ten times apart have an axis for each variant, on which steps are to be seen."""
+        if self.state.y != "absolute" or self.state.scale != "auto":
+            return self.plots
+        drawn: list[Plot] = []
+        for plot in self.plots:
+            tracks = [track for track in plot.tracks if track.marks]
+            own = [replace(plot, tracks=(track,), log=False, own=True) for track in tracks]
+            drawn += own if plot.log and len(own) > 1 else [plot]
+        return tuple(drawn)
+
+    @property
+    def against(self) -> str:
+        """The commit that each curve is compared with, empty where it is not compared with its own past."""
+        return {"first": "first commit", "parent": "parent"}.get(self.state.y, "")
+
     @cached_property
     def _firsts(self) -> dict[tuple[str, str], float]:
         """The natural log of the first height of each track, by variant and metric: of its ratios, else of its values."""
         firsts = {}
         for plot in self.plots:
             for track in plot.tracks:
-                logs = [log for mark in track.marks if (log := _log_of(mark)) is not None]
+                logs = [log for mark in track.marks if (log := _log_of(mark.reading)) is not None]
                 if logs:
                     firsts[track.variant, plot.metric.name] = logs[0]
         return firsts
 
-    def since_first(self, mark: Mark) -> float | None:
-        """The factor to the first commit that is shown, of the ratio to the baseline where there is one; of zero and less there is none.
+    def change_of(self, mark: Mark) -> float | None:
+        """The factor to the commit it is compared with, of the ratio to the baseline where there is one; of zero and less there is none.
 
-        Of a baseline, whose values drift with the machine, there is none either.
+        Of a baseline, whose values drift with the machine, there is none either, and none to a parent of another level.
         """
-        first, log = self._firsts.get((mark.variant, mark.metric)), _log_of(mark)
-        if first is None or log is None or (self.compares and mark.line.is_baseline):
+        log = _log_of(mark.reading)
+        if self.state.y == "parent":
+            before = mark.before
+            is_other = before is None or other_level(before.measured, mark.reading.measured) is not None
+            past = None if before is None or is_other else _log_of(before)
+        else:
+            past = self._firsts.get((mark.variant, mark.metric))
+        if past is None or log is None or (self.compares and mark.line.is_baseline):
             return None
-        return math.exp(log - first)
+        return math.exp(log - past)
 
     @property
     def baseline(self) -> str:
@@ -351,7 +375,7 @@ def workload_view(
     workload: str,
     state: State,
     counts: Sequence[Counted] = (),
-    others: Sequence[Told] = (),
+    others: Sequence[EventSentence] = (),
     thinned: bool = False,
 ) -> WorkloadView:
     """The view of `state.case`: speed first, then the memory metric that the state names. Without ratios it has values."""
@@ -375,8 +399,8 @@ def workload_view(
 
 
 def _is_log(plot: Plot, state: State) -> bool:
-    """True if the axis is logarithmic: of changes since the first commit it is unless asked otherwise, so that they are not flat."""
-    return state.scale != "linear" if state.y == "first" else is_log(state.scale, _heights(plot, state.y))
+    """True if the axis is logarithmic: of changes over time it is unless asked otherwise, so that they are not flat."""
+    return state.scale != "linear" if state.y in {"first", "parent"} else is_log(state.scale, _heights(plot, state.y))
 
 
 def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
@@ -391,12 +415,12 @@ def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
             yield [height for height in heights if height is not None]
 
 
-def _log_of(mark: Mark) -> float | None:
-    if mark.failure:
+def _log_of(reading: Reading) -> float | None:
+    if reading.failure:
         return None
-    if mark.log_ratio is not None:
-        return mark.log_ratio
-    return math.log(mark.value) if mark.value is not None and mark.value > 0 else None
+    if reading.ratio.log_ratio is not None:
+        return reading.ratio.log_ratio
+    return math.log(reading.value) if reading.value is not None and reading.value > 0 else None
 
 
 def relative_height(mark: Mark, *, log: bool) -> float | None:
@@ -532,7 +556,7 @@ def _rows(
         yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
-def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
+def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[NewestResult, ...]:
     """The newest commit's results, variant by variant: speed first, then memory. Older ones have their commits."""
     newest = newest_place(plots)
     said: dict[str, list[tuple[str, str]]] = {}
@@ -543,7 +567,7 @@ def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...
             mark = track.marks[-1]
             words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"
             said.setdefault(track.variant, []).append((words, ", ".join(qualifiers(mark, commits, newest))))
-    return tuple(Said(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
+    return tuple(NewestResult(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
 
 
 def _qualified(parts: Sequence[tuple[str, str]]) -> Iterator[str]:

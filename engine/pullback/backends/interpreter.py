@@ -286,8 +286,10 @@ class _Writer:
         return name
 
     def bound(self, name: str, value: Any) -> str:
-        """A name for a function in the text; a name stands for one function."""
-        assert self.namespace.setdefault(name, value) == value, name  # noqa: S101 - an invariant of ours
+        """A name for a function in the text; a name stands for one function, also where users name two alike."""
+        name = name if name.isidentifier() else "function"
+        while self.namespace.setdefault(name, value) != value:
+            name += "_"
         return name
 
     def function_of(self, node: Node) -> str:

@@ -22,17 +22,15 @@ import numpy as np
 from pullback.core.types import ArrayType
 from pullback.planning.arena import ALIGNMENT, Arena
 
-Array = np.ndarray[Any, Any]
-
 
 class Frame:
     """The memory of one run: the arrays a program unpacks, and for each output the array that was one before."""
 
     __slots__ = ("arrays", "earlier")
 
-    def __init__(self, arrays: list[Array]) -> None:
+    def __init__(self, arrays: list[Any]) -> None:
         self.arrays = arrays
-        self.earlier: dict[int, list[Array]] = {}
+        self.earlier: dict[int, list[Any]] = {}
 
 
 class State:
@@ -45,7 +43,7 @@ class State:
         self._nbytes = arena.nbytes
         self._slots = tuple(slots)
         self._outputs = [place for place, offset in enumerate(self._offsets) if offset is None]
-        self._free = _Free()
+        self._free: Any = _Free()
 
     @property
     def nbytes(self) -> int:
@@ -58,18 +56,18 @@ class State:
         free = self._free.frames
         if not free:
             return self._new()
-        frame = free.pop()
+        frame: Frame = free.pop()
         for place in self._outputs:
             if not self._may_be_written(frame.arrays, place, self._types[place]):
                 self._replace(frame, place)
         return frame
 
     @staticmethod
-    def _may_be_written(arrays: list[Array], place: int, type_: ArrayType) -> bool:
+    def _may_be_written(arrays: list[Any], place: int, type_: ArrayType) -> bool:
         """True if nothing else refers to an array, and its shape, dtype and flags are as it was made."""
         if _references(arrays, place) != _ALONE:
             return False
-        array = arrays[place]
+        array: np.ndarray[Any, Any] = arrays[place]
         if weakref.getweakrefcount(array):  # who comes back through it must find it as it was, or gone
             return False
         flags = array.flags
@@ -83,23 +81,31 @@ class State:
             return
         type_ = self._types[place]
         earlier[:] = [frame.arrays[place]]
-        frame.arrays[place] = np.empty(type_.shape, type_.dtype)
+        frame.arrays[place] = self._empty(type_)
 
     def give_back(self, frame: Frame) -> None:
         """Take the memory back when a run is over."""
         self._free.frames.append(frame)
 
     def _new(self) -> Frame:
-        block = np.empty(self._nbytes + ALIGNMENT, np.uint8)
-        start = -block.ctypes.data % ALIGNMENT
-        arrays: list[Array] = []
-        for type_, offset in zip(self._types, self._offsets, strict=True):
-            if offset is None:
-                arrays.append(np.empty(type_.shape, type_.dtype))
-            else:
-                begin = start + offset
-                arrays.append(block[begin : begin + type_.nbytes].view(type_.dtype).reshape(type_.shape))
+        block = self._block(self._nbytes)
+        arrays = [
+            self._empty(type_) if offset is None else self._part(block, offset, type_)
+            for type_, offset in zip(self._types, self._offsets, strict=True)
+        ]
         return Frame([*arrays, *(np.empty((), dtype) for dtype in self._slots)])
+
+    # A device keeps its memory by arrays of its own kind.
+    def _empty(self, type_: ArrayType) -> Any:
+        return np.empty(type_.shape, type_.dtype)
+
+    def _block(self, nbytes: int) -> Any:
+        """Bytes that begin on a cache line."""
+        block = np.empty(nbytes + ALIGNMENT, np.uint8)
+        return block[-block.ctypes.data % ALIGNMENT :]
+
+    def _part(self, block: Any, offset: int, type_: ArrayType) -> Any:
+        return block[offset : offset + type_.nbytes].view(type_.dtype).reshape(type_.shape)
 
 
 class _Free(threading.local):
@@ -107,13 +113,14 @@ class _Free(threading.local):
         self.frames: list[Frame] = []
 
 
-def _references(arrays: list[Array], place: int) -> int:
+def _references(arrays: list[Any], place: int) -> int:
     return sys.getrefcount(arrays[place])
 
 
-def _counts_are_exact() -> bool:
+def counts_are_exact() -> bool:
+    """True if this Python counts references at once."""
     return hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 # Measured, not written down: how many references counting makes differs between versions of Python.
-_ALONE = _references([np.empty(1)], 0) if _counts_are_exact() else -1
+_ALONE = _references([np.empty(1)], 0) if counts_are_exact() else -1

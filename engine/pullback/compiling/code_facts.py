@@ -11,12 +11,15 @@ from pullback.dataclass import dataclass
 READING_FILES = frozenset({"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "fromregex"})
 #: Built-in functions that have effects, or that reach what the names in the code do not tell.
 EFFECTIVE = frozenset(
-    {"globals", "locals", "vars", "eval", "exec", "open", "print", "input", "__import__", "breakpoint"}
+    {"globals", "locals", "vars", "eval", "exec", "open", "print", "input", "__import__", "breakpoint", "id"}
 )
 
-_RANDOM = frozenset({"random", "default_rng", "rvs", "random_sample", "RandomState", "Generator"})
+_RANDOM = frozenset({"random", "default_rng", "rvs", "random_sample", "samples", "RandomState", "Generator"})
 #: Functions that read an attribute by a name that the code need not tell.
-_BY_ANY_NAME = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller", "__dict__", "__getattribute__"})
+_BY_ANY_NAME = frozenset({"getattr", "hasattr", "dir", "attrgetter", "methodcaller", "__dict__", "__getattribute__"})
+#: Attributes that give the state of a random generator, or change more of it than the state; the first of any generator.
+_RANDOM_STATES = frozenset({"bit_generator", "getstate", "spawn"})
+_GLOBAL_RANDOM_STATES = frozenset({"get_state", "get_bit_generator"})
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _GLOBALS_ASSIGNED = ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -75,6 +78,36 @@ def asks_for_types(code: types.CodeType) -> bool:
 def draws_random_numbers(code: types.CodeType) -> bool:
     """True if an attribute is read that leads to random numbers."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & _RANDOM)
+
+
+def reads_random_states(code: types.CodeType) -> str | None:
+    """The kind of generator whose state may be read: "any", the "global" one, or None."""
+    read = _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM")
+    return "global" if read & _GLOBAL_RANDOM_STATES else "any" if read & _RANDOM_STATES else None
+
+
+@lru_cache(maxsize=4096)
+def compares_identities(code: types.CodeType) -> bool:
+    """True if objects are compared by what they are, or looked for among others (`x is y`, `x in y`); not with a constant."""
+    for part in _codes(code):
+        before = None
+        for step in _plain_steps(part):
+            if step.opname in ("IS_OP", "CONTAINS_OP") and before != "LOAD_CONST":
+                return True
+            before = step.opname
+    return bool(_names(code, *_ATTRIBUTES) & {"index"})
+
+
+@lru_cache(maxsize=4096)
+def compares_with_truth(code: types.CodeType) -> bool:
+    """True if something is compared with the object True or False (`x is True`, `case True`)."""
+    for part in _codes(code):
+        before = None
+        for step in _plain_steps(part):
+            if step.opname == "IS_OP" and before in (True, False):
+                return True
+            before = step.argval if step.opname == "LOAD_CONST" and type(step.argval) is bool else None
+    return False
 
 
 def reads_files(code: types.CodeType) -> bool:

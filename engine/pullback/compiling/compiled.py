@@ -117,7 +117,7 @@ def compile_graph(
     Where `values`, with which the program will be called first, have one on a device, it runs there.
     """
     if any(isinstance(value, Traced) for value in values):
-        return _on_device(graph, values)
+        return _on_device(graph, values, keeps=tier in KEEPING)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
     from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
@@ -128,31 +128,32 @@ def compile_graph(
     return _native(stages.run(NATIVE, graph), stages, owned)
 
 
-def _on_device(graph: Graph, values: Sequence[Any]) -> Compiled:
+def _on_device(graph: Graph, values: Sequence[Any], *, keeps: bool) -> Compiled:
     """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
     device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
     there += [False] * (len(graph.inputs) - len(there))
-    written = program.write(graph, there, device)
+    written = program.write(graph, there, device, keeps=keeps)
     counts = {
         "arrays": len(written.arrays),
         "bytes": sum(type_.nbytes for type_ in written.arrays),
         "copies": sum(node.primitive.name in ("copy", "astype", "concatenate") for node in graph.nodes),
-        "state_bytes": 0,
+        "state_bytes": written.state.nbytes if written.state is not None else 0,
         "kernels": written.kernels,
         "flops": sum(map(flops_of, graph.nodes)),
         "moved_bytes": written.moved_bytes,
         "peak_bytes": written.peak_bytes,
-        "transient": [],
+        "transient": list(written.transient),
         "fallbacks": list(written.fallbacks),
     }
-    pieces = [
+    pieces = [Piece(name, type_, "returned" if is_returned else "kept") for name, type_, is_returned in written.kept]
+    pieces += [
         Piece(f"array {number}", type_, f"of the pool of {device}") for number, type_ in enumerate(written.arrays)
     ]
     page = Page(graph, lambda: written.text)
-    return Compiled(written.program, page, tuple(pieces), None, _constants(graph), (), counts, poisoned=False)
+    return Compiled(written.program, page, tuple(pieces), written.state, _constants(graph), (), counts, poisoned=False)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
@@ -185,7 +186,7 @@ def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     whole = with_guards_returned(graph)
-    if not any(map(support.why_not, whole.nodes)):
+    if not any(map(support.why_not, whole.nodes)) and all(map(support.is_returned, whole.outputs)):
         return _whole(graph, stages.run(WHOLLY_NATIVE, whole))
     split = regions.split(whole)
     stages.add("native regions", split.graph)

@@ -19,6 +19,7 @@ from pullback.backends.native.entry import (
     Step,
     Template,
     argument_steps,
+    item_fetch,
     leaf_like,
     makings,
     plain_form,
@@ -146,9 +147,8 @@ class _Steps:
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):
-                fetches = (Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(value))
                 self.steps.extend(
-                    Step(fetch, key, Check.ANYTHING, None, number) for key, fetch in zip(value, fetches, strict=False)
+                    Step(item_fetch(at, key), key, Check.ANYTHING, None, number) for at, key in enumerate(value)
                 )
 
     def _container(self, place: Place) -> int:

@@ -8,26 +8,35 @@ recording again. Effects that happen while recording (writing, drawing random nu
 the reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
+import builtins
 import importlib.util
+import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import trees
 from pullback.blocks import Block
 from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
     C_DESCRIPTORS,
-    CONSTANT_PACKAGES,
     HARMLESS_ATTRIBUTES,
     LRU_CACHE,
+    added_to,
     functions_of,
+    has_plain_metaclass,
     holds_what_cannot_be_seen,
     is_constant,
+    is_constant_class,
+    is_fixed,
+    is_made_by_dataclass,
     is_plain_class,
     is_plain_member,
     is_same,
@@ -72,6 +81,7 @@ from pullback.compiling.substitution import (
     ModulePart,
     Part,
     PartialPart,
+    RememberingPart,
     Substitution,
     WrappedPart,
 )
@@ -85,6 +95,9 @@ if TYPE_CHECKING:
 #: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
 LARGEST_COMPARED_BYTES = 16 * 1024
 
+#: Results of a function with functools.lru_cache that are watched at most.
+MOST_REMEMBERED = 64
+
 _CONTAINERS = (tuple, list, dict)
 #: Types of numbers that may be hidden inputs.
 NUMBERS = (float, int, np.float64, np.float32, np.int64, np.int32)
@@ -94,8 +107,9 @@ _STANDARD_LIBRARY = str(Path(types.__file__).parent)
 class Environment:
     """The captured environment of one function: a check that it is unchanged, and its hidden inputs.
 
-    Numbers in the places `varying` are inputs as arrays are. Functions of other packages are looked into only if their code
-    is among `looked_into`: of most that a program can reach, none runs.
+    `beside` has what its arguments lead to beside their leaves: their classes, say. Numbers in the places `varying` are inputs
+    as arrays are. Functions of other packages are looked into only if their code is among `looked_into`: of most that a
+    program can reach, none runs.
     """
 
     def __init__(
@@ -103,8 +117,13 @@ class Environment:
         function: Callable[..., Any],
         varying: Collection[PlaceKey] = (),
         looked_into: Collection[types.CodeType] = (),
+        beside: Sequence[Any] = (),
     ) -> None:
         self.function = function
+        self.beside = beside
+        self._has_equals = any(
+            type(one) is not str and not isinstance(one, type | types.FunctionType | None) for one in beside
+        )
         self.varying = frozenset(varying)
         self.looked_into = frozenset(looked_into)
         self.left_out: set[types.CodeType] = set()
@@ -122,14 +141,25 @@ class Environment:
         self._attributes: set[str] = set()
         self._reads_any_attribute = False
         self._is_suspicious = False
+        self._keys: set[int] = set()
+        """Ids of the objects that are keys of dicts or elements of sets."""
+        self._remembering: list[RememberingPart] = []
+        self._compares_identities = False
+        self.compares_with_truth = False
+        """True if some code asks `x is True` or `x is False`, which no traced value is."""
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
+        seen = [
+            self._look_at(getattr(one, "__name__", f"a {type(one).__name__}"), Fixed(one), comparing=True)
+            for one in beside
+        ]
         self._look_into_escaped()
         self._find_what_moves()
-        self.obstacle = next(iter(self._obstacles_of(self._root)), None)
+        self._find_obstacles()
+        self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
 
     @property
     def input_types(self) -> Sequence[ArrayType]:
@@ -158,6 +188,10 @@ class Environment:
     def numbers(self) -> dict[int, PlaceKey]:
         """The places of those hidden inputs that are numbers, by number of the input."""
         return {number: key_of(place) for number, place in enumerate(self._inputs) if key_of(place) in self.varying}
+
+    def is_for(self, args: tuple[Any, ...]) -> bool:
+        """True if arguments with an equal structure have what these had: 1 equals True, and a class says what is equal."""
+        return not self._has_equals or all(map(_is_exactly, trees.beside(args), self.beside))
 
     def unchanged(self) -> bool:
         """True if everything but the contents of the inputs is still what it was."""
@@ -199,10 +233,32 @@ class Environment:
         found = ((part.original.__code__, next(iter(self._obstacles_of(part)), None)) for part in functions)
         return {code: obstacle for code, obstacle in found if obstacle is not None}
 
+    def remembers_more(self) -> bool:
+        """True if functions with functools.lru_cache remember what may change and was not there when they were looked at."""
+        for part in self._remembering:
+            found = part.remembered()
+            if part.obstacle is None and found is not None:
+                if any(id(result) not in part.results and not is_constant(result) for result in found[1].values()):
+                    return True
+                self._forget_forgotten(part, found[0])
+                self._watch_remembered(part)
+        return False
+
+    def _forget_forgotten(self, part: RememberingPart, held: dict[Any, Any]) -> None:
+        """Watch no results any more that a function with a bound forgot while it was recorded."""
+        part.keys &= held.keys()
+        self._remembered = [
+            (place, value, name)
+            for place, value, name in self._remembered
+            if not (isinstance(place, Named) and place.namespace is held and place.name not in held)
+        ]
+
     @property
     def is_suspicious(self) -> bool:
         """True if recording has to be watched."""
-        return self._is_suspicious or bool(self.left_out) or any(part.obstacle for part in self._walked.values())
+        if self._is_suspicious or self.left_out or self.obstacles:
+            return True
+        return any(part.obstacle for part in self._walked.values())
 
     def watch_logger(self, logger: "Logger") -> None:
         """Watch what a logger writes."""
@@ -243,6 +299,31 @@ class Environment:
                 other.moves = True
             waiting.extend(fresh)
 
+    def _find_obstacles(self) -> None:
+        """Name the obstacles that everything together shows: objects whose copies would be told apart, states of generators."""
+        for (identity, comparing), part in self._walked.items():
+            if isinstance(part, InstancePart) and part.moves:
+                kind = type(part.original)
+                if hasattr(kind, "__del__"):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose copies would run its __del__"
+                elif identity in self._keys or (
+                    self._compares_identities and (identity, not comparing) in self._walked
+                ):
+                    part.obstacle = (
+                        f"{part.name} is told from others by what it is, and a plan records with a copy of it"
+                    )
+                elif any(isinstance(member, LRU_CACHE) for base in kind.__mro__ for member in vars(base).values()):
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose methods remember what they gave for it"
+                else:
+                    continue
+                part.obstacle += "; pass its arrays as arguments"
+            elif isinstance(part, FunctionPart) and part.obstacle is None:
+                facts = code_facts.reads_random_states(part.original.__code__)
+                if facts == "global" or (facts == "any" and self.generators):
+                    part.obstacle = (
+                        f"{part.original.__name__} reads the state of a random generator; pass it as an argument"
+                    )
+
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any, name: str) -> None:
         if not (isinstance(getter, Fixed) and getter.value is value):
@@ -277,9 +358,11 @@ class Environment:
         self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
             return Part(value)
-        if type(value) is set and is_constant(frozenset(value)):
-            self._watch(lambda: frozenset(value), frozenset(value), name)
-            return Part(value)
+        if isinstance(value, frozenset | slice) or type(value) is set:
+            if type(value) is set:
+                self._watch(lambda: tuple(value), tuple(value), name)
+            held = (value.start, value.stop, value.step) if isinstance(value, slice) else value
+            return DefinitionPart(value, [self._look_at_key(name, one) for one in held])
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
             return BlockPart(value, array)
@@ -293,12 +376,19 @@ class Environment:
         self._watch(TypeOfInput(getter, type(value)), type_of(value), f"the type of {name}")
         return InputPart(len(self._inputs) - 1)
 
+    def _look_at_key(self, name: str, key: Any) -> Part:
+        """A key of a dict or an element of a set, which is found there by what it is: a copy would not be."""
+        if not is_constant(key):
+            self._keys.add(id(key))
+        return self._look_at(name, Fixed(key), comparing=True)
+
     def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
             return Part(value, f"{name} is an array of dtype {value.dtype}, which plans do not take")
         if not comparing:
             return self._input(name, getter, value)
         if value.nbytes > LARGEST_COMPARED_BYTES:
+            self._watch(getter, value, name)  # another one may be compared
             return Part(
                 value,
                 f"{name} is an array that a class reads, too large to be compared on each call; make it an attribute",
@@ -312,15 +402,14 @@ class Environment:
             part = self._walked[key] = FunctionPart(value)
             self._look_into_function(value, part, comparing=comparing)
             return part
-        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE):
+        if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE) or is_fixed(value):
             return self._look_into_definition(name, value, key)
         if isinstance(value, partial):
             looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
-            keywords = {
-                keyword: self._look_at(name, Fixed(part), comparing=comparing)
-                for keyword, part in value.keywords.items()
-            }
-            self._walked[key] = PartialPart(value, looked, keywords)
+            keywords, attributes = (
+                self._look_at(name, Fixed(held), comparing=comparing) for held in (value.keywords, value.__dict__)
+            )
+            self._walked[key] = PartialPart(value, looked, keywords, attributes)
             return self._walked[key]
         if isinstance(value, types.MethodType):
             function = self._look_at(name, Fixed(value.__func__), comparing=True)
@@ -334,6 +423,7 @@ class Environment:
             return Part(value)
         if is_logger(value):
             self._is_suspicious = True
+            self._watch(Named(value.__dict__, "level"), value.level, f"the level of logger {value.name}")
             return Part(value)
         if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):
             wrapped = self._walked[key] = WrappedPart(value)
@@ -342,17 +432,53 @@ class Environment:
         return self._look_into_instance(name, value, comparing=comparing)
 
     def _look_into_definition(self, name: str, value: Any, key: tuple[int, bool]) -> Part:
-        """A class, a rule of the user's, a cached function: none is made again, so what its functions read is compared."""
-        part = DefinitionPart(value)
-        self._walked[key] = part
+        """A class, a rule, a cached function, a number, text or member of an enumeration of a class of the user's.
+
+        None is made again, so what its functions read is compared.
+        """
+        if isinstance(value, LRU_CACHE):
+            return self._look_into_remembering(name, value, key)
+        part = self._walked[key] = DefinitionPart(value)
         if isinstance(value, type):
             self._look_into_class(name, value, part)
-        elif isinstance(value, LRU_CACHE):
-            part.members.append(self._look_at(name, Fixed(value.__wrapped__), comparing=True))
+        elif is_fixed(value):
+            attributes = added_to(value)
+            self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
+            places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
+            part.members += [self._look_at(name, place, comparing=True) for place in places]
         else:
             self._watch(lambda: value.user_functions, value.user_functions, name)
             part.members += [self._look_at(name, Fixed(function), comparing=True) for function in value.user_functions]
         return part
+
+    def _look_into_remembering(self, name: str, function: Any, key: tuple[int, bool]) -> Part:
+        """A function with functools.lru_cache: what it gave before is given again, and may have been changed since."""
+        part = RememberingPart(function, name, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
+        self._walked[key] = part
+        self._remembering.append(part)
+        found = part.remembered()
+        if found is None:
+            part.obstacle = f"{name} remembers results that cannot be looked at"
+            return part
+        changeable = [result for result in found[1].values() if not is_constant(result)]
+        if len(changeable) > MOST_REMEMBERED:
+            part.obstacle = (
+                f"{name} remembers {len(changeable)} arrays or objects, too many to be looked at on each call"
+            )
+            return part
+        self._watch_remembered(part)
+        for result in changeable:
+            part.results[id(result)] = self._look_at(f"what {name} remembers", Fixed(result), comparing=key[1])
+        return part
+
+    def _watch_remembered(self, part: RememberingPart) -> None:
+        """Watch that the function goes on to remember what it does, if that is not too much."""
+        held, results = part.remembered() or ({}, {})
+        if len(results) <= MOST_REMEMBERED:
+            for key in results:
+                if is_constant(key) and key not in part.keys:  # looked up natively: others may run code of a class
+                    part.keys.add(key)
+                    self._watch(Named(held, key), held[key], f"what {part.name} remembers")
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
         code = function.__code__
@@ -363,6 +489,10 @@ class Environment:
         for attribute in function.__dict__.keys() - HARMLESS_ATTRIBUTES:
             part.obstacle = (
                 f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
+            )
+        if "__wrapped__" in function.__dict__:
+            part.wrapped = self._look_at(
+                function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing
             )
         chains = code_facts.chains_read(code)
         assigned = code_facts.captured_names_assigned(code)
@@ -380,8 +510,11 @@ class Environment:
             part.globals_[name] = self._look_at_variable(
                 name, Named(namespace, name), chains.get(name), comparing=comparing
             )
-            if name in code_facts.EFFECTIVE and name not in namespace:
-                self._is_suspicious = True
+            if name in namespace:
+                continue
+            self._is_suspicious |= name in code_facts.EFFECTIVE
+            if not isinstance(vars(builtins).get(name), types.BuiltinFunctionType | type):
+                part.imported.append(self._look_at(name, Named(vars(builtins), name), comparing=True))
         self._look_at_code(function, part)
 
     def _look_at_variable(
@@ -397,10 +530,14 @@ class Environment:
     def _look_at_code(self, function: types.FunctionType, part: FunctionPart) -> None:
         """The obstacle in the code itself: it imports, draws, reads, assigns or tests what a plan cannot follow."""
         code, name = function.__code__, function.__name__
-        self._attributes |= code_facts.attributes_read(code)
+        attributes = code_facts.attributes_read(code)
+        self._attributes |= attributes
+        self._is_suspicious |= "__subclasses__" in attributes
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
         self.asks_for_types |= code_facts.asks_for_types(code)
+        self._compares_identities |= code_facts.compares_identities(code)
+        self.compares_with_truth |= code_facts.compares_with_truth(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)
@@ -436,6 +573,8 @@ class Environment:
         part = self._walked.get(key)
         if not isinstance(part, ModulePart):
             part = self._walked[key] = ModulePart(module)
+            if "__getattr__" in module.__dict__:
+                self._look_at_attribute(name, part, ("__getattr__",), comparing=comparing)
             if type(module) is not types.ModuleType:
                 part.obstacle = f"{name} is a {type(module).__name__}, whose attributes may change between calls unseen"
         for chain in chains:
@@ -474,8 +613,8 @@ class Environment:
                 looked.add((id(part), attribute))
                 if not (attribute.startswith("__") and attribute.endswith("__")):
                     self._look_at_attribute(name, part, (attribute,), comparing=comparing)
-        if self._reads_any_attribute:
-            modules = [part.original for part, _, _ in self._escaped.values()]
+        if self._reads_any_attribute or self.catches_errors:
+            modules = [part.original for part, _, _ in self._escaped.values()] if self._reads_any_attribute else []
             functions = [part.original for part in self._walked.values() if isinstance(part, FunctionPart)]
             for one in (*modules, *functions):
                 self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
@@ -492,7 +631,11 @@ class Environment:
             return known
         part = ContainerPart(value, name)
         self._walked[id(value), comparing] = part
+        if type(value) not in _CONTAINERS:
+            part.beside.append(self._look_at(type(value).__name__, Fixed(type(value)), comparing=True))
         for key in value if isinstance(value, dict) else range(len(value)):
+            if not is_constant(key):
+                part.beside.append(self._look_at_key(f"a key of {name}", key))
             part.items[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
         return part
 
@@ -522,18 +665,29 @@ class Environment:
         return part
 
     def _look_into_class(self, name: str, class_: type, part: DefinitionPart) -> None:
-        if not is_plain_class(class_):
+        if not has_plain_metaclass(class_):
             part.obstacle = f"{name} is a {type(class_).__name__}, whose attributes may change between calls unseen"
             return
         for base in class_.__mro__:
-            if package(base.__module__) in CONSTANT_PACKAGES | {"builtins"}:
+            if is_constant_class(base):
                 continue
+            factories = [field.default_factory for field in vars(base).get("__dataclass_fields__", {}).values()]
+            part.members += [
+                self._look_at(f"a default of {name}", Fixed(factory), comparing=True)
+                for factory in factories
+                if factory is not MISSING
+            ]
+            if isinstance(base, EnumMeta):
+                values: dict[str, Any] = dict(base.__members__)
+                part.members += [
+                    self._look_at(f"{name}.{key}", Fixed(value), comparing=True) for key, value in values.items()
+                ]
             members = Members(base)
             self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
             for key, member in vars(base).items():
                 if key in CLASS_LABELS:
                     continue
-                if isinstance(member, C_DESCRIPTORS):
+                if isinstance(member, C_DESCRIPTORS) or is_made_by_dataclass(member):
                     continue
                 part.members += [
                     self._look_at(f"{name}.{key}", Fixed(one), comparing=True) for one in functions_of(member)
@@ -573,6 +727,21 @@ class _Identity:
     def matches(self, value: Any) -> bool:
         """True if these, in a tuple, are the same objects."""
         return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+
+
+def _is_exactly(now: Any, then: Any) -> bool:
+    """True if two parts of equal structures are the same; where nothing else tells, that they are equal is enough."""
+    if is_same(now, then):
+        return True
+    if type(now) is not type(then) or is_fixed(now):
+        return False
+    if is_dataclass(now):
+        return all(_is_exactly(getattr(now, field.name), getattr(then, field.name)) for field in fields(now))
+    if isinstance(now, dict):
+        now, then = [*now, *now.values()], [*then, *then.values()]
+    if isinstance(now, list | tuple):
+        return len(now) == len(then) and all(map(_is_exactly, now, then))
+    return bool(np.all(now == then))
 
 
 def _owner(method: str) -> str:

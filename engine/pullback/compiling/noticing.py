@@ -6,6 +6,7 @@ message below the level of its logger is not written. So where the code makes on
 whose methods Python does not tell of, are compared with what they were.
 """
 
+import copy
 import gc
 import importlib
 import random
@@ -81,7 +82,10 @@ _EFFECTS = {
     "locals": "calls locals",
     "vars": "calls vars",
     "breakpoint": "stops for the debugger",
+    "id": "asks for the id of an object",
+    "__import__": "imports a module by a name that the code need not tell",
 }
+_IN_ANY_MODULE = {"urandom": "draws random numbers", "_getframe": "reads the variables of its callers", "fspath": None}
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
 
@@ -143,7 +147,10 @@ class Noticed(Watch):
         if event == "call":
             reason = self._why_not_python(frame)
         else:
-            reason = None if _is_of_engine(code.co_filename) or _is_ours(frame) else _why_not(arg)
+            allowed = (
+                _is_of_engine(code.co_filename) or _is_ours(frame) or (arg is id and _is_standard(code.co_filename))
+            )
+            reason = None if allowed else _why_not(arg)
         if reason is not None:
             self._refuse(f"the function {reason}{_line(frame)}, which a plan would not do again; {_remedy(reason)}")
 
@@ -158,11 +165,15 @@ class Noticed(Watch):
             self.ran.add(code)
         if id(code) in self._obstacles:
             self._refuse(self._obstacles[id(code)])
-        if _is_of_loggers(code, "isEnabledFor"):
+        if _is_of_loggers(code, "isEnabledFor") or _is_of_loggers(code, "getEffectiveLevel"):
             self.loggers.append(frame.f_locals["self"])
         if _is_of_loggers(code, "_log"):  # where every enabled message comes by
             level = sys.modules["logging"].getLevelName(frame.f_locals["level"])
             return f"logs at level {level}, for which logger {frame.f_locals['self'].name!r} is enabled"
+        if code in _COPYING and is_generator(frame.f_locals["x"]):
+            return "copies a random generator, which gives something else once more was drawn"
+        if code is importlib.import_module.__code__:
+            return _EFFECTS["__import__"]
         if code.co_name in READING_FILES and code.co_filename.startswith(_NUMPY):
             return f"calls numpy.{code.co_name}"
         return None
@@ -203,8 +214,8 @@ def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind 
             return _EFFECTS[name]
         if module == "_warnings":
             return "gives a warning" if name.startswith("warn") else None
-        if name == "urandom":
-            return "draws random numbers"
+        if name in _IN_ANY_MODULE:
+            return _IN_ANY_MODULE[name]
         return None if module.partition(".")[0] in _REPEATABLE else f"calls {module}.{name}"
     kind = owner if isinstance(owner, type) else type(owner)
     if issubclass(kind, random.Random):
@@ -213,6 +224,8 @@ def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind 
         return f"calls {kind.__name__}.{name}"
     if kind.__module__ == "_io":
         return "reads or writes a file"
+    if name == "__subclasses__":
+        return "asks for the subclasses of a class"
     return (
         None
         if kind.__module__.partition(".")[0] in _REPEATABLE or _is_written_in_python(kind)
@@ -275,4 +288,5 @@ def _remedy(reason: str) -> str:
 
 
 _STANDARD = str(Path(types.__file__).parent)
+_COPYING = (copy.copy.__code__, copy.deepcopy.__code__)
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]  # noqa: SLF001 - every import comes by

@@ -23,6 +23,7 @@ CLASS_LABELS = frozenset(
         "__doc__",
         "__dict__",
         "__weakref__",
+        "__slotnames__",  # kept there by copyreg when an object is copied
         "__annotations__",
         "__annotate__",
         "__annotate_func__",
@@ -39,6 +40,12 @@ CLASS_LABELS = frozenset(
         "__parameters__",
         "__orig_bases__",
         "__slots__",
+        "_member_map_",
+        "_member_names_",
+        "_value2member_map_",
+        "_unhashable_values_",
+        "_unhashable_values_map_",
+        "_hashable_values_",
     }
 )
 
@@ -138,8 +145,8 @@ class Keys:
         """The current value."""
         container = self.container()
         if isinstance(container, dict):
-            return (type(container).__name__, *container)
-        return (type(container).__name__, len(container)) if isinstance(container, tuple | list) else None
+            return (type(container), *container)
+        return (type(container), len(container)) if isinstance(container, tuple | list) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

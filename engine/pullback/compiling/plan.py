@@ -37,7 +37,7 @@ from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
 from pullback.compiling.environment import Environment
-from pullback.compiling.history import History
+from pullback.compiling.history import RECORDINGS_IN_VAIN, History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
@@ -78,9 +78,10 @@ class Family:
     """The function changed what is around it when it was recorded, so its program is right for one call only."""
     calls: int = 0
 
-    def serves(self) -> bool:
+    def serves(self, args: tuple[Any, ...]) -> bool:
         """True if a call can be served now."""
-        return self.is_final or (not self.is_spent and self.environment.unchanged())
+        environment = self.environment
+        return self.is_final or (not self.is_spent and environment.is_for(args) and environment.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
@@ -167,7 +168,7 @@ class Plan:
         if is_poisoning():
             key = ("poisoning", key)
         families = self._families.get(key, ())
-        family = next((known for known in families if known.serves()), None)
+        family = next((known for known in families if known.serves(args)), None)
         if family is None:
             family = self._record(key, args, families, entered=entered)
             if family.fallback is not None:
@@ -180,8 +181,8 @@ class Plan:
     def _carried(self, args: tuple[Any, ...]) -> Carried | None:
         """A call with others' arrays on a device, as one with device arrays."""
         on_device = carried(inner_function(self.function), args, {})
-        if on_device is not None and self.tier in tiers.KEEPING:
-            raise TierError(f"the tier {self.tier} does not run on {on_device.device} yet; use unfused or fused")
+        if on_device is not None and self.tier == "native":
+            raise TierError(f"the tier native does not run on {on_device.device} yet; use unfused, fused or stateful")
         return on_device if on_device is not None and on_device.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
@@ -194,7 +195,8 @@ class Plan:
                 reason = f"{history.latest} changes on each call; pass it as an argument"
                 return self._keep(key, Family(latest.environment, fallback=Fallback(reason), is_final=True))
         function = inner_function(self.function)
-        family = self._compile(key, args, Family(Environment(function, history.varying, history.looked_into)))
+        environment = Environment(function, history.varying, history.looked_into, trees.beside(args))
+        family = self._compile(key, args, Family(environment))
         if history.is_due:
             self._warn(
                 f"has been recorded {history.recordings} times, the latest time because {history.latest} changes; "
@@ -207,7 +209,7 @@ class Plan:
         args, keywords = by_position(self.function, args, keywords)
         if not keywords:
             return self._call(args, {})
-        names = tuple(sorted(keywords))
+        names = tuple(keywords)  # in the order of the call, which the function may see
         plan = self._by_names.get((len(args), names))
         if plan is None:
             if len(self._by_names) == PLANS_KEPT:
@@ -455,6 +457,7 @@ class Plan:
     ) -> tuple[Program | Fallback, Environment]:
         """A program, and the environment it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
+        again = 0
         while True:
             numbers = environment.numbers()
             needed: Collection[int] = numbers if environment.asks_for_types else ()
@@ -462,6 +465,11 @@ class Plan:
                 program = None if needed else self._build(args, environment)
             except LooksFurtherError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
+                again += not ran.codes
+                if again == RECORDINGS_IN_VAIN:
+                    program = Fallback(
+                        "a function with functools.lru_cache remembers something new whenever it is recorded"
+                    )
             if isinstance(program, Fallback) or (program is not None and environment.numbers_matter):
                 needed = numbers
             elif program is not None:
@@ -470,7 +478,7 @@ class Plan:
                 return program, environment
             environment.before.put_back()
             history.constant |= {numbers[number] for number in needed}
-            environment = Environment(environment.function, history.varying, history.looked_into)
+            environment = Environment(environment.function, history.varying, history.looked_into, environment.beside)
 
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build(self.function, args, environment, tier=self.tier)
@@ -501,6 +509,14 @@ class PullbackPlan(Plan):
 
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build_pullback(self.function, args, environment, tier=self.tier, once=self.once)
+
+    def _carried(self, args: tuple[Any, ...]) -> Carried | None:
+        on_device = carried(self.function, args, {})
+        if on_device is not None and self.tier in tiers.KEEPING:
+            raise TierError(
+                f"pullbacks of plans do not run on {on_device.device} in the tier {self.tier} yet; use unfused or fused"
+            )
+        return super()._carried(args)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)

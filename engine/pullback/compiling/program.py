@@ -15,6 +15,7 @@ from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.environment import Environment
 from pullback.compiling.noticing import noticing
+from pullback.compiling.substitution import Substitution
 from pullback.core.primitive import Traced, innermost_recorder
 from pullback.core.types import is_array, is_array_like, type_of
 from pullback.dataclass import dataclass
@@ -189,20 +190,19 @@ def recorded(
     The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
     first, and the tree is of what is returned beside it.
     """
+    attribute = trees.unwatched(rebuild(iter(leaves)))
+    if attribute is not None:
+        raise CannotCompileError(
+            f"an argument has an attribute that is no part of it, {attribute}; make it a field, or an argument of its own"
+        )
+    if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
+        raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])
         with _watched(environment):
             result = function(*rebuild(iter(traced[: len(leaves)])))
-        if environment.before.has_traced():
-            raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
-        changed = substitution.changed()
-        if changed is not None:
-            raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
-        quiet: frozenset[str] = frozenset()
-        if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
-            environment.numbers_matter = recorder.numbers_matter
-            quiet = frozenset(recorder.handling.quiet)
+        quiet = _checked(environment, substitution, result)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
             return values, (rebuild_values, quiet)
@@ -223,6 +223,31 @@ def recorded(
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
         raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
     return graph, rebuild_output, quiet
+
+
+def _checked(environment: Environment, substitution: Substitution, result: Any) -> frozenset[str]:
+    """The floating-point warnings that the function ignores, if it did nothing else that a plan would not do again."""
+    if environment.before.has_traced():
+        raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
+    if environment.remembers_more():
+        raise LooksFurtherError(())
+    attribute = trees.unwatched(result)
+    if attribute is not None:
+        raise CannotCompileError(
+            f"the function returns something with an attribute that is no part of it, {attribute}; make it a field"
+        )
+    changed = substitution.changed()
+    if changed is not None:
+        raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
+    recorder = innermost_recorder()
+    if not isinstance(recorder, Recorder):  # what else records types has none of these
+        return frozenset()
+    environment.numbers_matter = recorder.numbers_matter
+    if recorder.texts_matter:
+        raise CannotCompileError(
+            "the function reads the text of an array or of an argument, which a plan does not have"
+        )
+    return frozenset(recorder.handling.quiet)
 
 
 @contextmanager

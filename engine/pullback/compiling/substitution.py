@@ -7,9 +7,10 @@ everything else is shared. What the function does to the copies would be lost, s
 """
 
 import copy
+import gc
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
@@ -80,11 +81,11 @@ class Part:
 
 
 class DefinitionPart(Part):
-    """A class or a rule, which is shared, and what its functions lead to."""
+    """A thing that is shared, and what it leads to: a class or a rule with its functions, a value of a class of the user's."""
 
-    def __init__(self, original: Any, obstacle: str | None = None) -> None:
-        super().__init__(original, obstacle)
-        self.members: list[Part] = []
+    def __init__(self, original: Any, members: Iterable[Part] = ()) -> None:
+        super().__init__(original)
+        self.members = list(members)
 
     def parts(self) -> Iterable[Part]:
         """The functions and values of the class."""
@@ -116,10 +117,12 @@ class ContainerPart(Part):
         super().__init__(original)
         self.name = name
         self.items: dict[Any, Part] = {}
+        self.beside: list[Part] = []
+        """The class of a named tuple, the keys of a dict."""
 
     def parts(self) -> Iterable[Part]:
-        """The items."""
-        return self.items.values()
+        """The items, and what is shared."""
+        return [*self.items.values(), *self.beside]
 
     def build(self, substitution: Substitution) -> Any:
         """A container of the same type; one that may hold itself is there before it is filled."""
@@ -229,6 +232,7 @@ class FunctionPart(Part):
         self.imported: list[Part] = []
         self.defaults: Part = Part(())
         self.keyword_defaults: Part = Part({})
+        self.wrapped: Part | None = None
         self.against_inputs: str | None = None
         """The reason why it cannot be compiled where there are hidden inputs."""
 
@@ -240,6 +244,7 @@ class FunctionPart(Part):
             *self.imported,
             self.defaults,
             self.keyword_defaults,
+            *([] if self.wrapped is None else [self.wrapped]),
         ]
 
     def build(self, substitution: Substitution) -> Any:
@@ -253,6 +258,8 @@ class FunctionPart(Part):
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
         made.__dict__.update(function.__dict__)
+        if self.wrapped is not None:
+            made.__dict__["__wrapped__"] = self.wrapped.rebuilt(substitution)
         substitution.note(function.__name__, made.__dict__)
         for cell in self.cells.values():
             cell.fill(substitution)
@@ -264,23 +271,71 @@ class FunctionPart(Part):
         return made
 
 
+class RememberingPart(Part):
+    """A function with functools.lru_cache, by what it remembers."""
+
+    def __init__(self, original: Any, name: str, wrapped: Part) -> None:
+        super().__init__(original)
+        self.name = name
+        self.wrapped = wrapped
+        self.results: dict[int, Part] = {}
+        """Its results that may change, by their ids."""
+        self.keys: set[Any] = set()
+        """The keys whose results are watched."""
+
+    def parts(self) -> Iterable[Part]:
+        """The function inside, and the results."""
+        return [self.wrapped, *self.results.values()]
+
+    def build(self, substitution: Substitution) -> Any:
+        """A function that gives copies of the results."""
+
+        def remembering(*args: Any, **keywords: Any) -> Any:
+            result = self.original(*args, **keywords)
+            part = self.results.get(id(result))
+            return result if part is None else part.rebuilt(substitution)
+
+        substitution.copies[id(self)] = update_wrapper(remembering, self.original)
+        for name in ("cache_info", "cache_clear", "cache_parameters"):
+            setattr(remembering, name, getattr(self.original, name))
+        return remembering
+
+    def remembered(self) -> tuple[dict[Any, Any], dict[Any, Any]] | None:
+        """The dict in which the function remembers, and its results by their keys; None where it cannot be read."""
+        found = gc.get_referents(self.original)
+        held = next((one for one in reversed(found) if type(one) is dict and one is not vars(self.original)), {})
+        if self.original.cache_parameters()["maxsize"] is None:
+            return held, held
+        # of each result: its key, the result, the type of the link that holds both
+        triples = zip(found, found[1:], found[2:], strict=False)
+        results = {id(key): one for key, one, link in triples if isinstance(link, type) and _is_link(link)}
+        is_read = all(_is_link(type(link)) and id(key) in results for key, link in held.items())
+        return (held, {key: results[id(key)] for key in held}) if is_read else None
+
+
+def _is_link(kind: type) -> bool:
+    return kind.__name__.endswith("_lru_list_elem")
+
+
 class PartialPart(Part):
     """A functools.partial."""
 
-    def __init__(self, original: Any, arguments: Sequence[Part], keywords: dict[str, Part]) -> None:
+    def __init__(self, original: Any, arguments: Sequence[Part], keywords: Part, attributes: Part) -> None:
         super().__init__(original)
         self.arguments = arguments
         self.keywords = keywords
+        self.attributes = attributes
 
     def parts(self) -> Iterable[Part]:
-        """The function and what is held for it."""
-        return [*self.arguments, *self.keywords.values()]
+        """The function, what is held for it, and its attributes."""
+        return [*self.arguments, self.keywords, self.attributes]
 
     def build(self, substitution: Substitution) -> Any:
         """The same arguments held, arrays exchanged."""
         function, *arguments = [part.rebuilt(substitution) for part in self.arguments]
-        keywords = {name: part.rebuilt(substitution) for name, part in self.keywords.items()}
-        made = substitution.copies[id(self)] = partial(function, *arguments, **keywords)
+        made = partial(function, *arguments, **self.keywords.rebuilt(substitution))
+        made.__dict__.update(self.attributes.rebuilt(substitution))
+        substitution.copies[id(self)] = made
         return made
 
 
@@ -315,6 +370,7 @@ class WrappedPart(Part):
     def build(self, substitution: Substitution) -> Any:
         """The same transformation of the copied function."""
         made = copy.copy(self.original)
+        made.__dict__.pop("selection", None)  # it holds the function that was
         substitution.copies[id(self)] = made
         function: Callable[..., Any] = self.function.rebuilt(substitution)
         object.__setattr__(made, "function", function)

@@ -91,7 +91,9 @@ def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], re
             tracers = {number: tape.watch(primals[number]) for number, is_active in enumerate(active) if is_active}
             results = run(graph, [tracers.get(number, primal) for number, primal in enumerate(primals)])
             live = [
-                number for number in seeded if isinstance(results[number], TapeTracer) and results[number].traced_by is tape
+                number
+                for number in seeded
+                if isinstance(results[number], TapeTracer) and results[number].traced_by is tape
             ]
             seeds = [(tracers[number], given["sum", number]) for number in summed]
             seeds += [(results[number], given["seed", number]) for number in live]

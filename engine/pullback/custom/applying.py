@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.primitive import Effect, Primitive, Traced, innermost_recorder
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.custom.derivative import Derivative, fitted, transposed
 from pullback.dataclass import dataclass
@@ -57,6 +57,13 @@ class Applied(Primitive):
         self.user_batch: Callable[..., Any] | None = None
         self._function = function
         self._derivative = derivative
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """Apply it as any rule; a plan runs it on each call, also on constants."""
+        recorder = innermost_recorder()
+        if recorder is not None and not any(isinstance(operand, Traced) for operand in operands):
+            return recorder.apply(self, operands, params)
+        return super().__call__(*operands, **params)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run the function."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from pullback import trees
-from pullback.core.primitive import Trace, Traced
+from pullback.core.primitive import Trace, Traced, innermost_recorder
 from pullback.core.types import is_array_like
 from pullback.custom.applying import Applied, Call
 from pullback.custom.derivative import Derivative
@@ -122,6 +122,8 @@ class CustomPrimitive:
         trace = max(
             (leaf.traced_by for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
         )
+        if trace is None:
+            trace = innermost_recorder()
         call = Call(rebuild, trees.structure(operands), counts, options)
         if isinstance(trace, Tape | ForwardTrace):
             self._require_derivative(trace, operands)

@@ -4,6 +4,7 @@ Buffers that are never alive together may share bytes, whatever their types. Lar
 it fits beside those placed before that are alive when it is; a buffer begins on a cache line.
 """
 
+from collections.abc import Mapping
 from itertools import accumulate
 
 import numpy as np
@@ -29,13 +30,18 @@ def lay_out(schedule: Schedule) -> Arena:
     """Offsets for the kept buffers that no caller gets to see."""
     spans = lifetimes(schedule)
     inner = [buffer for buffer in schedule.kept if buffer not in schedule.output_buffers and buffer in spans]
-    sizes = {buffer: _aligned(schedule.buffers[buffer].nbytes) for buffer in inner}
-    placed = Placed(len(inner))
+    return placed({buffer: schedule.buffers[buffer].nbytes for buffer in inner}, spans)
+
+
+def placed(nbytes: Mapping[int, int], spans: Mapping[int, tuple[int, int]]) -> Arena:
+    """Offsets of buffers of these sizes that are alive from one step to another."""
+    sizes = {buffer: _aligned(size) for buffer, size in nbytes.items()}
+    block = Placed(len(sizes))
     offsets = {
-        buffer: placed.add(sizes[buffer], *spans[buffer])
-        for buffer in sorted(inner, key=lambda number: (-sizes[number], number))
+        buffer: block.add(sizes[buffer], *spans[buffer])
+        for buffer in sorted(sizes, key=lambda number: (-sizes[number], number))
     }
-    return Arena(offsets, max((offsets[buffer] + sizes[buffer] for buffer in inner), default=0))
+    return Arena(offsets, max((offsets[buffer] + sizes[buffer] for buffer in sizes), default=0))
 
 
 class Placed:

@@ -146,7 +146,9 @@ def _scatter_add_into(out: Any, v: Any, *positions: Any, key: Any, shape: Shape,
     del shape, dtype
     out.fill(0)
     cast = iter(scratch)
-    own = [array if array.dtype == _POSITION else _copied(next(cast), array) for array in positions]
+    own = [  # a Python number is a position as it is
+        array if getattr(array, "dtype", _POSITION) == _POSITION else _copied(next(cast), array) for array in positions
+    ]
     np.add.at(out, filled(key, own), v)
 
 

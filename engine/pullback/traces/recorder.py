@@ -132,6 +132,22 @@ class GraphTracer(Tracer):
         """The error, remembered."""
         return self.recorder.refusal(error)
 
+    # A text is not that of the value.
+    def __repr__(self) -> str:
+        self._note_text()
+        return super().__repr__()
+
+    def __format__(self, spec: str) -> str:
+        self._note_text()
+        return super().__format__(spec)
+
+    def _note_text(self) -> None:
+        if not sys._getframe(2).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001 - the engine asks all the time
+            self._read_text()
+
+    def _read_text(self) -> None:
+        self.recorder.texts_matter = True
+
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.recorder.refused = f"a traced value has no attribute {name}"
@@ -146,17 +162,8 @@ class NumberTracer(GraphTracer):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        self._note_question()
-        return super().__repr__()
-
-    def __format__(self, spec: str) -> str:
-        self._note_question()
-        return super().__format__(spec)
-
-    def _note_question(self) -> None:
-        if not sys._getframe(2).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001 - the engine asks all the time
-            self.recorder.numbers_matter = True
+    def _read_text(self) -> None:
+        self.recorder.numbers_matter = True
 
 
 class Watch:
@@ -188,6 +195,8 @@ class Recorder(Trace):
         self.guards: list[Guard] = []
         self.numbers_matter = False
         """True if the function read the text of a number that is an input."""
+        self.texts_matter = False
+        """True if the function read the text of another traced value."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []

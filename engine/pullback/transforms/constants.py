@@ -143,11 +143,26 @@ def _gradient(node: Cut, parts: tuple[Any, ...]) -> Any:
     return _marked(node)[1](lambda _: next(rest), lambda _: None)
 
 
+class _Same:
+    """A constant, which is equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _constants(node: Cut) -> Any:
-    """The identities of the constants in a cut container, which tell it from others."""
-    found: list[int] = []
-    _marked(node)[1](lambda _: None, lambda constant: found.append(id(constant)))
-    return tuple(found)
+    """The nesting of a cut container and its constants, which tell it from others."""
+    found: list[_Same] = []
+    _marked(node)[1](lambda _: None, lambda constant: found.append(_Same(constant)))
+    return trees.structure(node._container), *found  # noqa: SLF001 (the other half of this file)
 
 
 trees.register(Cut, _variable_parts, _with_parts, _constants, _gradient)

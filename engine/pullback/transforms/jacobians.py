@@ -1,7 +1,7 @@
 """Whole derivatives: Jacobians by rows or by columns, Hessians, and products with them."""
 
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,16 @@ class Jacobian:
         if mode not in _MODES:
             raise DifferentiationError(f"jacobian: mode={mode!r} is none of {', '.join(_MODES)}")
         self.function = function
-        self.selection = Selection(function, wrt)
+        self.wrt = wrt
         self.mode = mode
         self.has_aux = has_aux
         self.holomorphic = holomorphic
         update_wrapper(self, function, updated=())
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The arguments to differentiate by."""
+        return Selection(self.function, self.wrt)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The Jacobian at these arguments; the function itself runs once."""

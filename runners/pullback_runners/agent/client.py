@@ -75,6 +75,8 @@ class Job:
     """Variants to measure; none means those of the project."""
     effort: int = 1
     """A factor on the time for which two commits are compared."""
+    is_trusted: bool = True
+    """False if the code is that of a fork."""
 
     @property
     def suite_as_asked(self) -> str:
@@ -163,6 +165,7 @@ class ServiceClient:
                 reference=_of_report(job.reference) if job.reference is not None else None,
                 device=job.requires.get("device"),
                 repository=job.repository,
+                is_trusted=job.trust == "trusted",
             ),
             Lease(
                 job_id=str(job.id), attempt=claim.attempt, token=str(claim.lease_token), heartbeat_s=claim.heartbeat_s

@@ -17,10 +17,9 @@ import structlog
 from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
-from pullback_runners.agent.isolation import BuildUser, cache_of, isolated
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.joblog import JobLog
-from pullback_runners.agent.leftovers import settle
+from pullback_runners.agent.leftovers import put_aside, settle
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.owntoken import keep_own_token, read_own_token
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
@@ -31,8 +30,12 @@ from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.upload import UploadLoop
 from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
+from pullback_runners.sandbox.isolation import Isolation, Level, isolated
 
 _log = structlog.get_logger()
+
+_STOPS = {"cancel": "cancelled by the service", "lost": "the lease was lost: another agent may have the job"}
+"""The reasons to stop a job, by the service's answers to heartbeats."""
 
 _DELIVERY_WAIT_S = 30.0  # before the next job is claimed; a service that is away longer gets its report later
 _ROOM_CHECK_S = 30.0
@@ -49,6 +52,9 @@ class AgentOptions:
     name: str | None = None
     token: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    isolation: Level = "none"  # of jobs from the agent
+    build_network: bool = False  # for builds in a sandbox
+    danger_unsandboxed: bool = False  # code of forks runs without a sandbox
     build_user: str | None = None  # as whom jobs are built and measured; None: the agent's own user
     token_file: Path | None = None  # where `token` came from, which a build user must not read
     once: bool = False  # one job, or one look for a job, then end
@@ -72,13 +78,15 @@ def run_agent(options: AgentOptions) -> None:
         _only_agent_on(options.data),
         isolated(
             options.data,
+            options.isolation,
             options.build_user,
+            network=options.build_network,
             readable=folders,
             secret=[] if options.token_file is None else [options.token_file],
-        ) as user,
+        ) as isolation,
         ServiceClient(options.server, token=options.token) as client,
     ):
-        agent = _Agent(options, client, signals, cpus, user)
+        agent = _Agent(options, client, signals, cpus, isolation)
         try:
             agent.work()
         except StopAgent:
@@ -92,13 +100,13 @@ class _Agent:
         client: ServiceClient,
         signals: StopSignals,
         cpus: frozenset[int],
-        user: BuildUser | None,
+        isolation: Isolation,
     ) -> None:
         self._options = options
         self._client = client
         self._signals = signals
         self._cpus = cpus
-        self._user = user
+        self._isolation = isolation
         self._jobs = options.data / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
@@ -106,8 +114,10 @@ class _Agent:
         self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
         # Hardware decides what an agent can measure; a job names what it needs.
         self._labels = {**options.labels, "device": options.device}
-        if user is not None:
-            self._labels["isolation"] = "user"
+        if isolation.level != "none":
+            self._labels["isolation"] = isolation.level
+        if options.danger_unsandboxed:
+            self._labels["danger"] = "unsandboxed"
 
     def work(self) -> None:
         """Enrol, settle what a predecessor left, then take jobs until told to stop."""
@@ -117,9 +127,11 @@ class _Agent:
             "enrolled",
             agent=enrolment.agent_id,
             server=self._options.server,
-            isolation="none" if self._user is None else "user",
-            builds_as="the agent's user" if self._user is None else self._user.name,
+            isolation=self._isolation.level,
+            builds_as=self._isolation.runs_as,
         )
+        if self._options.danger_unsandboxed:
+            _log.warning("danger: commits of forks run without a sandbox", remedy="--isolation sandbox")
         self._settle_leftovers()
         self._uploads.start()
         while True:
@@ -165,7 +177,10 @@ class _Agent:
     def _settle_leftovers(self) -> None:
         for path in sorted(self._jobs.iterdir()):
             folder = JobFolder(path)
-            delivery = settle(folder, self._user)
+            try:
+                delivery = settle(folder, self._isolation.user)
+            except Exception as error:  # noqa: BLE001 - whatever a job has made of it must not end every later start
+                delivery = put_aside(folder, self._options.data / "aside", error)
             if delivery is not None:
                 self._spool.put(delivery)
             folder.remove()
@@ -195,7 +210,7 @@ class _Agent:
     def _do(self, claim: Claim) -> None:
         """One job: prepare, measure, package, spool; the heartbeat goes on until the service has the outcome."""
         key = str(uuid.uuid4())  # made before the run, so that no retry of any kind can count it twice
-        folder = JobFolder.create(self._jobs, claim.lease, key, self._user)
+        folder = JobFolder.create(self._jobs, claim.lease, key, self._isolation.user)
         _log.info(
             "job",
             id=claim.lease.job_id,
@@ -218,6 +233,13 @@ class _Agent:
             self._deliver(delivery, folder, wait_s=_DELIVERY_WAIT_S)
 
     def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
+        if not (claim.job.is_trusted or self._isolation.level == "sandbox" or self._options.danger_unsandboxed):
+            raise JobFailedError(
+                "infra",
+                "start the agent with --isolation sandbox: commits of forks run in a sandbox (or, on a machine that has nothing to lose, with "
+                "--danger-unsandboxed)",
+                retryable=True,
+            )
         compared = claim.job.reference
         shas = [claim.job.sha, *([] if compared is None else [str(compared["sha"])])]
         repository = self._repositories.with_commits(claim.job.repository, shas)
@@ -227,12 +249,12 @@ class _Agent:
                 repository,
                 folder,
                 key,
-                cache=cache_of(self._options.data, self._user),
+                cache=self._isolation.cache(self._options.data, claim.job.project, trusted=claim.job.is_trusted),
                 device=claim.job.device or self._options.device,
                 cpus=self._cpus,
                 tell=heartbeat.report,
-                cancelled=lambda: heartbeat.answer == "cancel",
-                user=self._user,
+                stops=lambda: _STOPS.get(heartbeat.answer),
+                isolation=self._isolation,
             )
         return report_delivery(claim.lease, key, report)
 

@@ -64,6 +64,6 @@ class Heartbeat:
                     _log.info("service answered", job=self._lease.job_id, answer=answer)
                 self._answer = answer
                 if answer == "lost":
-                    return  # nothing left to renew; the work goes on and its report will be a late one
+                    return  # nothing left to renew
             self._changed.wait(interval_s)
             self._changed.clear()

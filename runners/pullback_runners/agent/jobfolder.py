@@ -2,6 +2,7 @@
 
 attempt.json         the lease, the report's idempotency key and the folder's own format
 measuring.json       process mark of the measuring process, written right after its start
+report.sha256        the digest of the report, as the measuring process told it
 log.txt              what the measuring process and its workers printed
 work/                what the measuring process writes, which may be another user's:
 work/current/        the files at HEAD, for a commit that is older than the project's pullback.toml
@@ -15,14 +16,15 @@ import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.agent.client import Lease
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.sandbox.users import BuildUser
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
 _LARGEST_FAILURE_BYTES = 1024 * 1024
@@ -40,6 +42,7 @@ class JobFolder:
         self.failure = self.work / "failure.json"
         self._attempt = path / "attempt.json"
         self._measuring = path / "measuring.json"
+        self._digest = path / "report.sha256"
 
     @classmethod
     def create(cls, jobs: Path, lease: Lease, key: str, user: BuildUser | None = None) -> "JobFolder":
@@ -72,9 +75,17 @@ class JobFolder:
         except (OSError, ValueError, KeyError):
             return None
 
+    def mark_report(self, digest: str) -> None:
+        """Remember the digest of the report that the measuring process wrote; processes with code of the commit can write the file, too."""
+        write_synced(self._digest, digest.encode(), mode=0o600)
+
     def finished_report(self) -> Mapping[str, Any] | None:
-        """Return the report if the measuring process wrote one; JobFailedError if what it left is none."""
-        return _read_written(self.report, LARGEST_REPORT_BYTES, "report; measure fewer cases")
+        """Return the report if the measuring process told of one; JobFailedError if what is left is another one, or none."""
+        try:
+            digest = self._digest.read_text()
+        except (OSError, ValueError):
+            return None
+        return _read_written(self.report, LARGEST_REPORT_BYTES, "report; measure fewer cases", digest)
 
     def written_failure(self) -> Mapping[str, Any] | None:
         """Return why there is no report, if the measuring process wrote that."""
@@ -85,7 +96,7 @@ class JobFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _read_written(path: Path, most_bytes: int, what: str) -> Mapping[str, Any] | None:
+def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = None) -> Mapping[str, Any] | None:
     """The JSON object in a file of the measuring process, or None; no link, pipe or file of another name is read for it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -101,6 +112,8 @@ def _read_written(path: Path, most_bytes: int, what: str) -> Mapping[str, Any] |
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise JobFailedError("workload", f"the job wrote more than {most_bytes >> 20} MiB of {what}")
+    if digest is not None and sha256(content).hexdigest() != digest:
+        raise JobFailedError("workload", f"{path.name} of the job is not what the measuring process wrote")
     try:
         found = json.loads(content)
     except ValueError as error:

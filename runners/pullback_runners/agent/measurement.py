@@ -2,25 +2,30 @@
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pullback_runners.agent.client import Claim
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.isolation import BuildUser
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
+from pullback_runners.projects.repositories import git
+from pullback_runners.sandbox.bubblewrap import View
+from pullback_runners.sandbox.isolation import Confined, Isolation
 
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
+_REPORT_LINE = re.compile(rb'\{"report": "([0-9a-f]{64})"\}')
 _LONGEST_LINE_BYTES = 64 * 1024  # of progress: the job may write what it likes
 
 # What the measured code may see of the agent's environment: enough to run Python, nothing that is secret.
@@ -50,13 +55,14 @@ def measure(
     device: str = "cpu",
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
-    user: BuildUser | None = None,
+    stops: Callable[[], str | None],
+    isolation: Isolation = Isolation(),  # noqa: B008 - it is frozen
 ) -> Mapping[str, Any]:
     """Build and measure a job and return its report; JobFailedError says why there is none.
 
     `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. Both
-    are done by `user`, if that is given. Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
+    are done in `isolation`, where builds alone have a network, if anything has. Whatever happens in here, an exception from a signal handler included,
+    no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
     order = {
@@ -72,80 +78,129 @@ def measure(
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,
         "cpus": sorted(cpus),
-        "isolation": "none" if user is None else "user",
+        "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)}
-    if user is not None:
-        environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work)}
+    if isolation.level != "none":
+        # A job writes its HOME: none of its processes takes modules of the user from there.
+        environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
+    view = View(folder.work, _places_of(repository), [cache], device=device)
+    deadline = time.monotonic() + job.timeout_s
+    with folder.log.open("wb") as log:
+        if isolation.network:
+            built = replace(view, network=True)
+            status = _run(
+                {**order, "builds_only": True}, built, isolation, environment, log, folder, deadline, tell, stops
+            )
+            if status != 0:
+                return _result(status, folder)
+        status = _run(order, view, isolation, environment, log, folder, deadline, tell, stops)
+    return _result(status, folder)
+
+
+def _run(
+    order: Mapping[str, Any],
+    view: View,
+    isolation: Isolation,
+    environment: Mapping[str, str],
+    log: IO[bytes],
+    folder: JobFolder,
+    deadline: float,
+    tell: Callable[[Progress], None],
+    stops: Callable[[], str | None],
+) -> int:
+    """Run one measuring process to its end, and return its exit status."""
     read_end, write_end = os.pipe()
-    with folder.log.open("wb") as log, tempfile.TemporaryFile() as ordered:
+    with os.fdopen(read_end, "rb", buffering=0) as progress, tempfile.TemporaryFile() as ordered:
         ordered.write(json.dumps(order).encode())
         ordered.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - our own module
+        confined = isolation.start(
             [
                 *(sys.executable, "-P", "-m", "pullback_runners.agent.measuring"),
-                *(str(folder.path), str(write_end), str(os.getpid())),
+                *(str(folder.path), str(write_end), str(isolation.parent_pid())),
             ],
+            view,
+            environment=environment,
+            pass_fds=[write_end],
             stdin=ordered,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=environment,
-            pass_fds=[write_end],
-            start_new_session=True,
-            cwd=folder.work,
-            **({} if user is None else user.process()),
         )
-    os.close(write_end)
-    mark = ProcessMark.of(process.pid)
-    try:
-        folder.mark_measuring(mark)
-        _follow(process, read_end, deadline=time.monotonic() + job.timeout_s, tell=tell, cancelled=cancelled)
-    finally:
-        os.close(read_end)
-        if process.poll() is None:
-            end_trees([mark], grace_s=END_GRACE_S)
-        process.wait()
-        if user is not None:
-            user.end_all()
-    return _result(process.returncode, folder)
+        os.close(write_end)
+        mark = ProcessMark.of(confined.process.pid)
+        try:
+            folder.mark_measuring(mark)
+            digest = _follow(confined, progress.fileno(), deadline=deadline, tell=tell, stops=stops)
+            if digest is not None:
+                folder.mark_report(digest)
+        finally:
+            if confined.process.poll() is None:
+                end_trees([mark], grace_s=END_GRACE_S)
+            confined.end()
+    return confined.process.returncode
+
+
+def _places_of(repository: Path) -> list[Path]:
+    """A repository, and the one that keeps its commits if that is another: that of a second work tree."""
+    found = git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout
+    return [repository, *([Path(found.decode(errors="surrogateescape").strip())] if found else [])]
 
 
 def _follow(
-    process: "subprocess.Popen[bytes]",
+    confined: Confined,
     progress_fd: int,
     *,
     deadline: float,
     tell: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
-) -> None:
-    """Pass progress on until the process closes its end of the pipe, which is when it ends."""
-    started = time.monotonic()
-    unread = b""
+    stops: Callable[[], str | None],
+) -> str | None:
+    """Pass progress on until the process closes its end of the pipe, which is when it ends; return the digest of its report."""
+    process, seconds = confined.process, deadline - time.monotonic()
+    unread, digest = b"", None
     with selectors.DefaultSelector() as selector:
         selector.register(progress_fd, selectors.EVENT_READ)
-        while process.poll() is None:
-            if cancelled():
-                raise JobFailedError("cancelled", "cancelled by the service")
-            if time.monotonic() > deadline:
-                raise JobFailedError(
-                    "timeout", f"not finished after {deadline - started:.0f} s; give the job more time"
-                )
-            if not selector.select(_LOOK_S):
+        while True:
+            has_ended = process.poll() is not None  # what it wrote before is in the pipe
+            _refuse_to_go_on(confined, stops, seconds, deadline)
+            if not selector.select(0 if has_ended else _LOOK_S):
+                if has_ended:
+                    return digest
                 continue
             chunk = os.read(progress_fd, 1 << 16)
             if not chunk:
                 process.wait(timeout=END_GRACE_S)
-                return
+                return digest
             *lines, unread = (unread + chunk).split(b"\n")
             if len(unread) > _LONGEST_LINE_BYTES:
                 raise JobFailedError(
                     "workload", f"the job wrote a line of more than {_LONGEST_LINE_BYTES} bytes as its progress"
                 )
-            if lines:
-                try:
-                    tell(Progress.from_json(lines[-1]))  # only the newest matters
-                except ValueError as error:
-                    raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+            for line in lines[-1:]:  # only the newest matters, and the digest is the last thing that is said
+                digest = _digest(line)
+                if digest is None:
+                    tell(_progress(line))
+
+
+def _refuse_to_go_on(confined: Confined, stops: Callable[[], str | None], seconds: float, deadline: float) -> None:
+    if (reason := stops()) is not None:
+        raise JobFailedError("cancelled", reason)
+    if time.monotonic() > deadline:
+        raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
+    if (trouble := confined.trouble()) is not None:
+        raise JobFailedError("workload", trouble)
+
+
+def _progress(line: bytes) -> Progress:
+    try:
+        return Progress.from_json(line)
+    except ValueError as error:
+        raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+
+
+def _digest(line: bytes) -> str | None:
+    """The digest in the line that tells of the report; None of another line."""
+    found = _REPORT_LINE.fullmatch(line)
+    return None if found is None else found[1].decode()
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:

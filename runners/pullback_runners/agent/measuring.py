@@ -13,14 +13,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress
+from pullback_runners.sandbox.limits import limit_this_process
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -32,8 +36,10 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
     die_with_parent(int(parent_pid), signal.SIGKILL)
     job = JobFolder(Path(folder))
     order = json.load(sys.stdin)
-    if order["isolation"] != "none":
+    if order["limits"] is not None:
+        limit_this_process(order["limits"])
         gain_no_privileges()
+    refuse_attaching()
     if order["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, order["cpus"])  # the agent itself keeps off the measured CPU
     progress = os.fdopen(int(progress_fd), "w", encoding="utf-8")
@@ -54,14 +60,21 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
         except UsageError as error:
             return _give_up(job, "workload", str(error))
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it
-        traceback.print_exc()
+        with suppress(OSError):  # a log that must not grow
+            traceback.print_exc()
         return _give_up(job, "workload", f"{type(error).__name__}: {error}")
-    write_synced(job.report, json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode())
+    if report is None:
+        return 0
+    content = json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode()
+    write_synced(job.report, content)
+    # By the pipe, which no process has that runs code of the commit: those may write the file as well.
+    progress.write(json.dumps({"report": sha256(content).hexdigest()}) + "\n")
+    progress.flush()
     return 0
 
 
-def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
-    """Build what was ordered, by the file of the commit that is judged, and measure it."""
+def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any] | None:
+    """Build what was ordered, by the file of the commit that is judged, and measure it unless it is only to be built."""
     from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
     from pullback_runners.projects.definitions import project_of_commit  # noqa: PLC0415
     from pullback_runners.projects.subjects import build_subject  # noqa: PLC0415
@@ -77,11 +90,15 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     built = build_subject(project, repository, commit)
     _warn(built)
     workloads = project.workload_files(files or built.files)
+    if compared is not None and compared["sha"] != commit["sha"]:
+        reference = build_subject(project, repository, compared)
+        _warn(reference)
+    else:
+        reference = built
+    if order.get("builds_only"):
+        return None
     if compared is None:
         return _run(order, project, built, workloads, tell)
-    reference = built if compared["sha"] == commit["sha"] else build_subject(project, repository, compared)
-    if reference is not built:
-        _warn(reference)
     return _compare(order, project, reference, built, workloads, tell)
 
 
@@ -145,8 +162,9 @@ def _compare(
 
 
 def _give_up(job: JobFolder, kind: str, message: str) -> int:
-    print(message, flush=True)  # noqa: T201 - the log of the job
     write_synced(job.failure, json.dumps({"kind": kind, "message": message}).encode())
+    with suppress(OSError):
+        print(message, flush=True)  # noqa: T201 - the log of the job
     return 1
 
 

@@ -20,11 +20,19 @@ def report_delivery(lease: Lease, key: str, report: Mapping[str, Any]) -> Delive
     )
 
 
-def failure_delivery(lease: Lease, kind: FailureKind, message: str, *, retryable: bool) -> Delivery:
-    """Package the news that an attempt ended without a report."""
+def failure_delivery(
+    lease: Lease, kind: FailureKind, message: str, *, retryable: bool, agent_ended: bool = False
+) -> Delivery:
+    """Package the news that an attempt ended without a report, with `agent_ended` because the agent did."""
     return Delivery(
         key=str(uuid.uuid4()),
         path=f"{lease.path}/fail",
-        body={"lease_token": lease.token, "kind": kind, "message": message[:2000], "retryable": retryable},
+        body={
+            "lease_token": lease.token,
+            "kind": kind,
+            "message": message[:2000],
+            "retryable": retryable,
+            "agent_ended": agent_ended,
+        },
         lease_token=lease.token,
     )

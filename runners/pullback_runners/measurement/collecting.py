@@ -38,7 +38,7 @@ def collect_groups(
     From `EARLY_GROUPS` on, every second group, `is_plain` says whether the answer is plain enough to end before the number
     that the suite wants.
 
-    What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
+    `members` are those of the next group, by what failed in `groups`. What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
     number of the group that begins and how many are wanted by then. While a group takes its turns the processes of the next
     one start.
 
@@ -66,6 +66,7 @@ def collect_groups(
                 if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
                     break
                 groups.append(group)
+                members()  # a member that failed in this group is left out of all that is estimated
                 took_s.append(time.monotonic() - began)
                 if _is_early_look(len(groups), suite) and is_plain():
                     break

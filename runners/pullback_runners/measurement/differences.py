@@ -1,4 +1,4 @@
-"""A gradient held against differences of its value, for workloads that declare no closed form.
+"""A gradient compared with differences of its value, for workloads that declare no closed form.
 
 Along a direction d the value changes by (f(x + h d) - f(x - h d)) / 2h, which is <gradient, d> up to h^2 f''' / 6 and the
 rounding of f by eps |f| / h. With h = eps^(1/3) of the size of x both are about eps^(2/3): 4e-11 in double and 2e-5 in single

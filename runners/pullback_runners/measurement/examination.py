@@ -34,7 +34,8 @@ def examine(
         for name, worker in zygote.workers.items():
             try:
                 answer = worker.answer()
-                found[name] = Examination(answer["gradient"], answer["counts"], answer["plan"])
+                gradient = worker.checked_outside() or answer["gradient"]
+                found[name] = Examination(gradient, answer["counts"], answer["plan"])
             except VariantError as error:
                 failures[name] = error
     finally:

@@ -1,4 +1,4 @@
-"""A wrong gradient is a failed case, never a time: value and gradients are held against the closed form first."""
+"""A wrong gradient is a failed case, never a time: value and gradients are compared with the closed form first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

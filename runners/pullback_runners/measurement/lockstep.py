@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.clock_check import clock_complaint
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.slices import run_delay_ns
 from pullback_runners.measurement.worker_process import (
     StoppedError,
     Surroundings,
@@ -36,6 +38,10 @@ class Timing:
     """How long the process waited for a CPU in each slice, None where the kernel does not say."""
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
+    turn_s: list[float] = field(default_factory=list)
+    """How long each turn took by the coordinator's clock, without what either process waited for a CPU."""
+    late_s: list[float] = field(default_factory=list)
+    """How long the process waited for a CPU before each turn."""
 
     def disturbed(self) -> list[int]:
         """Numbers of the slices in which the process waited for a CPU."""
@@ -142,17 +148,35 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
                 _renew(order, workers, failures)
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
-                    timing = timings[name]
-                    taken = workers[name].ask({"do": "turn", "calls": timing.calls})
-                    timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
-                    timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
-                    timing.waited_s.append(None if taken["waited_ns"] is None else taken["waited_ns"] / 1e9)
+                    _take_turn(workers[name], timings[name])
         for name in _alive(order, failures):
             with _noting(failures, name):
                 workers[name].ask({"do": "end"})
+                workers[name].checked_outside()
+                _refuse_wrong_clock(lineup.case, timings[name], len(cpus) or os.cpu_count() or 1)
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _take_turn(worker: WorkerProcess, timing: Timing) -> None:
+    began, waited_ns = time.perf_counter(), run_delay_ns()
+    taken = worker.ask({"do": "turn", "calls": timing.calls})
+    turn_s, own_ns = time.perf_counter() - began, run_delay_ns()
+    if waited_ns is not None and own_ns is not None:
+        waits_ns = (own_ns - waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
+        timing.turn_s.append(max(turn_s - sum(waits_ns) / 1e9, 0.0))
+        timing.late_s.append((taken["late_ns"] or 0) / 1e9)
+    timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
+    timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
+    timing.waited_s.append(None if taken["waited_ns"] is None else taken["waited_ns"] / 1e9)
+
+
+def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
+    stated_s = timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
+    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus)
+    if complaint is not None:
+        raise VariantError("doubtful", complaint)
 
 
 def _renew(

@@ -1,4 +1,4 @@
-"""The oracle of a variant: what its value and gradients are held against.
+"""The oracle of a variant: what its value and gradients are compared with.
 
 closed form           of the workload, where it declares one
 first gradient        in timed processes of workloads without one: what was checked when the variant was examined
@@ -26,7 +26,7 @@ def oracle_of(variant: str, workload: Workload, case: Case, inputs: Inputs, kept
     if workload.has_oracle:
         closed_form = workload.closed_form(case, inputs)
         return lambda found: check_gradient(found, closed_form, inputs, case.dtype)
-    first = None if kept is None else _read(kept)
+    first = read_gradient(kept) if kept is not None and kept.exists() else None
     if first is not None:
         return lambda found: check_gradient(found, first, inputs, case.dtype, "its first gradient", AGREEMENT)
     other = _differentiated_by(workload.baseline, workload, case, inputs) if workload.baseline != variant else None
@@ -37,8 +37,8 @@ def oracle_of(variant: str, workload: Workload, case: Case, inputs: Inputs, kept
     return lambda found: check_by_differences(found, value_at, inputs, workload.wrt, case.dtype)
 
 
-def keep_first(found: Differentiated, kept: Path) -> None:
-    """Write a gradient that was checked, for the timed processes of the same variant."""
+def keep_gradient(found: Differentiated, kept: Path) -> None:
+    """Write a gradient that was checked, for the timed processes of the same variant and for checks outside of it."""
     value, gradients = found
     part = kept.with_suffix(f".{os.getpid()}")
     with part.open("wb") as file:
@@ -47,9 +47,8 @@ def keep_first(found: Differentiated, kept: Path) -> None:
     part.replace(kept)  # twins are examined side by side
 
 
-def _read(kept: Path) -> Differentiated | None:
-    if not kept.exists():
-        return None
+def read_gradient(kept: Path) -> Differentiated:
+    """The value and the gradients in a file."""
     with kept.open("rb") as file:
         names, value = np.load(file).tolist(), np.load(file)
         return value, {name: np.load(file) for name in names}

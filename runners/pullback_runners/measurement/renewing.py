@@ -118,6 +118,11 @@ def die_with_parent() -> None:
     _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def refuse_attaching() -> None:
+    """Keep other processes of this user from reading and writing this one, by ptrace(2) or /proc: workers run code of others as it."""
+    _prctl(4, 0)  # PR_SET_DUMPABLE
+
+
 def adopt_orphans() -> None:
     """Ask Linux to become the parent of forks whose own has died: they can be waited for, and leave no zombies."""
     _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER

@@ -29,9 +29,9 @@ from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
-from pullback_runners.measurement.oracles import keep_first, oracle_of
+from pullback_runners.measurement.oracles import keep_gradient, oracle_of
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
-from pullback_runners.measurement.slices import Clock, calibrate_calls, time_slice, timer_ns
+from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
 from pullback_runners.variants import PreparedVariant, awaited, open_variant
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
@@ -78,8 +78,12 @@ def main() -> int:
                 # What a GPU's driver holds does not live on in a fork, however many threads there are.
                 forks = case.device == CPU
                 renewal = Renewal(lambda: _warm_up(prepared.call, clock, RENEWED_WARM_UP_S), forks=forks)
+                waited_ns = run_delay_ns()
                 for order in orders:
-                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, calls))
+                    late_ns = _since(waited_ns) if order["do"] == "turn" else None
+                    done = renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, calls)
+                    answer({**done, "late_ns": late_ns})
+                    waited_ns = run_delay_ns()
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except UsageError as error:
@@ -121,7 +125,7 @@ class CheckedVariant:
     prepared: PreparedVariant
     first: GradientCheck
     again: Callable[[], object]
-    """Check one more call: memory kept between calls, forks and threads may go wrong later."""
+    """Check one more call, and keep it where others check: memory kept between calls, forks and threads may go wrong later."""
 
 
 @contextlib.contextmanager
@@ -147,8 +151,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
             if done.complaint:
                 witness = heard(order["variant"], found, workload, case, inputs) if workload.has_oracle else ""
                 raise VariantError("gradient", f"{done.complaint}{when}{witness}")
-            if kept is not None and order["task"] == "examine" and not workload.has_oracle:
-                keep_first(found, kept)
+            if kept is not None and (order["outside"] if workload.has_oracle else order["task"] == "examine"):
+                keep_gradient(found, kept)
             return done
 
         result = prepared.call()
@@ -187,6 +191,12 @@ def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, calls: i
             return {"checked": True}
         case unknown:
             raise ValueError(f"no order {unknown!r}")
+
+
+def _since(waited_ns: int | None) -> int | None:
+    """Nanoseconds that this process has waited for a CPU since then, when it was to go on."""
+    now_ns = run_delay_ns()
+    return None if waited_ns is None or now_ns is None else now_ns - waited_ns
 
 
 def _pin(cpus: list[int]) -> None:

@@ -54,7 +54,9 @@ class Surroundings:
     modules: Sequence[str] = ()
     """Modules of others that the workloads import, which are not part of any subject."""
     kept: Path | None = None
-    """Folder for gradients that were checked, which timed processes of workloads without an oracle are held against."""
+    """Folder for gradients that were checked, which timed processes of workloads without an oracle are compared with."""
+    check: Callable[[Case, Path], dict[str, Any] | None] | None = None
+    """Checks a kept gradient outside of the worker, or None; raises VariantError. None where no commit is measured."""
 
 
 class Process(Protocol):
@@ -114,6 +116,8 @@ class WorkerProcess:
         self._unread = b""
         self._process = process
         self._channel = channel
+        self._case = case
+        self._kept = _place(surroundings.kept, case, member)
         self.order(
             {
                 "task": task,
@@ -121,7 +125,8 @@ class WorkerProcess:
                 "variant": member.variant,
                 "subject": member.subject.document(),
                 "workload_files": [str(path) for path in surroundings.workload_files],
-                "kept": _place(surroundings.kept, case, member),
+                "kept": self._kept,
+                "outside": surroundings.check is not None,
             }
         )
 
@@ -144,6 +149,12 @@ class WorkerProcess:
         if "failed" in answer:
             raise VariantError(answer["failed"]["kind"], answer["failed"]["message"])
         return answer
+
+    def checked_outside(self) -> dict[str, Any] | None:
+        """The check of the gradient that it kept last, by a process without its code; None where there is none."""
+        if self._surroundings.check is None or self._kept is None:
+            return None
+        return self._surroundings.check(self._case, Path(self._kept))
 
     def wait(self) -> None:
         """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""

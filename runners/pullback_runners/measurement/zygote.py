@@ -6,7 +6,7 @@ what a lucky layout gives to one member it gives to the others. Members whose su
 
 It reads orders, one JSON object a line, from its standard input. The first names modules that none of its members changes, the
 subject that all share, if they do, the packages of the subjects, and the descriptors of its workers, each with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
-whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
+whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks, what they have left running and itself. None is reaped earlier than asked for, so that an
 id is never somebody else's.
 """
 
@@ -19,6 +19,7 @@ import pkgutil
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pullback_runners.measurement import worker
@@ -55,8 +56,18 @@ def main() -> NoReturn:
                 os.killpg(each, signal.SIGKILL)  # with what a workload has started and left running
     with contextlib.suppress(ChildProcessError):  # when none is left
         while True:
+            for each in _children():  # those that this process has adopted are in groups of their own
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
             os.waitpid(-1, 0)
     os._exit(0)  # as fast as it can: the interpreter's own farewell takes as long as a dozen turns
+
+
+def _children() -> list[int]:
+    """The ids of this process' children; empty where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return [int(each) for file in Path("/proc/self/task").glob("*/children") for each in file.read_text().split()]
+    return []
 
 
 def _import_shared(first: dict[str, Any]) -> None:

@@ -32,9 +32,15 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
         fcntl.flock(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
         if not finished.exists():
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not finished.exists():
-                _make_whole(place, make)
-                finished.write_text(str(_bytes_of(place)), encoding="ascii")
+            try:
+                if not finished.exists():
+                    _make_whole(place, make)
+                    finished.write_text(str(_bytes_of(place)), encoding="ascii")
+            except BaseException:
+                fcntl.flock(
+                    lock, fcntl.LOCK_UN
+                )  # others that want it try themselves, and do not wait for the end of this process
+                raise
             fcntl.flock(lock, fcntl.LOCK_SH)
         os.utime(finished)
         _remove_oldest(place.parent, most_bytes)

@@ -11,10 +11,10 @@ from pullback_runners.projects.repositories import git
 
 _MOST_NAMED = 3
 
-Seen = Mapping[str, object]
+Files = Mapping[str, object]
 
 
-def seen(packages: Path, clone: Path) -> Seen:
+def seen(packages: Path, clone: Path) -> Files:
     """The files there now, by path; without bytecode, which Python writes by itself."""
     found: dict[str, object] = dict(_files_below(packages))
     status = git(clone, "status", "--porcelain", "-z", "--untracked-files=all")
@@ -41,7 +41,7 @@ def _files_below(folder: Path | str) -> Iterator[tuple[str, object]]:
                 yield entry.path, (about.st_mtime_ns, about.st_size)
 
 
-def changed(before: Seen, after: Seen) -> list[str]:
+def changed(before: Files, after: Files) -> list[str]:
     """The paths that differ, the first few by name."""
     paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     more = [f"{len(paths) - _MOST_NAMED} more"] if len(paths) > _MOST_NAMED else []

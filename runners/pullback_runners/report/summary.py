@@ -138,14 +138,14 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
 
 
 def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
-    """Sentences on the cases whose workload declares no closed form, and what their gradients were held against instead."""
+    """Sentences on the cases whose workload declares no closed form, and what their gradients were compared with instead."""
     by_oracle: dict[str, set[str]] = {}
     for case in report["cases"]:
         oracle = (case.get("gradient") or {}).get("oracle")
         if oracle not in {None, CLOSED_FORM}:
             by_oracle.setdefault(oracle, set()).add(case["case"]["workload"])
     return [
-        f"no oracle: gradients of {', '.join(sorted(names))} were held against {oracle}"
+        f"no oracle: gradients of {', '.join(sorted(names))} were compared with {oracle}"
         for oracle, names in by_oracle.items()
     ]
 

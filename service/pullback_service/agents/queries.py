@@ -14,7 +14,7 @@ from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, MachineId
-from pullback_service.jobs.labels import UNSAID_SQL
+from pullback_service.jobs.labels import CONTAINS_STRANGERS_SQL, UNSAID_SQL
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.jobs.schemas import SpoolStatement
@@ -39,7 +39,7 @@ class SeenAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AgentState:
     """The state an agent reports besides its labels. A `spool` of None reports nothing about it, and nothing is changed."""
 
     waiting: int | None = None
@@ -47,9 +47,9 @@ class Told:
     refuses: str | None = None
 
 
-def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
+def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> AgentState:
     """The state reported by a claim or a heartbeat."""
-    return Told(refuses=refuses) if spool is None else Told(spool.waiting, spool.bytes, refuses)
+    return AgentState(refuses=refuses) if spool is None else AgentState(spool.waiting, spool.bytes, refuses)
 
 
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
@@ -110,14 +110,15 @@ UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
 """
 _LOOK: LiteralString = f"""
   WITH seen AS ({_NOTE})
-SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
+SELECT told.labels, a.machine_id, m.accepts,
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
        OR EXISTS (SELECT FROM job j
                    WHERE {CLAIMABLE} AND {DUE} AND j.kind = ANY(%(kinds)s)
-                     AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || coalesce(%(labels)s::jsonb, a.labels))
+                     AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || told.labels)
                      AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
-                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted'))
+                     AND (j.trust = 'trusted' OR (m.accepts = 'untrusted' AND {CONTAINS_STRANGERS_SQL})))
   FROM agent a
+ CROSS JOIN LATERAL (SELECT coalesce(%(labels)s::jsonb, a.labels) AS labels) told
   JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s AND (%(projects)s::bigint[] IS NULL OR a.project_id = ANY (%(projects)s::bigint[]))
 """  # noqa: S608 - our own words
@@ -136,7 +137,7 @@ async def look_for_work(
     agent_id: AgentId,
     labels: Mapping[str, Any] | None,
     kinds: Sequence[str],
-    told: Told = Told(),
+    told: AgentState = AgentState(),
 ) -> Look:
     """See whether there may be work for an agent, and write down now and then that it asked, and what it says of itself.
 
@@ -155,12 +156,12 @@ async def look_for_work(
     return Look(abilities, promising and told.refuses is None)
 
 
-async def note_at_work(session: AsyncSession, agent_id: AgentId, told: Told) -> None:
+async def note_at_work(session: AsyncSession, agent_id: AgentId, told: AgentState) -> None:
     """Write down now and then that an agent is at work, and what it has not delivered. Index: pk_agent."""
     await statements.run(session, _NOTE, _note_values(session, agent_id, told))
 
 
-def _note_values(session: AsyncSession, agent_id: AgentId, told: Told) -> dict[str, Any]:
+def _note_values(session: AsyncSession, agent_id: AgentId, told: AgentState) -> dict[str, Any]:
     """An agent's own token speaks for it, and others of one project for the agents of that project."""
     caller = caller_of(session)
     projects = None if caller is None or caller.agent_id is not None else caller.projects

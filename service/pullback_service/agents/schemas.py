@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.fields import Labels, Name, Number, Text
-from pullback_service.jobs.schemas import SpoolStatement
+from pullback_service.jobs.schemas import SpoolStatement, TrustLevel
 from pullback_service.letters import SentName
 from pullback_service.machines.schemas import MachineStatement
 
@@ -76,6 +76,9 @@ class ClaimedJob(BaseModel):
     timeout_s: float
     effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")
     reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
+    trust: TrustLevel = Field(
+        "trusted", description="Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."
+    )
 
 
 class Claim(BaseModel):

@@ -34,7 +34,7 @@ from pullback_service.comparisons import queries as comparing
 from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes
 from pullback_service.comparisons.pairs import uncertainty
-from pullback_service.comparisons.queries import Judged, Names, Shown
+from pullback_service.comparisons.queries import Judged, Names, ShownSeries
 from pullback_service.errors import FieldError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.labels import CPU
@@ -210,7 +210,7 @@ async def _parted(session: AsyncSession, project_id: ProjectId, candidate: Named
         )
     if found.sha != head.sha:
         return _Parted(await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)])
-    note = f"Commit {head.sha} is on {called!r} already, so it is held against its first parent."
+    note = f"Commit {head.sha} is on {called!r} already, so it is compared with its first parent."
     parents = (await parents_of(session, [head.id])).get(head.id, [])
     try:
         return _Parted(await commit_by_sha(session, project_id, parents[0]), notes=[note])
@@ -266,7 +266,7 @@ def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | N
 
 
 def _changed(
-    kind: FindingKind, shown: Shown, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
+    kind: FindingKind, shown: ShownSeries, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
 ) -> Finding:
     compared, judgement = shown.compared, shown.compared.judgement
     case_id, machine_id, variant, metric = compared.key

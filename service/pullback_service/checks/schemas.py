@@ -17,7 +17,7 @@ from pullback_service.ratio_fields import RatioFields, of_ratio
 
 
 class CheckedCommit(BaseModel):
-    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+    """The commit that is checked, or the one it is compared with. `branch` is the one that was named for it."""
 
     sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
     title: str | None

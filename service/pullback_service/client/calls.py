@@ -440,8 +440,8 @@ class Client(Sender):
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
         from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
-        holds two machines against each other at one commit: counts compare, times do not, but for their ratios to the
-        baseline. Series are then called by the machine that is judged.
+        compares two machines at one commit: counts compare, times do not, but for their ratios to the baseline. Series
+        are then called by the machine that is judged.
         """
         return self._ask(
             models.ComparisonPage,
@@ -485,8 +485,8 @@ class Client(Sender):
     ) -> models.CheckAnswer:
         """Check a commit: its changes against its base, and what is missing to know them.
 
-        It is held against the merge base of `head` and `base`, and against nothing else: where that has no results,
-        `lacks` says so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes
+        It is compared with the merge base of `head` and `base`, and against nothing else: where that has no results,
+        `lacks` says so, with the remedy. A commit that is on `base` already is compared with its first parent. Outcomes
         are those of `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind
         `compare` would (`POST /jobs`).
         """
@@ -548,6 +548,10 @@ class Client(Sender):
         kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"] | None = None,
         since: datetime | None = None,
         assignee: str | None = None,
+        workload: str | None = None,
+        case: str | None = None,
+        variant: str | None = None,
+        machine: str | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(
@@ -563,6 +567,10 @@ class Client(Sender):
                     "kind": kind,
                     "since": since,
                     "assignee": assignee,
+                    "workload": workload,
+                    "case": case,
+                    "variant": variant,
+                    "machine": machine,
                 },
                 repeatable=True,
             ),

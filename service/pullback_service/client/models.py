@@ -330,7 +330,7 @@ class ChartRequest(Statement):
 
 
 class CheckedCommit(Answer):
-    """The commit that is checked, or the one it is held against. `branch` is the one that was named for it."""
+    """The commit that is checked, or the one it is compared with. `branch` is the one that was named for it."""
 
     sha: str
     title: str | None
@@ -523,6 +523,8 @@ class ClaimedJob(Answer):
     """Of the kind `compare`: how many times as long as usual to measure."""
     reference: CommitSummary | None = None
     """Of the kind `compare`: the commit to compare with."""
+    trust: Literal["trusted", "untrusted"] = "trusted"
+    """Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."""
 
 
 class Claim(Answer):
@@ -570,8 +572,8 @@ class CommitStatement(Statement):
 class ComparedCommit(Answer):
     """One of the two commits.
 
-    `branch` is the one that was named for it, `series` how many it has of those compared. Where two machines are held
-    against each other, `machine` is the one whose results these are.
+    `branch` is the one that was named for it, `series` how many it has of those compared. Where two machines are
+    compared with each other, `machine` is the one whose results these are.
     """
 
     sha: str
@@ -845,6 +847,8 @@ class FailureStatement(Statement):
     kind: Literal["infra", "build", "workload", "timeout", "cancelled"]
     message: str | None = None
     retryable: bool | None = None
+    agent_ended: bool | None = None
+    """The agent was killed while it worked on this: such a job is given to two agents, and no more."""
 
 
 class ForeseenIncident(Answer):

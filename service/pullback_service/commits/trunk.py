@@ -1,4 +1,4 @@
-"""The trunk of a project: the branch that is watched for changes, and that others are held against."""
+"""The trunk of a project: the branch that is watched for changes, and that others are compared with."""
 
 from typing import Final, LiteralString
 

@@ -17,10 +17,10 @@ from pullback_service.series.choosing import SeriesChoice
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonRequest:
     """A requested comparison, as an address names it.
 
-    `head` is judged, `base` is what it is held against; with `base_machine`, what that machine measured is held against
+    `head` is judged, `base` is what it is compared with; with `base_machine`, what that machine measured is compared with
     what `head_machine` did, at one commit unless `base` names another. `head_machine` alone chooses its series.
     """
 
@@ -42,7 +42,7 @@ class Answered:
     notes: Sequence[str]
 
 
-async def compare_as_asked(session: AsyncSession, project: str, asked: Asked) -> Answered:
+async def compare_as_asked(session: AsyncSession, project: str, asked: ComparisonRequest) -> Answered:
     """The comparison that is asked for. Index: as `find_pair`, `machines_called` and `queries.compare`."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     across = await _across(session, project_id, asked)
@@ -69,7 +69,7 @@ def _unprojected(pair: Pair) -> Sequence[str]:
     ]
 
 
-async def _across(session: AsyncSession, project_id: ProjectId, asked: Asked) -> Across | None:
+async def _across(session: AsyncSession, project_id: ProjectId, asked: ComparisonRequest) -> Across | None:
     if not asked.base_machine or asked.base_machine == asked.head_machine:
         return None
     if not asked.head_machine:

@@ -9,7 +9,7 @@ from sqlalchemy import and_, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
-from pullback_service.comparisons.judging import Stated
+from pullback_service.comparisons.judging import StatedComparison
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
 from pullback_service.measured.measured import NOT_TOLD, Measured
@@ -31,7 +31,7 @@ Key: TypeAlias = tuple[int, int, str, str]
 class StatedSeries:
     """The statements of uploads about a series, oldest first. Fields of `series` are None where it has no point anywhere."""
 
-    statements: Sequence[Stated]
+    statements: Sequence[StatedComparison]
     oldest_id: int
     series_id: int | None
     kind: str | None
@@ -54,7 +54,7 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """Two machines to be held against each other, each at its commit."""
+    """Two machines to be compared with each other, each at its commit."""
 
     reference: MachineId
     candidate: MachineId
@@ -159,7 +159,7 @@ class StatedRow(NamedTuple):
     metric: str
     reference_id: int
     candidate_id: int
-    stated: Stated
+    stated: StatedComparison
     series_id: int | None
     variant_kind: str | None
     unit: str | None
@@ -172,10 +172,10 @@ _STATED_WIDTH: Final = 22
 
 
 def stated_row(row: Sequence[Any]) -> StatedRow:
-    """The statement in a row: from its ratio on with the columns of `Stated`."""
+    """The statement in a row: from its ratio on with the columns of `StatedComparison`."""
     log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATEMENT]
     ratio = Ratio(log_ratio, low, high, n)
-    stated = Stated(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
+    stated = StatedComparison(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
     return StatedRow._make((*row[: _STATEMENT.start], stated, *row[_STATEMENT.stop :]))
 
 

@@ -39,7 +39,7 @@ _NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a p
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedComparison:
     """The two commits against each other, as an upload states it (natural log, candidate/reference)."""
 
     outcome: str
@@ -55,7 +55,7 @@ class Stated:
         """True if something else used the machine and no A/A control shows by how much that moved the ratio."""
         return self.quality != CLEAN and self.provisional
 
-    def turned(self) -> "Stated":
+    def turned(self) -> "StatedComparison":
         """The same with the commits in each other's place."""
         return replace(self, outcome=_TURNED.get(self.outcome, self.outcome), ratio=self.ratio.turned())
 
@@ -96,7 +96,7 @@ COUNTED_APART: Final = (
 def judge(
     reference: Reading | None,
     candidate: Reading | None,
-    stated: Sequence[Stated],
+    stated: Sequence[StatedComparison],
     *,
     exact: bool,
     counted_together: float | None = None,
@@ -173,7 +173,7 @@ def alike(one: str | None, other: str | None) -> bool:
 
 
 def _of_stated(
-    made: Sequence[Stated],
+    made: Sequence[StatedComparison],
     reference: Reading | None,
     candidate: Reading | None,
     *,
@@ -187,7 +187,7 @@ def _of_stated(
     wide = [] if log_ratio is None else [abs(log_ratio - end) for end in ends if end is not None]
     threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
 
-    def doubt_of(each: Stated) -> str | None:
+    def doubt_of(each: StatedComparison) -> str | None:
         if least is not None:
             return doubt_of_count(each.outcome, each.ratio.log_ratio, least=least)
         return doubt_of_measurement(
@@ -225,7 +225,7 @@ def _of_stated(
     )
 
 
-def _contradict(one: Stated, other: Stated) -> bool:
+def _contradict(one: StatedComparison, other: StatedComparison) -> bool:
     """True if two statements cannot both hold. Of intervals that overlap, the one of the most groups decides."""
     if one.outcome == other.outcome:
         return False
@@ -237,7 +237,7 @@ def _contradict(one: Stated, other: Stated) -> bool:
     return one_ends[1] > other_ends[2] or other_ends[1] > one_ends[2]
 
 
-def _doubt_of_stored(stated: Stated, reference: Reading, candidate: Reading) -> str | None:
+def _doubt_of_stored(stated: StatedComparison, reference: Reading, candidate: Reading) -> str | None:
     """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
     if reference.dirty or candidate.dirty or not alike(reference.method, candidate.method):
         return None

@@ -41,7 +41,7 @@ async def find_pair(
 ) -> Pair:
     """The commits that are named: `base` may be left out for the first parent of `head`, or whatever has results before it.
 
-    Two machines may be held against each other at one commit, and are where no `base` is named.
+    Two machines may be compared with each other at one commit, and are where no `base` is named.
 
     Index: as `named_commits` and `commit_before`, and for a merge base as `find_merge_base`.
     """

@@ -118,7 +118,7 @@ class ShownSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSeries:
     """A compared series, in full."""
 
     compared: Compared
@@ -168,7 +168,7 @@ async def compare(
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
-async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[Shown]:
+async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[ShownSeries]:
     """A page of compared series in full. Index: as `in_full`."""
     async with statements.together(session) as ask:
         found = in_full(ask, judged, page, page)
@@ -177,7 +177,7 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequenc
 
 def in_full(
     ask: Together, judged: Judged, page: Outcomes, named: Outcomes
-) -> Callable[[], tuple[Sequence[Shown], Names]]:
+) -> Callable[[], tuple[Sequence[ShownSeries], Names]]:
     """A page of compared series in full, and the names of these and others.
 
     Index: as `names_by_id`, `readings_of_pairs` and `several_reports`.
@@ -187,7 +187,7 @@ def in_full(
     pairs = _pairs_of(judged, rows)
     readings, several = ask(readings_of_pairs(pairs)), ask(several_reports(pairs))
 
-    def read() -> tuple[Sequence[Shown], Names]:
+    def read() -> tuple[Sequence[ShownSeries], Names]:
         cases, machines = named = names()
         found = readings.value
         sides = {
@@ -197,7 +197,7 @@ def in_full(
             for pair, reading in found.items()
         }
         shown = [
-            Shown(
+            ShownSeries(
                 _compared(judged, each, found),
                 cases[each.case_id],
                 machines[each.machine_id],

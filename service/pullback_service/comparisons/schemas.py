@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from pullback_service.commits.naming import NamedCommit
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
-from pullback_service.comparisons.queries import Shown
+from pullback_service.comparisons.queries import ShownSeries
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
@@ -22,7 +22,7 @@ from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 class ComparedCommit(BaseModel):
     """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared.
 
-    Where two machines are held against each other, `machine` is the one whose results these are.
+    Where two machines are compared with each other, `machine` is the one whose results these are.
     """
 
     sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
@@ -101,23 +101,23 @@ class ComparedSeries(RatioFields):
     candidate: ComparedSide | None
 
     @classmethod
-    def of(cls, shown: Shown) -> Self:
+    def of(cls, shown: ShownSeries) -> Self:
         """A compared series in full."""
         return cls.model_validate(plain_compared(shown))
 
 
-def _significance(shown: Shown) -> float | None:
+def _significance(shown: ShownSeries) -> float | None:
     ratio, threshold = shown.compared.judgement.ratio.log_ratio, shown.compared.judgement.threshold
     return abs(ratio) / threshold if ratio is not None and threshold else None
 
 
-def _is_same_program(shown: Shown) -> bool | None:
+def _is_same_program(shown: ShownSeries) -> bool | None:
     sides = (shown.compared.reference, shown.compared.candidate)
     hashes = [None if side is None else side.program_hash for side in sides]
     return None if None in hashes else hashes[0] == hashes[1]
 
 
-def _kind(shown: Shown) -> str | None:
+def _kind(shown: ShownSeries) -> str | None:
     evidence = shown.compared.judgement.evidence
     return "unpaired" if evidence in UNPAIRED else evidence
 

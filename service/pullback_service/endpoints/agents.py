@@ -155,6 +155,7 @@ async def _claim_once(
                 requires=with_device(stored.job.requires),
                 timeout_s=stored.job.timeout_s,
                 effort=stored.job.effort,
+                trust=stored.job.trust,
                 reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),
             attempt=lease.attempt,

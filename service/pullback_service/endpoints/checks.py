@@ -37,7 +37,7 @@ async def check_commit(
     base: Annotated[
         Name | None,
         Query(
-            description="The reference: a branch or a commit; `head` is held against the commit where it parted from it. Default: the "
+            description="The reference: a branch or a commit; `head` is compared with the commit where it parted from it. Default: the "
             "trunk of the project.",
             examples=["main"],
         ),
@@ -58,8 +58,8 @@ async def check_commit(
 ) -> Response:
     """Check a commit: its changes against its base, and what is missing to know them.
 
-    It is held against the merge base of `head` and `base`, and against nothing else: where that has no results, `lacks` says
-    so, with the remedy. A commit that is on `base` already is held against its first parent. Outcomes are those of
+    It is compared with the merge base of `head` and `base`, and against nothing else: where that has no results, `lacks` says
+    so, with the remedy. A commit that is on `base` already is compared with its first parent. Outcomes are those of
     `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind `compare` would (`POST /jobs`).
     """
     measure = Measure(suite, case or (), variant or ())

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.asking import Asked, compare_as_asked
+from pullback_service.comparisons.asking import ComparisonRequest, compare_as_asked
 from pullback_service.comparisons.judging import Outcome
 from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.comparisons.schemas import (
@@ -86,13 +86,13 @@ async def compare_commits(
 
     `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted from
     main. Series are chosen as in `GET /series`.
-    `?project=demo&head=main&base_machine=old&head_machine=new` holds two machines against each other at one commit: counts
+    `?project=demo&head=main&base_machine=old&head_machine=new` compares two machines at one commit: counts
     compare, times do not, but for their ratios to the baseline. Series are then called by the machine that is judged.
     """
     if choice.project is None:
         refuse("project", "A comparison is made within a project: give `project`.")
     project = choice.project
-    asked = Asked(head, base, merge_base, head_machine, base_machine, choice)
+    asked = ComparisonRequest(head, base, merge_base, head_machine, base_machine, choice)
     answered = await compare_as_asked(session, project, asked)
     pair, judged, found = answered.pair, answered.judged, answered.judged.outcomes
     reference, candidate, across = pair.reference.commit, pair.candidate.commit, judged.across

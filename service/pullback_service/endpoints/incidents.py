@@ -42,8 +42,22 @@ async def _chosen(
     kind: IncidentKind | None = None,
     since: Annotated[Time | None, Query(description="Only those that were found then or later.")] = None,
     assignee: Annotated[Name | None, Query(description="Only those that this person is in charge of.")] = None,
+    workload: Annotated[Name | None, Query(description="Only those that changed a case of this workload.")] = None,
+    case: Annotated[Name | None, Query(description="Only those that changed this case, by its label.")] = None,
+    variant: Annotated[Name | None, Query(description="Only those that changed this variant.")] = None,
+    machine: Annotated[Name | None, Query(description="Only those that were seen on this machine.")] = None,
 ) -> IncidentChoice:
-    return IncidentChoice(project, tuple(state or ()), kind, since, assignee)
+    return IncidentChoice(
+        project,
+        tuple(state or ()),
+        kind,
+        since,
+        assignee,
+        workload=workload,
+        case=case,
+        variant=variant,
+        machine=machine,
+    )
 
 
 ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]

@@ -54,7 +54,7 @@ from pullback_service.problems import documented
 from pullback_service.reports.keeping import Upload, keep
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.rows import ForJob
-from pullback_service.reports.stated import Stated, refuse_contradictions
+from pullback_service.reports.stated import UploadParameters, refuse_contradictions
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
@@ -348,7 +348,7 @@ async def report_result(
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head
-    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
+    refuse_contradictions(UploadParameters(project=stored.project, commit=stored.commit.sha), head, of="job")
     await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint, head.machine.host)
     for_job = ForJob(JobId(job_id), number, late=not held.is_active)
     kept = await keep(session, Upload.of(prepared, idempotency_key, for_job))
@@ -375,6 +375,7 @@ async def fail_attempt(
         message=statement.message,
         retryable=statement.retryable,
         pause_s=settings.retry_pause_s,
+        agent_ended=statement.agent_ended,
     )
     await session.flush()
     return FailureAnswer(answer=answer, job_state=held.job.state)

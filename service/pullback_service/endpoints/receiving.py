@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE, is_longer
 from pullback_service.reports.reading import LONG_BODY_BYTES
-from pullback_service.reports.stated import Stated
+from pullback_service.reports.stated import UploadParameters
 from pullback_service.runtime import KnownSettings
 
 READ_AT_ONCE_BYTES = 16 * 1024
@@ -48,9 +48,11 @@ async def refuse_unknown_parameters(request: Request) -> None:
             shown = ascii(name.decode("latin-1"))[1:-1][:40]
             refuse(shown, f"query.{shown} is not UTF-8: send its characters as UTF-8, each byte as %XX.")
     for given in request.query_params:
-        if given not in Stated.model_fields:
-            near = get_close_matches(given, Stated.model_fields, n=1)
-            remedy = f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(Stated.model_fields)}."
+        if given not in UploadParameters.model_fields:
+            near = get_close_matches(given, UploadParameters.model_fields, n=1)
+            remedy = (
+                f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(UploadParameters.model_fields)}."
+            )
             shown = ascii(given)[1:-1][:40]
             refuse(shown, f"query.{shown} is not a known parameter: {remedy}")
 

@@ -49,7 +49,7 @@ from pullback_service.reports.schemas import (
     ReportSummary,
     UploadReceipt,
 )
-from pullback_service.reports.stated import Stated, refuse_dirty
+from pullback_service.reports.stated import UploadParameters, refuse_dirty
 from pullback_service.reports.tables import REPORTS
 from pullback_service.reports.withdrawing import withdraw
 from pullback_service.routers import api_router
@@ -83,7 +83,7 @@ async def upload_report(
     response: Response,
     intake: KnownIntake,
     caller: KnownCaller,
-    stated: Annotated[Stated, Query()],
+    stated: Annotated[UploadParameters, Query()],
     settings: KnownSettings,
     background: BackgroundTasks,
     idempotency_key: IdempotencyKey = None,

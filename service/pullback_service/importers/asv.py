@@ -18,7 +18,6 @@ from pullback_service.importers.formats import Importer
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
-    Asked,
     Failed,
     FoundCommit,
     FoundMachine,
@@ -26,6 +25,7 @@ from pullback_service.importers.results import (
     Imported,
     Metric,
     Result,
+    UploadOptions,
 )
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import milliseconds_time
@@ -54,7 +54,7 @@ def commits_of(source: Source) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark, parameter combination and environment of one commit."""
     gathering = Gathering()
     if source.files is None:
@@ -94,7 +94,7 @@ def _is_result(file: At) -> bool:
     return file.is_object() and "commit_hash" in file.value and isinstance(file.value.get("results"), dict)
 
 
-def _chosen(source: Source, asked: Asked) -> list[At]:
+def _chosen(source: Source, asked: UploadOptions) -> list[At]:
     files = [source.file(name) for name in _result_files(source)]
     shas = list(dict.fromkeys(file.need("commit_hash").text() for file in files))
     machines = {text_at(params.get("machine")) for file in files if (params := file.get("params")) is not None}
@@ -115,7 +115,7 @@ def _benchmarks(source: Source) -> At | None:
     return source.file(min(names, key=len)) if names else None
 
 
-def _read_file(file: At, about: At | None, asked: Asked, gathering: Gathering) -> None:
+def _read_file(file: At, about: At | None, asked: UploadOptions, gathering: Gathering) -> None:
     environment = text_at(file.get("env_name"))
     columns = file.get("result_columns")
     names = [column.text() for column in columns.each()] if columns is not None else list(_OLDEST_COLUMNS)
@@ -145,7 +145,7 @@ def _is_outdated(cells: Mapping[str, At], described: At) -> bool:
 
 
 def _results(
-    key: str, row: At, cells: Mapping[str, At], described: At | None, asked: Asked, gathering: Gathering
+    key: str, row: At, cells: Mapping[str, At], described: At | None, asked: UploadOptions, gathering: Gathering
 ) -> Sequence[Result]:
     workload = naming.name(key, row.path)
     kind = _kind(key, described)
@@ -206,7 +206,7 @@ def _parameter_names(described: At | None) -> Sequence[str]:
     return [each.text() for each in names.each()] if names is not None else []
 
 
-def _unit(kind: str, metric_name: str, described: At | None, asked: Asked) -> tuple[Unit, Direction]:
+def _unit(kind: str, metric_name: str, described: At | None, asked: UploadOptions) -> tuple[Unit, Direction]:
     direction: Direction = asked.direction_for(metric_name) or "smaller"
     if kind in _UNITS:
         return unit_of(_UNITS[kind]), direction

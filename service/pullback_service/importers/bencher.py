@@ -7,7 +7,7 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.walking import At
 
@@ -25,7 +25,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark."""
     gathering = Gathering()
     for key, measures in source.document.members():
@@ -40,7 +40,7 @@ def read(source: Source, asked: Asked) -> Imported:
     return Imported("Bencher", gathering.results, gathering.notes())
 
 
-def _metric(name: str, measure: At, asked: Asked, gathering: Gathering) -> Metric | None:
+def _metric(name: str, measure: At, asked: UploadOptions, gathering: Gathering) -> Metric | None:
     unit, direction = asked.need(name, "Bencher")
     if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
         gathering.note("lower_value and upper_value were ignored: the file does not say what interval they are")

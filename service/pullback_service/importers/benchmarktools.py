@@ -10,7 +10,7 @@ process: their median is its value. Keys of nested groups become the workload's 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.limits import DEEPEST_GROUP
-from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Metric, Result, metrics_of
+from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
 from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
 from pullback_service.importers.walking import At, text_at
@@ -28,7 +28,7 @@ def recognises(source: Source) -> bool:
     return versions.is_object() and "Julia" in versions.value and source.document.item(1).is_list()
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every trial in every group."""
     del asked  # the format fixes units and directions
     gathering = Gathering()

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, FoundCommit, FoundMachine, Gathering, Imported, Result
+from pullback_service.importers.results import (
+    Failed,
+    FoundCommit,
+    FoundMachine,
+    Gathering,
+    Imported,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit, unit_of
@@ -30,7 +38,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for each, all of one commit on one machine."""
     gathering = Gathering()
     results = _results(source)
@@ -56,7 +64,7 @@ def _results(source: Source) -> Sequence[At]:
     return list(source.document.each()) if source.document.is_list() else [source.document]
 
 
-def _result(result: At, asked: Asked, gathering: Gathering) -> Result:
+def _result(result: At, asked: UploadOptions, gathering: Gathering) -> Result:
     tags = result.need("tags")
     named = text_at(tags.get("name"))
     if named is None:
@@ -82,7 +90,7 @@ def _result(result: At, asked: Asked, gathering: Gathering) -> Result:
     return Result(result.path, workload, params, {_METRIC_NAMES.get(unit.stored, "value"): metric})
 
 
-def _unit_of(stats: At, asked: Asked) -> tuple[Unit, Direction]:
+def _unit_of(stats: At, asked: UploadOptions) -> tuple[Unit, Direction]:
     said = text_at(stats.get("unit"))
     if said is None:
         return asked.need("value", "Conbench")

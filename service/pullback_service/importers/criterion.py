@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
 from pullback_service.importers.walking import At, refuse, text_at
@@ -22,7 +22,7 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_folders(source))
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark of the last run."""
     del asked  # the format fixes units and directions
     gathering = Gathering()

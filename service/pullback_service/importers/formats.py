@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pullback_service.importers.results import Asked, Imported
+from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.sources import Source
 
 
@@ -14,4 +14,4 @@ class Importer:
     name: str
     title: str
     recognises: Callable[[Source], bool]
-    read: Callable[[Source, Asked], Imported]
+    read: Callable[[Source, UploadOptions], Imported]

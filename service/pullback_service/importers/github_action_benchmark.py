@@ -10,7 +10,7 @@ is free text and is not read. In the history the tool stands beside each entry a
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, FoundCommit, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time, milliseconds_time
 from pullback_service.importers.units import Direction, Unit, unit_of
@@ -56,7 +56,7 @@ def commits_of(source: Source) -> list[str]:
     return list(dict.fromkeys(sha for sha in found if sha is not None))
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every name; of a history, those of the commit that is asked for."""
     gathering = Gathering()
     if not is_history(source):
@@ -84,7 +84,7 @@ def read(source: Source, asked: Asked) -> Imported:
     return Imported("github-action-benchmark", gathering.results, gathering.notes(), commit, started_at=date)
 
 
-def _chosen(commits: list[str], asked: Asked) -> str:
+def _chosen(commits: list[str], asked: UploadOptions) -> str:
     if asked.commit is not None and asked.commit in commits:
         return asked.commit
     if asked.commit is None and len(commits) == 1:
@@ -94,7 +94,7 @@ def _chosen(commits: list[str], asked: Asked) -> str:
     raise IncompleteRequestError(f"query.commit {message}.", errors=[FieldError(path="query.commit", message=message)])
 
 
-def _of_history(suite: str, entry: At, bench: At, asked: Asked, gathering: Gathering) -> Result:
+def _of_history(suite: str, entry: At, bench: At, asked: UploadOptions, gathering: Gathering) -> Result:
     tool = text_at(entry.get("tool")) or ""
     unit = unit_of(bench.need("unit").text())
     direction = _DIRECTIONS.get(tool) or unit.direction

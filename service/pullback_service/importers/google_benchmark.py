@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Asked, Failed, FoundMachine, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit
@@ -64,7 +64,7 @@ def recognises(source: Source) -> bool:
     return context is not None and context.is_object() and benchmarks is not None and benchmarks.is_list()
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark, whatever its number of repetitions."""
     gathering = Gathering()
     groups: dict[str, list[At]] = {}
@@ -99,7 +99,7 @@ def _doubts(context: At, gathering: Gathering) -> None:
         gathering.note("the file says that the benchmark library is a debug build (library_build_type)")
 
 
-def _result(run_name: str, rows: Sequence[At], asked: Asked, gathering: Gathering) -> Result | None:
+def _result(run_name: str, rows: Sequence[At], asked: UploadOptions, gathering: Gathering) -> Result | None:
     first = rows[0]
     workload, params = _case_of(run_name, first)
     broken = next((row for row in rows if _truth(row.get("error_occurred")) or _truth(row.get("skipped"))), None)
@@ -151,7 +151,7 @@ def _time_unit(row: At) -> Unit:
     return unit
 
 
-def _counters(row: At, asked: Asked, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
+def _counters(row: At, asked: UploadOptions, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
     found: list[tuple[str, Unit, Direction]] = [
         (key, unit, "bigger") for key, unit in _RATES.items() if row.get(key) is not None
     ]

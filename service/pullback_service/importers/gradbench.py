@@ -23,7 +23,7 @@ from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Result, metrics_of
+from pullback_service.importers.results import Failed, Gathering, Imported, Result, UploadOptions, metrics_of
 from pullback_service.importers.sources import Source, json_lines
 from pullback_service.importers.units import Unit
 from pullback_service.importers.walking import At, refuse, text_at
@@ -101,7 +101,7 @@ def recognises(source: Source) -> bool:
     return source.is_lines() or (source.files is not None and any(name.endswith(".jsonl") for name in source.files))
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every function at every input."""
     del asked  # the format fixes units and directions
     gathering = Gathering()

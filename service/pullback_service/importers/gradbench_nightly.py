@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import gradbench, naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, FoundCommit, Gathering, Imported, Result
+from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit
@@ -26,7 +26,7 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_summaries(source))
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every duration."""
     del asked  # the format fixes units and directions
     gathering = Gathering()

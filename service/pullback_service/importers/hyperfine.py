@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Metric, Result, metrics_of
+from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
 from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
 from pullback_service.importers.walking import At
@@ -32,7 +32,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every command."""
     del asked  # the file says everything; hyperfine writes seconds and bytes
     gathering = Gathering()

@@ -13,7 +13,7 @@ from typing import Any
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.results import Asked, Failed, FoundMachine, Gathering, Imported, Metric, Result
+from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit
@@ -48,7 +48,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark."""
     del asked  # the file says everything
     top = source.document

@@ -9,7 +9,6 @@ from collections import Counter
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.results import (
-    Asked,
     Failed,
     FoundCommit,
     FoundMachine,
@@ -17,6 +16,7 @@ from pullback_service.importers.results import (
     Imported,
     Metric,
     Result,
+    UploadOptions,
 )
 from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
@@ -33,7 +33,7 @@ def recognises(source: Source) -> bool:
     return source.document.get("machine_info") is not None and "benchmarks" in source.document.value
 
 
-def read(source: Source, asked: Asked) -> Imported:
+def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every test."""
     del asked  # the file says everything
     top = source.document

@@ -91,7 +91,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UploadOptions:
     """The uploader's statements beside the file. Units and directions are for all metrics (key None) or for one."""
 
     commit: str | None = None

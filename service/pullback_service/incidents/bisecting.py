@@ -1,6 +1,6 @@
 """The search for the commit that caused a change, among the commits of a range. Pure, and imports nothing: `pullback bisect` uses it too.
 
-Commits have places: 0 is the good end, the last one the bad end. A measurement holds a commit against the good end and says on which
+Commits have places: 0 is the good end, the last one the bad end. A measurement compares a commit with the good end and says on which
 side of the middle of the change it lies. At the end the commit that is found is compared with the one before it.
 """
 
@@ -24,7 +24,7 @@ class KnownAnswer(NamedTuple):
 
 
 Answers: TypeAlias = Mapping[tuple[int, int], KnownAnswer]
-"""The answers known for pairs of places: the reference, and the commit that was held against it."""
+"""The answers known for pairs of places: the reference, and the commit that was compared with it."""
 
 
 class Probe(NamedTuple):

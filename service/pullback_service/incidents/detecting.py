@@ -17,11 +17,13 @@ from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
+from pullback_service.incidents.edges import compare_across_edges
 from pullback_service.incidents.finding import MOST_READINGS
 from pullback_service.incidents.grouping import Located, group, heirs
-from pullback_service.incidents.looking import look
+from pullback_service.incidents.looking import Least, look
 from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.settling import settle
+from pullback_service.incidents.standing import AFTER_NOISE
 from pullback_service.incidents.tracking import budget_changes, missing_changes
 from pullback_service.incidents.watching import (
     Pair,
@@ -32,6 +34,7 @@ from pullback_service.incidents.watching import (
     follow_rewritten,
     is_judged,
     mark_detected,
+    note_detector,
     read_trunk,
     reported_up_to,
     touched_pairs,
@@ -51,19 +54,30 @@ SELECT change.id, change.incident_id, "case".workload, {_COLUMNS}
  WHERE change.project_id = %(project)s
 """  # noqa: S608 - our own words
 _WORKLOADS: Final[LiteralString] = 'SELECT id, workload FROM "case" WHERE id = ANY (%(cases)s::bigint[])'
+# Until the next level of the series that stood.
 _NOISE: Final[LiteralString] = """
-SELECT change.series_id, max(abs(change.log_ratio))
-  FROM change
- WHERE change.project_id = %(project)s AND change.series_id IS NOT NULL
+SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
+  FROM change noise
+  JOIN commit ON commit.id = noise.commit_id
+  LEFT JOIN LATERAL (
+       SELECT later.commit_id
+         FROM change later
+         JOIN commit begun ON begun.id = later.commit_id
+         JOIN incident ON incident.id = later.incident_id AND incident.state IN ('confirmed', 'likely', 'resolved')
+        WHERE later.project_id = noise.project_id AND later.case_id = noise.case_id AND later.machine_id = noise.machine_id
+          AND later.series_id = noise.series_id AND later.standing <> 'refuted'
+          AND (begun.ordered_at, begun.id) > (commit.ordered_at, commit.id)
+        ORDER BY begun.ordered_at, begun.id LIMIT 1) next ON true
+ WHERE noise.project_id = %(project)s AND noise.series_id IS NOT NULL AND noise.log_ratio IS NOT NULL
    AND (SELECT verdict FROM verdict
-         WHERE verdict.incident_id = change.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
- GROUP BY change.series_id
+         WHERE verdict.incident_id = noise.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
 """
 _IS_OLD: Final[LiteralString] = """
 SELECT report.id
   FROM report
   JOIN project ON project.id = report.project_id
- WHERE report.commit_id = %(commit)s AND report.received_at < project.detected_from
+ WHERE report.commit_id = %(commit)s
+   AND report.received_at < greatest(project.detected_from, CASE WHEN %(by_detector)s THEN project.detector_from END)
  LIMIT 1
 """
 _MISSED: Final[LiteralString] = """
@@ -108,12 +122,14 @@ async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day:
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
         return 0
+    await note_detector(session, project_id, trunk)
     every = await every_pair(session, project_id, trunk)
     if every:
         await keep_incidents(session, project_id, trunk, every, seen=True, minutes_a_day=minutes_a_day)
     pairs = await touched_pairs(session, reports) if reports else []
     brought = await brought_by(session, reports, trunk)
     await keep_incidents(session, project_id, trunk, pairs, brought=brought, minutes_a_day=minutes_a_day)
+    await compare_across_edges(session, project_id, trunk, brought)
     await mark_detected(session, reports)
     return len(reports)
 
@@ -139,7 +155,9 @@ async def keep_incidents(
     reported = await reported_up_to(session, project_id, trunk) if trunk.rewritten else None
     pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
-    least = await statements.rows(session, _NOISE, {"project": project_id})
+    least: dict[int, list[Least]] = defaultdict(list)
+    for series_id, size, until in await statements.rows(session, _NOISE, {"project": project_id}):
+        least[series_id].append(Least(AFTER_NOISE * size, trunk.places.get(until)))
     found, looked_at = await look(
         session,
         project_id,
@@ -147,7 +165,7 @@ async def keep_incidents(
         trunk,
         [each.located.change for each in stored],
         brought=brought,
-        least={series: 2 * size for series, size in least if size is not None},
+        least=least,
     )
     known = [each.located.change for each in stored] if _is_at_the_end(brought, trunk) else None
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)
@@ -299,7 +317,8 @@ async def _open(
     """A new incident; one that was a part of another is not told again."""
     first = changes[0].located.change
     commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
-    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id})
+    by_detector = all(each.located.change.evidence == "levels" for each in changes)
+    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
     made = Incident(
         project_id=project_id,
         kind=first.incident_kind,

@@ -34,7 +34,7 @@ SELECT point.series_id, branch_commit.position, commit.id, commit.sha, point.val
   JOIN commit ON commit.id = branch_commit.commit_id
   JOIN point ON point.commit_id = branch_commit.commit_id AND point.series_id = ANY (%(series)s::bigint[])
   JOIN report ON report.id = point.report_id AND report.status = 'accepted'
- ORDER BY point.series_id, branch_commit.position, point.id
+ ORDER BY point.series_id, branch_commit.position, report.started_at, point.id
 """.replace("{TRUNK}", TRUNK)
 _COMPARED: Final[LiteralString] = """
 SELECT "case".label, machine.name, comparison.variant, comparison.metric, comparison.outcome, comparison.log_ratio, comparison.low,
@@ -49,7 +49,7 @@ SELECT "case".label, machine.name, comparison.variant, comparison.metric, compar
  WHERE comparison.candidate_id = ANY (%(commits)s::bigint[]) AND comparison.reference_id = ANY (%(references)s::bigint[])
    AND comparison.case_id = ANY (%(cases)s::bigint[] || ARRAY (
        SELECT control_id FROM incident_job WHERE incident_id = %(incident)s AND control_id IS NOT NULL))
- ORDER BY comparison.id
+ ORDER BY report.started_at, comparison.id
  LIMIT %(most)s
 """
 _UNMOVED: Final[LiteralString] = """
@@ -85,6 +85,26 @@ SELECT DISTINCT ON (incident.id) incident.id, incident.kind, incident.state, cha
  ORDER BY incident.id, commit.ordered_at, commit.id, change.ended_id
  LIMIT %(most)s
 """
+
+
+_OF_SERIES: Final[LiteralString] = """
+SELECT DISTINCT ON (incident.id, change.series_id) change.series_id, incident.id, incident.kind, incident.state, commit.sha
+  FROM change
+  JOIN incident ON incident.id = change.incident_id AND incident.state = ANY (%(states)s::text[])
+  JOIN commit ON commit.id = change.commit_id
+ WHERE change.project_id = %(project)s AND change.series_id = ANY (%(series)s::bigint[])
+ ORDER BY incident.id, change.series_id, commit.ordered_at, commit.id
+"""
+
+
+class SeriesIncident(NamedTuple):
+    """An incident of a series: the first commit that shows it there."""
+
+    series_id: int
+    id: int
+    kind: str
+    state: str
+    sha: str
 
 
 class CaseIncident(NamedTuple):
@@ -199,6 +219,12 @@ def incidents_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId
         "project": project_id, "case": case_id, "machine": machine_id, "states": [*OPEN, "resolved"], "most": MOST_COMPARED,
     }  # fmt: skip
     return Query(_OF_CASE, values, lambda rows: [*map(CaseIncident._make, rows)], width=len(CaseIncident._fields))
+
+
+def incidents_of_series(project_id: ProjectId, series: Collection[int]) -> Query[Sequence[SeriesIncident]]:
+    """Incidents of series that are open or were resolved. Index: ix_change_project_id, pk_incident, pk_commit."""
+    values = {"project": project_id, "series": array_of(series), "states": [*OPEN, "resolved"]}
+    return Query(_OF_SERIES, values, lambda rows: [*map(SeriesIncident._make, rows)], width=len(SeriesIncident._fields))
 
 
 def messages_about(incident: Incident, *, most: int) -> Query[Sequence[Message]]:

@@ -335,7 +335,7 @@ def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
 
 def observe(watcher: Watcher, reading: Observed) -> None:
     """Let the detector take a reading."""
-    value, low, high = _factor(reading)
+    value, low, high = factor_of(reading)
     watcher.observe(value, low=low, high=high)
 
 
@@ -363,26 +363,44 @@ def suspicions_of(
         shifts = watch(series.floor, at_level).changes if lived is None else lived
         for shift in shifts:
             seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
-            if (
-                seen_again
-                and shift.kind in LEVELS
-                and shift.first > 0
-                and not _is_equal_code(at_level[shift.first - 1], at_level[shift.last])
-                and (change := _of_variant(_change_of(series, shift, shifts, at_level), at_level[shift.last]))
-            ):
+            if seen_again and (change := _accused_of(series, shift, shifts, at_level)) is not None:
                 found.append(Suspicion(change, min(shift.chance, *(other.chance for other in seen_again))))
+    return found
+
+
+def at_once(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
+    """The detector's changes of a whole series, level by level, in hindsight."""
+    found = []
+    for at_level in by_level(readings).values():
+        shifts = _in_hindsight(series, at_level)
+        accused = ((_accused_of(series, shift, shifts, at_level), shift.chance) for shift in shifts)
+        found += [Suspicion(change, chance) for change, chance in accused if change is not None]
     return found
 
 
 def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
     if not readings:
         return []
-    values, low, high = (list(column) for column in zip(*map(_factor, readings), strict=True))
+    values, low, high = (list(column) for column in zip(*map(factor_of, readings), strict=True))
     return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
 
 
 def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:
     return [other for other in others if _agree(shift, other)]
+
+
+def _accused_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change | None:
+    """The change that commits are accused of by another level; None where it is not theirs."""
+    if shift.kind not in LEVELS or shift.first == 0:
+        return None
+    if _is_equal_code(readings[shift.first - 1], readings[shift.last]):
+        return None
+    return _of_variant(_change_of(series, shift, shifts, readings), readings[shift.last])
+
+
+def is_of_this_version(change: Change) -> bool:
+    """True if the detector of this release found a change."""
+    return (change.detector or "").partition(",")[0] == FOUND_BY
 
 
 def _of_variant(change: Change, reading: Observed) -> Change | None:
@@ -416,7 +434,7 @@ def _is_equal_code(before: Observed, after: Observed) -> bool:
     return before.subject == after.subject != ""
 
 
-def _factor(reading: Observed) -> tuple[float, float | None, float | None]:
+def factor_of(reading: Observed) -> tuple[float, float | None, float | None]:
     """A reading as the detector takes it: its ratio to the baseline with its interval where it has one, else its value."""
     if reading.log_ratio is None:
         return reading.value, None, None
@@ -439,7 +457,7 @@ def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings:
         kind="step",
         worse=(shift.size > 0) != series.bigger_is_better,
         evidence="levels",
-        standing="borne_out" if _is_borne_out(shift, [_factor(reading)[0] for reading in readings]) else "suspected",
+        standing="borne_out" if _is_borne_out(shift, readings) else "suspected",
         reference_id=readings[shift.first - 1].commit_id,
         commit_id=readings[shift.last].commit_id,
         log_ratio=shift.size,
@@ -451,10 +469,11 @@ def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings:
     )
 
 
-def _is_borne_out(shift: Shift, values: Sequence[float]) -> bool:
+def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
     """True if so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
-    later = values[shift.last + 1 : shift.last + 1 + LATER]
-    middle = median(values[max(0, shift.first - LATER) : shift.first]) * exp(shift.size / 2)
+    later = [factor_of(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
+    before = [factor_of(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
+    middle = median(before) * exp(shift.size / 2)
     return len(later) == LATER and all((value > middle) == (shift.size > 0) for value in later)
 
 

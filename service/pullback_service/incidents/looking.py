@@ -1,7 +1,8 @@
 """Looking for the changes of some cases on some machines: what is stored in, changes out.
 
 The detector goes on from its state where an upload only brought readings at the end of a series, and reads no others; it looks at the
-readings again where it suspects something, or where anything else moved. Statements do not grow with the number of series.
+readings again where it suspects something, or where anything else moved, and its state goes back to before that. Statements do not grow
+with the number of series.
 """
 
 import asyncio
@@ -17,10 +18,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.among import among
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.changes import Change
+from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.discoveries import highest_chance
 from pullback_service.incidents.failing import failures_of
-from pullback_service.incidents.finding import Claim, Suspicion, Watched, changes_of, suspicions_of
+from pullback_service.incidents.finding import (
+    Claim,
+    Observed,
+    Suspicion,
+    Watched,
+    changes_of,
+    is_of_this_version,
+    suspicions_of,
+)
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.watching import (
     Pair,
@@ -43,7 +52,7 @@ from pullback_service.models.incidents import SetAside
 PAIRS_AT_ONCE: Final = 500
 """Cases and machines whose series are looked at together."""
 SERIES_AT_ONCE: Final = 25
-"""Series whose readings are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
+"""Series with many readings to take, which are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
 
 
 class _SeriesFindings(NamedTuple):
@@ -53,6 +62,18 @@ class _SeriesFindings(NamedTuple):
     claims: Sequence[Claim]
     suspicions: Sequence[Suspicion]
     settled: Sequence[Change]
+
+
+class Least(NamedTuple):
+    """The size that a suspicion of a series must exceed to be raised, and the place on the trunk from which on it need not."""
+
+    size: float
+    until: int | None
+
+    def holds_back(self, change: Change, places: Places) -> bool:
+        """True if a suspicion is too small."""
+        is_before = self.until is None or places[change.commit_id] < self.until
+        return is_before and abs(change.log_ratio or 0.0) <= self.size
 
 
 class Sight(NamedTuple):
@@ -70,12 +91,12 @@ async def look(
     stored: Iterable[Change],
     *,
     brought: UploadContent | None,
-    least: Mapping[int, float],
+    least: Mapping[int, Sequence[Least]],
 ) -> Sight:
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
     `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
-    `least` in size or less are not raised, unless they are among these. A series that raises is set aside and holds up no other.
+    too small after what people called noise (`least`) are not raised, unless they are among these. A series that raises is set aside and holds up no other.
     """
     found_before: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
@@ -113,7 +134,7 @@ class _Looking:
     found_before: Mapping[int, Sequence[Change]]
     """The suspicions of each series that are stored."""
     brought: UploadContent | None
-    least: Mapping[int, float]
+    least: Mapping[int, Sequence[Least]]
     looked: list[_SeriesFindings] = field(default_factory=list)
     set_aside: dict[int, str] = field(default_factory=dict)
 
@@ -152,7 +173,7 @@ class _Looking:
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
         """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
-        states = await self._at_their_ends(noisy, kept)
+        states, others = await self._at_their_ends(noisy, kept)
         seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
         rows: dict[int, tuple[StoredState, float | None]] = {}
 
@@ -165,7 +186,7 @@ class _Looking:
                 for one in suspicions
                 if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
             ]
-            seen[key] = raised, self._settled(key, before)
+            seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
             suspects = [(one.change.commit_id, one.chance) for one in raised]
             found = StoredState(b"" if state is None else state.dumped(), suspects)
             if found != kept.get(key, StoredState()):
@@ -189,37 +210,73 @@ class _Looking:
                     state = states.get(each.series_id)
                     if state is not None and state.commits != commits:
                         state = None  # a reading was taken back
+                    if state is None:
+                        state = self._gone_back(each, others.get(each.series_id), readings)
                     if state is None and commits and commits[-1] in self._touched(each):
                         state = SeriesState.after(each, readings, self.trunk.places)
-                    watchers = None if state is None else state.watchers
+                    watchers = None if state is None or state.behind else state.watchers
                     note(each, state, suspicions_of(each, readings, watchers), commits)
         await keep(self.session, rows)
         return seen
 
     async def _at_their_ends(
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
-    ) -> Mapping[int, SeriesState]:
-        """The states of series, with the readings that uploads brought behind their ends; of others there is none."""
+    ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
+        """The states of series, with the readings that uploads brought behind their ends, and those of series in whose middle they brought some."""
         states: dict[int, SeriesState] = {}
+        others: dict[int, SeriesState] = {}
         known = []
         for each in noisy if self.brought is not None else ():
             stored = kept.get(each.series_id, StoredState()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
-            if state is not None and state.goes_on(self._touched(each), self.trunk.places):
+            if state is None:
+                continue
+            if state.goes_on(self._touched(each), self.trunk.places):
                 states[each.series_id] = state
                 known.append(each)
-        if not known:
-            return states
-        newest = [states[each.series_id].commits[-1] for each in known]
-        behind = await read_behind(self.session, known, newest, self.trunk, self.brought)
-        for each in known:
+            else:
+                others[each.series_id] = state
+        # Where the detector went back there is more to take.
+        at_end = [each for each in known if not states[each.series_id].behind]
+        gone_back = [each for each in known if states[each.series_id].behind]
+        await self._take(at_end, states)
+        for start in range(0, len(gone_back), SERIES_AT_ONCE):
+            await self._take(gone_back[start : start + SERIES_AT_ONCE], states)
+        return states, others
+
+    async def _take(self, some: Sequence[Watched], states: dict[int, SeriesState]) -> None:
+        """Let the states of some series take the readings behind what they know; those of which the detector begins elsewhere go."""
+        if not some:
+            return
+        newest = [states[each.series_id].known(self.trunk.places) for each in some]
+        behind = await read_behind(self.session, some, newest, self.trunk, self.brought)
+        for each in some:
             await asyncio.sleep(0)
             with self._setting_aside(each):
                 if not states[each.series_id].take(each, behind.get(each.series_id, ()), self.trunk.places):
                     del states[each.series_id]
             if each.series_id in self.set_aside:
                 states.pop(each.series_id, None)
-        return states
+
+    def _gone_back(
+        self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
+    ) -> SeriesState | None:
+        """A state that went back to before what uploads brought; None where it cannot.
+
+        It goes on at once where its end was measured, or where the detector has told something, and is needed to say what. In other series
+        one look in hindsight says that nothing is suspected, and a backfill brings many readings to the middle before the next one at the end.
+        """
+        places = self.trunk.places
+        if state is None:
+            return None
+        is_needed = not state.is_calm or (readings and readings[-1].commit_id in self._touched(series))
+        if not state.go_back(series, readings, self._touched(series), places):
+            return None
+        if state.behind and is_needed:
+            known = places[state.known(places)]
+            if not state.take(series, [each for each in readings if places[each.commit_id] > known], places):
+                return None
+        return state
 
     def _touched(self, series: Watched) -> Collection[int]:
         return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
@@ -227,7 +284,7 @@ class _Looking:
     def _is_raised(self, series_id: int, change: Change) -> bool:
         """True if a suspicion is large enough behind what people called noise, or is that itself: it stays with its verdict."""
         places = self.trunk.places
-        return abs(change.log_ratio or 0.0) > self.least.get(series_id, 0.0) or any(
+        return not any(least.holds_back(change, places) for least in self.least.get(series_id, ())) or any(
             other.reference_id in places and other.commit_id in places and change.meets(other, places)
             for other in self.found_before.get(series_id, ())
         )
@@ -238,6 +295,18 @@ class _Looking:
             change
             for change in self.found_before.get(series_id, ())
             if change.reference_id in places and places.get(change.commit_id, before) < before
+        ]
+
+    def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
+        """The changes that another version of the detector found and this one does not: they stay, for nobody unsays them."""
+        places = self.trunk.places
+        return [
+            change
+            for change in self.found_before.get(series_id, ())
+            if not is_of_this_version(change)
+            and change.reference_id in places
+            and places.get(change.commit_id, -1) >= before
+            and not any(one.change.worse == change.worse and one.change.meets(change, places) for one in raised)
         ]
 
     @contextmanager

@@ -11,8 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Change
+from pullback_service.models import Case, Machine
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
@@ -55,6 +56,9 @@ SELECT {", ".join(_VERDICT)} FROM verdict WHERE incident_id = ANY (%(incidents)s
 _EVENTS: Final[LiteralString] = f"""
 SELECT {", ".join(_EVENT)} FROM incident_event WHERE incident_id = %(incident)s ORDER BY id
 """  # noqa: S608 - our own words
+_TOLD_AT: Final[LiteralString] = """
+SELECT incident_id, max(at) FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told GROUP BY incident_id
+"""
 _OPEN: Final[LiteralString] = f"""
 SELECT {", ".join(_INCIDENT)}
   FROM incident
@@ -68,6 +72,32 @@ SELECT id, kind, state
  WHERE project_id = %(project)s AND commit_id = %(commit)s AND state <> 'merged'
  ORDER BY id DESC
  LIMIT %(limit)s
+"""
+_BETWEEN: Final[LiteralString] = """
+SELECT incident.id, incident.kind, incident.state
+  FROM incident
+  JOIN commit ON commit.id = incident.commit_id
+ WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
+   AND (commit.ordered_at, commit.id) > (SELECT ordered_at, id FROM commit WHERE id = %(reference)s)
+   AND (commit.ordered_at, commit.id) <= (SELECT ordered_at, id FROM commit WHERE id = %(candidate)s)
+ ORDER BY incident.id DESC
+ LIMIT %(limit)s
+"""
+_SAID: Final[LiteralString] = """
+SELECT incident.id, incident.kind, incident.state, given.verdict, "case".label, change.variant, series.metric, series.unit,
+       series.exact, series.direction = 'bigger', change.worse, change.log_ratio, change.reference_id, change.commit_id,
+       change.ended_id
+  FROM incident
+  JOIN change ON change.incident_id = incident.id AND change.machine_id = %(machine)s
+       AND change.case_id = coalesce(%(case)s, change.case_id)
+  JOIN "case" ON "case".id = change.case_id
+  JOIN series ON series.id = change.series_id
+  LEFT JOIN LATERAL (
+       SELECT verdict FROM verdict WHERE incident_id = incident.id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) given ON true
+ WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
+   AND (incident.commit_id = ANY (%(commits)s::bigint[]) OR incident.reference_id = ANY (%(commits)s::bigint[])
+        OR incident.ended_id = ANY (%(commits)s::bigint[]))
+ ORDER BY incident.id, change.id
 """
 _SUBJECTS: Final[LiteralString] = """
 SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric
@@ -121,6 +151,26 @@ class NamedChange(NamedTuple):
     ended: NamedCommit | None
 
 
+class SaidChange(NamedTuple):
+    """A change of a series, with what its incident says of it."""
+
+    incident_id: int
+    kind: str
+    state: str
+    verdict: str | None
+    case: str
+    variant: str
+    metric: str
+    unit: str
+    exact: bool
+    bigger_is_better: bool
+    worse: bool | None
+    log_ratio: float | None
+    reference_id: int
+    commit_id: int
+    ended_id: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
     """An incident with its changes, the commits of its range, and the verdict that counts."""
@@ -156,6 +206,10 @@ class IncidentChoice:
     assignee: str | None = None
     told: bool = False
     """Only those that somebody was told of."""
+    workload: str | None = None
+    case: str | None = None
+    variant: str | None = None
+    machine: str | None = None
 
 
 async def list_incidents(
@@ -207,6 +261,28 @@ def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Que
     return Query(_SINCE, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=3)
 
 
+def incidents_between(
+    project_id: ProjectId, reference_id: int, candidate_id: int, *, limit: int
+) -> Query[list[tuple[Any, ...]]]:
+    """Id, kind and state of incidents that begin behind one commit, up to another, newest first, but for those that became a part of another.
+
+    Index: ix_incident_project_id, pk_commit.
+    """
+    values = {"project": project_id, "reference": reference_id, "candidate": candidate_id, "limit": limit}
+    return Query(_BETWEEN, values, list, width=3)
+
+
+def said_at(
+    project_id: ProjectId, machine_id: MachineId, commits: Collection[int], *, case_id: int | None = None
+) -> Query[Sequence[SaidChange]]:
+    """The changes of series of a machine, or of a case there, that are of incidents whose range begins or ends at some commits, or whose level was back there.
+
+    Index: ix_incident_project_id, ix_change_incident_id, pk_case, pk_series, ix_verdict_incident_id.
+    """
+    values = {"project": project_id, "machine": machine_id, "commits": statements.array_of(commits), "case": case_id}
+    return Query(_SAID, values, lambda rows: [SaidChange(*row) for row in rows], width=len(SaidChange._fields))
+
+
 def _matching(choice: IncidentChoice) -> Select[Incident]:
     statement = select(Incident)
     if choice.project is not None:
@@ -222,7 +298,38 @@ def _matching(choice: IncidentChoice) -> Select[Incident]:
     if choice.told:
         told = select(IncidentEvent.id).where(IncidentEvent.incident_id == Incident.id, IncidentEvent.told)
         statement = statement.where(told.exists())
+    if {choice.workload, choice.case, choice.variant, choice.machine} != {None}:
+        statement = statement.where(_changed_in(choice).exists())
     return statement
+
+
+def _changed_in(choice: IncidentChoice) -> Select[int]:
+    """The changes of an incident in the workload, case, variant and machine of a choice."""
+    changed = select(StoredChange.id).where(StoredChange.incident_id == Incident.id)
+    if choice.workload is not None or choice.case is not None:
+        changed = changed.join(Case, Case.id == StoredChange.case_id)
+    if choice.workload is not None:
+        changed = changed.where(Case.workload == choice.workload)
+    if choice.case is not None:
+        changed = changed.where(Case.label == choice.case)
+    if choice.variant is not None:
+        changed = changed.where(StoredChange.variant == choice.variant)
+    if choice.machine is not None:
+        changed = changed.join(Machine, Machine.id == StoredChange.machine_id).where(Machine.name == choice.machine)
+    return changed
+
+
+async def count_incidents(session: AsyncSession, choice: IncidentChoice) -> Mapping[tuple[str, str], int]:
+    """The number of incidents by kind and state. Index: ix_incident_project_id, else pk_incident; ix_change_incident_id."""
+    by = Incident.kind, Incident.state
+    rows = await session.execute(_matching(choice).with_only_columns(*by, func.count()).group_by(*by))
+    return {(kind, state): count for kind, state, count in rows}
+
+
+async def told_at(session: AsyncSession, incident_ids: Collection[int]) -> Mapping[int, datetime]:
+    """The time at which people were told of incidents last, of those that anybody was. Index: ix_incident_event_incident_id."""
+    rows = await statements.rows(session, _TOLD_AT, {"incidents": statements.array_of(incident_ids)})
+    return dict(rows)
 
 
 async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool = False) -> Incident:

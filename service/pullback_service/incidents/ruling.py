@@ -10,7 +10,7 @@ from pullback_service.incidents.queries import NamedChange, details_of, subjects
 from pullback_service.models.incidents import Incident
 from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
-from pullback_service.rules.telling import Decision, Told, decide
+from pullback_service.rules.telling import Decision, SizedChange, decide
 
 TO_ALL = Decision(None, ())
 
@@ -29,7 +29,7 @@ def decision_on(rules: Sequence[Rule], changes: Sequence[NamedChange]) -> Decisi
     standing = [each for each in changes if each.change.standing != "refuted"]
     return decide(
         rules,
-        [Told(subject_of(each), each.change.log_ratio, each.change.evidence == "budget") for each in standing],
+        [SizedChange(subject_of(each), each.change.log_ratio, each.change.evidence == "budget") for each in standing],
     )
 
 

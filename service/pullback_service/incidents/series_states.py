@@ -1,11 +1,14 @@
 """The detector's state of a series between uploads, so that a reading at its end costs the same however long the history is.
 
-A state takes what is new at the end of a series. Where anything else moved (a reading in the middle, one that was measured again,
-another order of commits) the series is looked at from the readings again; both give the same changes.
+A state takes what is new at the end of a series. Where a reading came, went or was measured again in the middle, the detector of its level
+goes back to a mark before that, and takes what lies behind it with the next reading at the end. Where anything else moved (another order
+of commits, another begin) the series is looked at from the readings again. All three give the same changes.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite
 from typing import Final, Self
 
@@ -19,6 +22,7 @@ from pullback_service.incidents.finding import (
     Observed,
     Watched,
     by_level,
+    factor_of,
     first_looked_at,
     key_of,
     observe,
@@ -44,6 +48,10 @@ class SeriesState:
     level: str = ""
     """The level of the newest reading."""
     watchers: dict[str, Watcher] = field(default_factory=dict)
+    behind: dict[str, int] = field(default_factory=dict)
+    """The levels whose detector went back, each with the commit behind which it takes readings again."""
+    is_elsewhere: bool = False
+    """True if the trunk has other commits before its end than when it was stored."""
 
     @classmethod
     def after(cls, series: Watched, readings: Sequence[Observed], places: Places) -> Self:
@@ -61,34 +69,91 @@ class SeriesState:
 
     @classmethod
     def loaded(cls, stored: bytes, series: Watched, places: Places) -> Self | None:
-        """A state that was stored; None where the detector, the floor of the machine or the order of commits is another one."""
-        found_by, commits, begin, place, floor, level, watchers = orjson.loads(stored)
-        if found_by != FOUND_BY or floor != series.floor or places.get(commits[-1]) != place or begin not in places:
+        """A state that was stored; None where the detector, the floor of the machine or the order of its commits is another one."""
+        found_by, commits, begin, place, floor, level, watchers, *more = orjson.loads(stored)
+        behind = more[0] if more else {}  # states of an earlier release never are
+        if found_by != FOUND_BY or floor != series.floor or begin not in places or commits[-1] not in places:
             return None
+        now = places[commits[-1]]
+        if now != place:
+            in_order = [places.get(commit, -1) for commit in commits]
+            if any(one >= other for one, other in pairwise(in_order)):
+                return None
         restored = {key: Watcher.restored(state) for key, state in watchers.items()}
-        return cls(commits, begin, place, floor, level, restored)
+        return cls(commits, begin, now, floor, level, restored, behind, is_elsewhere=now != place)
 
     def dumped(self) -> bytes:
         """The state as it is stored."""
         watchers = {key: watcher.state() for key, watcher in self.watchers.items()}
-        return orjson.dumps([FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers])
+        found = [FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
+        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
 
     def goes_on(self, touched: Collection[int], places: Places) -> bool:
-        """True if all of some touched commits lie behind the end, or before what the detector looks at."""
-        oldest = places.get(self.commits[0], -1) if len(self.commits) == MOST_READINGS else -1
-        return not any(oldest <= places[commit] <= self.place for commit in touched)
+        """True if all of some touched commits lie behind the end, or before what the detector looks at, and no others came before it."""
+        oldest = self._oldest(places)
+        return not self.is_elsewhere and not any(oldest <= places[commit] <= self.place for commit in touched)
+
+    def known(self, places: Places) -> int:
+        """The newest commit behind which there is all that is to be taken."""
+        return min((self.commits[-1], *self.behind.values()), key=places.__getitem__)
 
     def take(self, series: Watched, readings: Sequence[Observed], places: Places) -> bool:
-        """Take all readings behind the end, in the order of the trunk; False where the detector has to begin elsewhere."""
+        """Take all readings behind `known`, in the order of the trunk; False where the detector has to begin elsewhere."""
         if len(readings) == MOST_READINGS:
             return False  # there may be more
         for reading in readings:
-            self.commits = [*self.commits, reading.commit_id][-MOST_READINGS:]
-            if self.commits[first_looked_at(series.series_id, self.commits)] != self.begin:
-                return False
-            self.place, self.level = places[reading.commit_id], key_of(reading.level)
-            observe(self.watchers.setdefault(self.level, Watcher(floor=self.floor)), reading)
+            place, level = places[reading.commit_id], key_of(reading.level)
+            if place > self.place:
+                self.commits = [*self.commits, reading.commit_id][-MOST_READINGS:]
+                if self.commits[first_looked_at(series.series_id, self.commits)] != self.begin:
+                    return False
+                self.place, self.level = place, level
+            elif level not in self.behind or place <= places[self.behind[level]]:
+                continue  # taken before
+            observe(self.watchers.setdefault(level, Watcher(floor=self.floor)), reading)
+        self.behind = {}
         return True
+
+    def go_back(self, series: Watched, readings: Sequence[Observed], touched: Collection[int], places: Places) -> bool:
+        """Go back to before what was touched, with the newest readings as they are now; False where that is too far or more has moved.
+
+        It is then behind; `take` brings it up to date.
+        """
+        commits = [reading.commit_id for reading in readings]
+        if not commits or commits[first_looked_at(series.series_id, commits)] != self.begin:
+            return False
+        if not all(commit in places for commit in self.commits):
+            return False
+        oldest = max(self._oldest(places), places[commits[0]])
+        known = {commit for commit in self.commits if places[commit] >= oldest}
+        there = {commit for commit in commits if oldest <= places[commit] <= self.place}
+        moved = {commit for commit in touched if places[commit] >= oldest} | (known ^ there)
+        first = min((places[commit] for commit in moved), default=self.place + 1)
+        if first <= places[self.begin]:
+            return False
+        at_level = by_level(readings[commits.index(self.begin) :])
+        levels = {key_of(level): of_one for level, of_one in at_level.items()}
+        self.watchers = {key: watcher for key, watcher in self.watchers.items() if key in levels}
+        self.behind = {key: commit for key, commit in self.behind.items() if key in levels}
+        for key, of_one in levels.items():
+            last = commits[bisect_left(commits, first, key=places.__getitem__) - 1]
+            before = bisect_left(of_one, first, key=lambda reading: places[reading.commit_id])
+            watcher = self.watchers.get(key)
+            if watcher is not None and watcher.count > before:
+                watcher = watcher.rewound(before, [factor_of(reading) for reading in of_one[:before]])
+                if watcher is None:
+                    return False
+                self.watchers[key] = watcher
+                last = of_one[watcher.count - 1].commit_id
+            if watcher is None or watcher.count != len(of_one):
+                self.behind[key] = min(last, self.behind.get(key, last), key=places.__getitem__)
+        self.commits, self.place, self.level = commits, places[commits[-1]], key_of(readings[-1].level)
+        self.is_elsewhere = False
+        return True
+
+    def _oldest(self, places: Places) -> int:
+        """The place on the trunk before which it knows no readings; -1 where there are none."""
+        return places.get(self.commits[0], -1) if len(self.commits) == MOST_READINGS else -1
 
     @property
     def is_calm(self) -> bool:
@@ -98,8 +163,8 @@ class SeriesState:
     @property
     def resolution(self) -> float | None:
         """The smallest step (natural log) that would be suspected within three commits; None while there are too few readings."""
-        size = self.watchers[self.level].resolution
-        return size if isfinite(size) else None
+        watcher = self.watchers.get(self.level)
+        return watcher.resolution if watcher is not None and isfinite(watcher.resolution) else None
 
 
 def settled_before(series_id: int, commits: Sequence[int], places: Places) -> int:

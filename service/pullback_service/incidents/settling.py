@@ -47,6 +47,8 @@ class _Known:
     bisections: Mapping[int, Bisection]
     waiting: Collection[int]
     """Jobs that wait or run."""
+    measured: Collection[int]
+    """Incidents that an agent measured again."""
     measuring: Mapping[int, Measuring]
     today: date
 
@@ -99,6 +101,7 @@ async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Seq
         await controls_of(session, ids),
         {bisection.incident_id: bisection for bisection in await session.scalars(_bisections_of(ids))},
         set(await session.scalars(select(Job.id).where(Job.id.in_(jobs), Job.state.in_(UNFINISHED)))),
+        await measured_again(session, ids),
         await measuring_machines(session, project_id, machines),
         (await session.execute(select(cast(func.timezone("UTC", now()), Date)))).scalar_one(),
     )
@@ -106,6 +109,16 @@ async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Seq
 
 def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
     return select(Bisection).where(Bisection.incident_id.in_(ids)).execution_options(populate_existing=True)
+
+
+async def measured_again(session: AsyncSession, ids: Collection[int]) -> set[int]:
+    """Those of some incidents that an agent measured again. Index: ix_incident_job_incident_id, pk_job."""
+    statement = (
+        select(IncidentJob.incident_id)
+        .join(Job, Job.id == IncidentJob.job_id)
+        .where(IncidentJob.incident_id.in_(ids), Job.state == "done")
+    )
+    return set(await session.scalars(statement))
 
 
 async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:
@@ -138,7 +151,7 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
         is_measured_again=incident.job_id in known.waiting,
         may_be_measured=bool(chosen),
-        was_measured=incident.asked > 0,
+        was_measured=incident.id in known.measured,
         controls=controls,
         ran_out_of_time=ran_out,
     )

@@ -12,6 +12,8 @@ State: TypeAlias = Literal[
 VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
 _DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
+AFTER_NOISE = 2.0
+"""Size of a later suspicion of a series, over that of one that somebody called noise, from which on it is raised."""
 MOST_ASKED = 2
 """Times that a suspicion is measured again."""
 TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
@@ -58,7 +60,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
     """The state of an incident.
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
-    was asked. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
+    answered, so that nothing of it is called likely. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
     measure it.
     """
     if verdict is not None and verdict in _DECIDES:
@@ -78,9 +80,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "unconfirmed"
     if may_be_measured:
         return "suspected"
-    if was_measured and len(standing) < len(changes):
-        return "unconfirmed"  # what shows it most was measured, and did not change
-    return _unmeasured(standing)
+    return "unconfirmed" if was_measured else _unmeasured(standing)
 
 
 def _unmeasured(standing: Sequence[Change]) -> State:

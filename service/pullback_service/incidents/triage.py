@@ -22,7 +22,7 @@ from pullback_service.incidents.confirming import (
 )
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
 from pullback_service.incidents.searching import begin, commits_between, go_on, leading
-from pullback_service.incidents.settling import controls_of, move
+from pullback_service.incidents.settling import controls_of, measured_again, move
 from pullback_service.incidents.standing import VerdictWord, state_of
 from pullback_service.incidents.watching import read_trunk
 from pullback_service.jobs.queries import UNFINISHED
@@ -70,7 +70,7 @@ async def assign(session: AsyncSession, incident_id: int, assignee: str | None, 
 async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
     """Have an incident measured again now, whatever was measured before; false where a job for that waits or runs already.
 
-    What somebody asks for is not held against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
+    What somebody asks for is not compared with the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
     """
     incident = await _open_incident(session, incident_id)
     if await _unfinished(session, incident.job_id):
@@ -161,7 +161,7 @@ async def _decide(
         was=was,  # type: ignore[arg-type] # the table has no others
         verdict=verdict,
         is_measured_again=is_measured_again or await _unfinished(session, incident.job_id),
-        was_measured=incident.asked > 0,
+        was_measured=incident.id in await measured_again(session, [incident.id]),
         controls=(await controls_of(session, [incident.id])).get(incident.id, ()),
     )
     await move(session, incident, state, actor=by)

@@ -20,7 +20,7 @@ from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing import Failing, Measured
-from pullback_service.incidents.finding import MOST_READINGS, Claim, Observed, Watched
+from pullback_service.incidents.finding import FOUND_BY, MOST_READINGS, Claim, Observed, Watched
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.readings.pooling import BUSY
 from pullback_service.regression.changes import NORMAL_95
@@ -33,8 +33,8 @@ DAYS_OF_NOISE: Final = 90
 """Days of comparisons of commits with themselves that a machine's floor is taken from, as pages do."""
 
 _TRUNK: Final[LiteralString] = f"""
-SELECT watched.name, watched.detected_from, watched.watched, watched.trunk, branch.id
-  FROM (SELECT id, name, detected_from, watched, {TRUNK} AS trunk FROM project WHERE id = %(project)s) watched
+SELECT watched.name, watched.detected_from, watched.watched, watched.detector, watched.trunk, branch.id
+  FROM (SELECT id, name, detected_from, watched, detector, {TRUNK} AS trunk FROM project WHERE id = %(project)s) watched
   LEFT JOIN branch ON branch.project_id = watched.id AND branch.name = watched.trunk
 """  # noqa: S608 - our own words
 _PLACES: Final[LiteralString] = "SELECT commit_id, position FROM branch_commit WHERE branch_id = %(branch)s"
@@ -94,6 +94,9 @@ SELECT series.case_id, series.machine_id
  WHERE report.id = ANY (%(reports)s::uuid[]) AND report.status = 'withdrawn'
 """
 _WATCHED: Final[LiteralString] = "UPDATE project SET watched = %(trunk)s WHERE id = %(project)s"
+_DETECTOR: Final[LiteralString] = """
+UPDATE project SET detector = %(detector)s, detector_from = CASE WHEN detector IS NOT NULL THEN now() END WHERE id = %(project)s
+"""
 _EVERY_PAIR: Final[LiteralString] = "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s"
 _SERIES: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact, series.direction = 'bigger'
@@ -232,6 +235,8 @@ class Trunk(NamedTuple):
     detected_from: datetime
     watched: str | None
     """The trunk along which changes were last looked for."""
+    detector: str | None
+    """The detector by which changes were last looked for."""
     name: str
     branch_id: int | None
     places: Places
@@ -262,11 +267,11 @@ async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | No
     found = await statements.row(session, _TRUNK, {"project": project_id})
     if found is None:
         return None
-    project, detected_from, watched, name, branch_id = found
+    project, detected_from, watched, detector, name, branch_id = found
     branch = {"branch": branch_id}
     rows = await statements.rows(session, _PLACES, branch) if branch_id is not None else []
     rewritten = await statements.rows(session, _REWRITTEN, branch) if branch_id is not None else []
-    return Trunk(project, detected_from, watched, name, branch_id, dict(rows), dict(rewritten))
+    return Trunk(project, detected_from, watched, detector, name, branch_id, dict(rows), dict(rewritten))
 
 
 async def follow_rewritten(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> set[int]:
@@ -327,6 +332,12 @@ async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk)
     return await pairs_of(session, project_id) if trunk.watched is not None else []
 
 
+async def note_detector(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> None:
+    """Note that another version of the detector looks from now on: what only it sees in the past is told to nobody. Index: pk_project."""
+    if trunk.detector != FOUND_BY:
+        await statements.run(session, _DETECTOR, {"project": project_id, "detector": FOUND_BY})
+
+
 async def pairs_of(session: AsyncSession, project_id: ProjectId) -> list[Pair]:
     """All cases and machines of a project. Index: ix_series_project_id."""
     return sorted(await statements.rows(session, _EVERY_PAIR, {"project": project_id}))
@@ -365,14 +376,19 @@ async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[i
 
 
 async def read_newest(
-    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, brought: UploadContent | None
+    session: AsyncSession,
+    series: Sequence[Watched],
+    trunk: Trunk,
+    brought: UploadContent | None,
+    *,
+    most: int | None = MOST_READINGS,
 ) -> Mapping[int, Sequence[Observed]]:
-    """The newest `MOST_READINGS` readings of each of some series along the trunk, oldest first.
+    """The newest readings of each of some series along the trunk, oldest first; all of them where no most is given.
 
     Index: ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
     """
     ids = statements.array_of(each.series_id for each in series)
-    return await _observed(session, series, trunk, _NEWEST, {"series": ids, **_of(brought)})
+    return await _observed(session, series, trunk, _NEWEST, {"series": ids, "most": most, **_of(brought)})
 
 
 async def read_behind(
@@ -394,7 +410,7 @@ async def _observed(
     session: AsyncSession, series: Sequence[Watched], trunk: Trunk, statement: LiteralString, known: Mapping[str, Any]
 ) -> Mapping[int, Sequence[Observed]]:
     """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
-    values = {**known, "branch": trunk.branch_id, "most": MOST_READINGS}
+    values = {"most": MOST_READINGS, **known, "branch": trunk.branch_id}
     found = await statements.rows(session, statement, values, binary=True)
     rows = [row for row in found if row[2] in trunk.places]  # a commit that came after the trunk was read waits as well
     machine_of = {each.series_id: each.machine_id for each in series}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pullback_service.jobs.labels import suits, with_device
+from pullback_service.jobs.labels import contains_strangers, suits, with_device
 
 Work = tuple[int, str, str]
 """What takes about the same time on one machine: project, suite and kind."""
@@ -113,7 +113,7 @@ def may_take(job: WaitingJob, bench: Bench) -> bool:
     return (
         job.machine_id in {None, bench.machine_id}
         and (job.trusted or bench.accepts_untrusted)
-        and any(suits(labels, job.requires) for labels in bench.offers)
+        and any(suits(labels, job.requires) and (job.trusted or contains_strangers(labels)) for labels in bench.offers)
     )
 
 
@@ -171,6 +171,9 @@ NO_AGENT = "No agent is enrolled: start one."
 
 def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forecast:
     """The obstacle between a job and the machines that may have it; `only` begins the sentence where that is one."""
+    if any(_offers(bench.offers, job) and bench.accepts_untrusted for bench in mine):
+        words = "and its agent has no sandbox" if only else "No suitable agent has a sandbox"
+        return Forecast("trust", f"{only or ''}{words}, which jobs of forks need: start one with --isolation sandbox.")
     if any(_offers(bench.offers, job) for bench in mine):
         words = "and it accepts no untrusted jobs." if only else "No suitable machine accepts jobs of forks."
         return Forecast("trust", f"{only or ''}{words}")

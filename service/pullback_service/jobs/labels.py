@@ -3,12 +3,14 @@
 The label `device` says where an agent measures, and what a report says as the device of its cases. Whoever names none means
 the CPU: a job without it is for the CPU, as `pullback run` is, and an agent without it measures there. So a GPU's agent
 takes the jobs that ask for its device and no others, and no series of the CPU gets a point from a GPU.
+
+Jobs of forks need a sandbox, whatever else they require.
 """
 
 from collections.abc import Mapping
 from typing import Any, LiteralString
 
-from sqlalchemy import ColumnElement, cast
+from sqlalchemy import ColumnElement, cast, or_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -16,6 +18,22 @@ DEVICE = "device"
 CPU = "cpu"
 UNSAID: Mapping[str, str] = {DEVICE: CPU}
 UNSAID_SQL: LiteralString = """'{"device": "cpu"}'::jsonb"""
+
+
+ISOLATION = "isolation"
+"""The label that says how jobs are kept apart from the agent: none, user or sandbox."""
+SANDBOX = "sandbox"
+DANGER = "danger"
+UNSANDBOXED = "unsandboxed"
+"""The value of `danger` of an agent whose operator lets code of strangers run without a sandbox."""
+CONTAINS_STRANGERS_SQL: LiteralString = (
+    """(told.labels @> '{"isolation": "sandbox"}' OR told.labels @> '{"danger": "unsandboxed"}')"""
+)
+
+
+def contains_strangers(labels: Mapping[str, Any]) -> bool:
+    """True if an agent with these labels may run code of forks: in a sandbox, or because its operator says so."""
+    return labels.get(ISOLATION) == SANDBOX or labels.get(DANGER) == UNSANDBOXED
 
 
 def with_device(labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,6 +44,11 @@ def with_device(labels: Mapping[str, Any]) -> dict[str, Any]:
 def column_with_device(labels: InstrumentedAttribute[dict[str, Any]]) -> ColumnElement[Any]:
     """The same of a column."""
     return cast(dict(UNSAID), JSONB).op("||", return_type=JSONB())(labels)
+
+
+def column_contains_strangers(labels: InstrumentedAttribute[dict[str, Any]]) -> ColumnElement[bool]:
+    """The same as `contains_strangers`, of a column."""
+    return or_(labels.contains({ISOLATION: SANDBOX}), labels.contains({DANGER: UNSANDBOXED}))
 
 
 def suits(labels: Mapping[str, Any], requires: Mapping[str, Any]) -> bool:

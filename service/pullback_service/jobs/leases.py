@@ -2,7 +2,7 @@
 
     queued → leased → running → done | failed | cancelled | lost
        ↑________________|  a lost lease, or after a pause a passing fault of the machine; `max_attempts` times in all,
-                           then lost
+                           then lost; at once where it took a second agent with it
 
 Rules that hold whatever agents and networks do:
 - The job's row is locked before anything about it changes, so its steps happen one after the other.
@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, cast, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
+from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.job_channel import ring
-from pullback_service.jobs.labels import column_with_device, with_device
+from pullback_service.jobs.labels import column_with_device, contains_strangers, with_device
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.models.machines import Machine
@@ -33,6 +34,8 @@ from pullback_service.models.machines import Machine
 # After its own time limit a job gets this long to wind up before it is told to stop.
 GRACE_S = 60
 ATTEMPTS = 3
+MOST_LOST_AGENTS = 2
+"""A job that took so many agents with it waits for a person: what it runs may be what ends them."""
 PAUSES_GROW = 4
 LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
@@ -90,7 +93,10 @@ async def claim(
             # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
             or_(
                 Job.trust == "trusted",
-                select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
+                and_(
+                    literal(contains_strangers(labels)),
+                    select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
+                ),
             ),
         )
         .order_by(Job.priority.desc(), Job.attempts, Job.id)
@@ -146,6 +152,11 @@ async def _known(session: AsyncSession, job_id: JobId, number: int, token: UUID,
         raise NotFoundError(f"Job {job_id} has no attempt {number}.")
     if attempt.lease_token != token:
         raise ConflictError(f"This lease token is not that of attempt {number} of job {job_id}: claim a job first.")
+    caller = caller_of(session)
+    if caller is not None and caller.agent_id not in {None, attempt.agent_id}:
+        raise ConflictError(
+            f"Attempt {number} of job {job_id} was given to another agent: only that one speaks for it."
+        )
     return attempt
 
 
@@ -192,19 +203,27 @@ async def heartbeat(
 
 
 async def fail(
-    session: AsyncSession, held: HeldAttempt, *, kind: str, message: str, retryable: bool, pause_s: float = 0.0
+    session: AsyncSession,
+    held: HeldAttempt,
+    *,
+    kind: str,
+    message: str,
+    retryable: bool,
+    pause_s: float = 0.0,
+    agent_ended: bool = False,
 ) -> Literal["failed", "cancelled", "queued", "lost"]:
     """End an attempt without a result.
 
     Only a passing fault of the machine (`infra`, retryable) is tried again: a commit that does not build or a workload
     that breaks is a result. What failed fails again a second later (a clone without the commit, a full disk), so the job pauses for `pause_s`,
-    and `PAUSES_GROW` times as long after every further attempt. Saying it twice changes nothing.
+    and `PAUSES_GROW` times as long after every further attempt. Saying it twice changes nothing. With `agent_ended` it is an agent
+    that was killed at this work and has come back: its attempt is lost, as that of one that does not come back.
     """
     if not held.is_active:
         return "lost"
     job, attempt = held.job, held.attempt
     cancelled = kind == "cancelled" or job.cancel_requested_at is not None
-    _end(attempt, "cancelled" if cancelled else "failed", kind, message)
+    _end(attempt, "cancelled" if cancelled else "lost" if agent_ended else "failed", kind, message)
     if cancelled:
         _finish(job, "cancelled", "cancelled", message)
         return "cancelled"
@@ -295,6 +314,13 @@ async def _try_again(
 ) -> Literal["queued", "lost"]:
     if job.attempts >= job.max_attempts:
         _finish(job, "lost", kind, f"{message} That was attempt {job.attempts} of {job.max_attempts}.")
+        return "lost"
+    await session.flush()
+    since = job.max_attempts - ATTEMPTS  # it was queued, or queued again by somebody
+    lost = select(func.count()).where(Attempt.job_id == job.id, Attempt.number > since, Attempt.state == "lost")
+    if (await session.scalar(lost) or 0) >= MOST_LOST_AGENTS:
+        message = f"{message} It took {MOST_LOST_AGENTS} agents with it: look at its commit and their machines, then retry it."
+        _finish(job, "lost", kind, message)
         return "lost"
     job.state, job.failure_kind, job.failure_message = "queued", kind, message
     # Nobody rings when a pause is over: waiting agents are called by the bell's next look, a few seconds later.

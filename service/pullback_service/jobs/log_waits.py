@@ -12,7 +12,7 @@ from typing import TypeVar
 from fastapi import Request
 
 LOOK_EVERY_S = 1.0
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 class LogWaits:
@@ -28,8 +28,8 @@ class LogWaits:
         self._closed = True
 
     async def until(
-        self, look: Callable[[], Awaitable[Found]], enough: Callable[[Found], bool], request: Request, wait_s: float
-    ) -> Found:
+        self, look: Callable[[], Awaitable[Value]], enough: Callable[[Value], bool], request: Request, wait_s: float
+    ) -> Value:
         """Look until there is enough, the time is over or nobody waits for the answer."""
         deadline = time.monotonic() + (wait_s if self.held < self._most else 0)
         self.held += 1

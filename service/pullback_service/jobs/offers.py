@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.jobs.labels import suits
+from pullback_service.jobs.labels import contains_strangers, suits
 from pullback_service.jobs.trust import TrustLevel
 from pullback_service.models.jobs import CLAIMABLE, DUE
 
@@ -58,7 +58,7 @@ class Offer:
         return (
             self.kind in agent.kinds
             and self.machine_id in {None, agent.machine_id}
-            and (self.trust == "trusted" or agent.accepts == "untrusted")
+            and (self.trust == "trusted" or (agent.accepts == "untrusted" and contains_strangers(agent.labels)))
             and (agent.projects is None or self.project_id in agent.projects)
             and suits(agent.labels, self.requires)
         )

@@ -203,6 +203,12 @@ class FailureStatement(BaseModel):
     kind: FailureKind
     message: Text = ""
     retryable: Flag = False
+    agent_ended: Annotated[
+        Flag,
+        Field(
+            description="The agent was killed while it worked on this: such a job is given to two agents, and no more."
+        ),
+    ] = False
 
 
 class FailureAnswer(BaseModel):

@@ -4,8 +4,8 @@ A commit is trusted unless it came from a fork: whoever may push to the project 
 commit becomes the project's own when a log (`git log` of a checkout, or a mirror) puts it on a branch; an upload or a job
 that merely names a branch does not, since a fork names its branches as it likes.
 
-An untrusted job waits until somebody approves it, and even then runs only on a machine that accepts untrusted ones: what
-a stranger's code leaves behind on a machine, or reads there, is not undone by having looked at it once.
+An untrusted job waits until somebody approves it, and even then runs only on a machine that accepts untrusted ones, by an agent with a
+sandbox (`labels.py`): what a stranger's code leaves behind on a machine, or reads there, is not undone by having looked at it once.
 """
 
 from collections.abc import Collection

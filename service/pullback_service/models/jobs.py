@@ -31,7 +31,7 @@ class Job(Base):
     """Work for an agent: a suite at a commit.
 
     queued → leased → running → done | failed | cancelled | lost; a lost lease goes back to queued, `max_attempts` times.
-    A job of the kind `compare` holds its commit against the one of `reference_id`, which may be the same one: A/A.
+    A job of the kind `compare` compares its commit with the one of `reference_id`, which may be the same one: A/A.
     An untrusted job, one of a fork's commit, waits in the queue until somebody approves it (`trust.py`).
     """
 

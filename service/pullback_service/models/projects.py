@@ -54,5 +54,9 @@ class Project(Base):
     """The tag that `pullback.toml` names as the anchor: the newest commits are compared with it."""
     anchor_sha: Mapped[str | None]
     """The commit of that tag; null while no clone that has it told."""
+    detector: Mapped[str | None]
+    """The detector, with its version, by which changes were last looked for."""
+    detector_from: Mapped[Instant | None]
+    """Changes that only this version sees in results that came before this are found, and told to nobody; null of the first version."""
     rules_sha: Mapped[str | None]
     """The commit of the file whose rules hold."""

@@ -7,7 +7,7 @@ from uuid import UUID
 from pullback_service.notifications.events import DIGEST, Facts
 
 
-class Told(NamedTuple):
+class Notice(NamedTuple):
     """A notification."""
 
     event: str
@@ -25,7 +25,7 @@ class Message(NamedTuple):
     target: str
     secret: str | None
     project: str
-    told: tuple[Told, ...]
+    told: tuple[Notice, ...]
     left_out: int = 0
     """Notifications of a digest that are counted only."""
     is_digest: bool = False

@@ -18,7 +18,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.models.notifications import Channel, Delivery, Notification
 from pullback_service.models.projects import Project
 from pullback_service.notifications.events import CHANNEL_OFF, TEST, USUAL, Facts, tidied
-from pullback_service.notifications.message import Message, Told
+from pullback_service.notifications.message import Message, Notice
 from pullback_service.notifications.sending import Answer
 
 MESSAGES_AN_HOUR: Final = 5
@@ -298,11 +298,11 @@ async def _message(session: AsyncSession, channel: Channel, delivery: Delivery) 
     )
 
 
-async def _told(session: AsyncSession, delivery: Delivery) -> tuple[Sequence[Told], int]:
+async def _told(session: AsyncSession, delivery: Delivery) -> tuple[Sequence[Notice], int]:
     columns = (Notification.event, Notification.key, Notification.facts, Notification.created_at)
     if delivery.notification_id is not None:
         row = (await session.execute(select(*columns).where(Notification.id == delivery.notification_id))).one()
-        return [Told(*row)], 1
+        return [Notice(*row)], 1
     members = (
         select(*columns)
         .join(Delivery, Delivery.notification_id == Notification.id)
@@ -310,4 +310,4 @@ async def _told(session: AsyncSession, delivery: Delivery) -> tuple[Sequence[Tol
     )
     total = await session.scalar(select(func.count()).select_from(members.subquery())) or 0
     rows = await session.execute(members.order_by(Notification.created_at, Notification.id).limit(MOST_IN_DIGEST))
-    return [Told(*row) for row in rows], total
+    return [Notice(*row) for row in rows], total

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import orjson
 
 from pullback_service.notifications.events import Facts
-from pullback_service.notifications.message import Message, Told
+from pullback_service.notifications.message import Message, Notice
 from pullback_service.notifications.plain_text import neutral, neutral_in_slack, one_line
 
 LONGEST_SLACK_TEXT: Final = 2_900  # a block of Slack takes 3,000 characters
@@ -83,7 +83,7 @@ def page_of(facts: Facts, base: str | None) -> str | None:
     return whole if whole.startswith(("https://", "http://")) else None
 
 
-def _as_json(told: Told, base: str | None) -> dict[str, Any]:
+def _as_json(told: Notice, base: str | None) -> dict[str, Any]:
     url = page_of(told.facts, base) or told.facts.get("url")
     facts = {**told.facts, "url": url}
     return {"event": told.event, "key": told.key, "created_at": told.created_at, "facts": facts}

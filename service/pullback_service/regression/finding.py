@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, fields, replace
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from pullback_service.regression.counts import CountWatcher
 from pullback_service.regression.events import told_by
 from pullback_service.regression.levels import find_levels
 from pullback_service.regression.noise import Noise, Values
-from pullback_service.regression.watching import FEWEST, Event, LevelWatcher, resolution_of
+from pullback_service.regression.watching import FEWEST, Event, LevelWatcher, Mark, resolution_of
 
 DETECTOR: Final = "levels"
 VERSION: Final = 3
 """Name and version of the detector, to be stored with what it finds; other answers to the same series are another version."""
 
 SIZES: Final = ("size", "low", "high")
+Observation: TypeAlias = tuple[float, float | None, float | None]
+"""A value with both ends of its interval."""
 
 
 def find_changes(
@@ -111,11 +113,30 @@ class Watcher:
         else:
             if value <= 0 and not self._are_logs:
                 self._take_as_logs(self._watcher)
-            logs, inner = _logs(np.array([value]), _single(low), _single(high), are_logs=self._are_logs)
-            found = self._watcher.observe(
-                float(logs[0]), 0.0 if inner is None else float(inner[0]), new_commit=new_commit
-            )
+            log, inner = _log(value, low, high, are_logs=self._are_logs)
+            found = self._watcher.observe(log, inner, new_commit=new_commit)
         return [_counted(change, self._gaps) for change in found]
+
+    def rewound(self, count: int, observations: Sequence[Observation]) -> "Watcher | None":
+        """The watcher as it was a little before it had taken `count` observations, to go on with others; None where it cannot go back.
+
+        `observations` are the first `count` ones, of which none was named a commit.
+        """
+        watcher = self._watcher
+        if not isinstance(watcher, LevelWatcher) or self._are_logs or self._gaps or self._commit is not None:
+            return None
+        mark = watcher.mark_within(count)
+        if mark is None:
+            return None
+        missing = [_log(*each, are_logs=False) for each in observations[watcher.missing_at(mark)]]
+        found = Watcher()
+        found._watcher = watcher.back_at(mark, [log for log, _ in missing], [inner for _, inner in missing])
+        return found
+
+    @property
+    def count(self) -> int:
+        """Observations so far, but for those that were passed over."""
+        return self._watcher.count
 
     @property
     def changes(self) -> list[Change]:
@@ -155,6 +176,7 @@ class Watcher:
         if state["exact"]:
             watcher._watcher = CountWatcher(**series)
         else:
+            series["marks"] = [Mark(*mark) for mark in series.get("marks", ())]
             for name, kind in (("prior", Noise), ("noise", Noise), ("event", Event)):
                 series[name] = None if series[name] is None else kind(**series[name])
             watcher._watcher = LevelWatcher(**series)
@@ -172,7 +194,9 @@ class Watcher:
 def _as_json(value: Any) -> Any:
     """A field of a watcher as JSON takes it, which has no infinite numbers: a count that was zero grew by one."""
     if isinstance(value, list):
-        return [_as_json(each) for each in value] if value and isinstance(value[0], Change) else value.copy()
+        return [_as_json(each) for each in value] if value and isinstance(value[0], Change | Mark) else value.copy()
+    if isinstance(value, Mark):
+        return [*value]
     if isinstance(value, Change):
         return asdict(value) | {name: repr(size) for name in SIZES if not isfinite(size := getattr(value, name))}
     return asdict(value) if isinstance(value, Noise | Event) else value
@@ -196,6 +220,12 @@ def _logs(
     if not known.any():
         return logs, None
     return logs, np.where(known, inner, np.median(inner[known]))
+
+
+def _log(value: float, low: float | None, high: float | None, *, are_logs: bool) -> tuple[float, float]:
+    """The natural log of an observation and its standard error, zero where it has none."""
+    logs, inner = _logs(np.array([value]), _single(low), _single(high), are_logs=are_logs)
+    return float(logs[0]), 0.0 if inner is None else float(inner[0])
 
 
 def _array(numbers: Sequence[float | None] | None, values: Values) -> Values | None:

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from pullback_service.regression.noise import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
 from pullback_service.regression.splitting import Split, split
 
-ASKED: Final = 2.75
+ASKED: Final = 2.0
 """Evidence asked of a cut between two levels of the same length."""
-EDGE: Final = 2.75
+EDGE: Final = 3.2
 """What is asked in addition for each factor e by which one of the levels is shorter than both: noise of neighbours that
 correlate has many short levels, and no long ones."""
 CANDIDATE: Final = (3.0, 0.5)
 """The same two for a cut that is only to be looked at."""
+BETWEEN: Final = (8.0, 2.0)
+"""The same two for such a cut between two others, of which noise of neighbours that correlate has many."""
 SHORTEST: Final = 12
 """Observations of the shortest interval that is searched for a step of its own."""
 MANY: Final = 16
@@ -125,7 +127,7 @@ def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[in
         if end - begin < 4:
             continue
         evidence = split_between(values, weights, noise, begin, end).evidence
-        surplus = np.where(_is_short(end - begin, noise), -np.inf, evidence - asked(end - begin, *CANDIDATE))
+        surplus = np.where(_is_short(end - begin, noise), -np.inf, evidence - asked(end - begin, *BETWEEN))
         k = int(surplus.argmax())
         if surplus[k] > 0:
             cuts.append(begin + k + 1)

@@ -4,9 +4,10 @@ What is kept is bounded: the newest observations, the noise that earlier levels 
 costs the same however long the series is.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
 from math import exp, inf, log, sqrt
-from typing import Final
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -28,6 +29,10 @@ CALIBRATION: Final = 1.15
 """Size of a step that half of the time is suspected in time, over what the formula says; measured with independent noise."""
 LOOKED_AT: Final = 5.0
 """Evidence that a step may lack under the noise of one level, to be looked at under the noise of two."""
+MARKED: Final = 16
+"""Observations between the marks to which a watcher can go back; the further back, the fewer there are."""
+FURTHEST: Final = 320
+"""Observations behind a mark after which it is let go."""
 
 
 @dataclass
@@ -37,6 +42,23 @@ class Event:
     places: list[int]
     before: int
     number: int
+
+
+class Mark(NamedTuple):
+    """A watcher behind an observation, but for the observations that it held; in numbers that JSON takes as they are."""
+
+    taken: int
+    """Observations so far."""
+    held: int
+    """The newest of these that it held."""
+    start: int
+    prior: list[Any]
+    noise: list[Any] | None
+    event: list[Any] | None
+    told: int
+    """The number of changes that were told."""
+    newest: dict[str, Any] | None
+    """The newest of these as it was understood, where more could come to it."""
 
 
 @dataclass
@@ -58,9 +80,59 @@ class LevelWatcher:
     event: Event | None = None
     changes: list[Change] = field(default_factory=list)
     """All that was told, as it is understood now."""
+    marks: list[Mark] = field(default_factory=list)
 
     def observe(self, log: float, inner: float, *, new_commit: bool) -> list[Change]:
         """Take the next observation; the changes that it shows for the first time."""
+        told = self._look(log, inner, new_commit=new_commit)
+        if self.count % MARKED == 0:
+            self.marks = [mark for mark in self.marks if _is_kept(mark.taken, self.count)]
+            self.marks.append(self._mark())
+        return told
+
+    def mark_within(self, count: int) -> Mark | None:
+        """The last mark within the first `count` observations; None where there is none."""
+        return next((mark for mark in reversed(self.marks) if mark.taken <= count), None)
+
+    def missing_at(self, mark: Mark) -> slice:
+        """The observations that it held at a mark and no longer holds."""
+        return slice(mark.taken - mark.held, min(self.count - len(self.logs), mark.taken))
+
+    def back_at(self, mark: Mark, logs: Sequence[float], inner: Sequence[float]) -> Self:
+        """The watcher as it was at a mark, with what is missing there, each of a commit of its own."""
+        let_go = self.count - len(self.logs)
+        held = slice(max(mark.taken - mark.held - let_go, 0), max(mark.taken - let_go, 0))
+        changes = self.changes[: mark.told]
+        if mark.newest is not None:
+            changes[-1] = Change(**mark.newest | {"places": tuple(mark.newest["places"])})
+        return replace(
+            self,
+            count=mark.taken,
+            logs=[*logs, *self.logs[held]],
+            inner=[*inner, *self.inner[held]],
+            new_commit=[*(True for _ in logs), *self.new_commit[held]],
+            start=mark.start,
+            prior=Noise(*mark.prior),
+            noise=None if mark.noise is None else Noise(*mark.noise),
+            event=None if mark.event is None else Event([*mark.event[0]], *mark.event[1:]),
+            changes=changes,
+            marks=[each for each in self.marks if each.taken <= mark.taken],
+        )
+
+    def _mark(self) -> Mark:
+        event = self.event
+        return Mark(
+            self.count,
+            len(self.logs),
+            self.start,
+            list(astuple(self.prior or Noise.unknown(self.floor))),
+            None if self.noise is None else list(astuple(self.noise)),
+            None if event is None else [event.places.copy(), event.before, event.number],
+            len(self.changes),
+            None if event is None else asdict(self.changes[-1]) | {"places": list(self.changes[-1].places)},
+        )
+
+    def _look(self, log: float, inner: float, *, new_commit: bool) -> list[Change]:
         self.logs.append(log)
         self.inner.append(inner)
         self.new_commit.append(new_commit)
@@ -125,6 +197,12 @@ class LevelWatcher:
         self.changes.append(change)
         self.event = Event([place], before, len(self.changes) - 1) if is_commits else None
         return [change]
+
+
+def _is_kept(marked: int, count: int) -> bool:
+    """True if a mark is kept until so many observations: all of the newest, and with each doubling of the way back half as many."""
+    behind = count - marked
+    return behind <= FURTHEST and marked % (MARKED << ((behind - 1) // (4 * MARKED)).bit_length()) == 0
 
 
 def _strongest(values: Values, weights: Values | None, noise: Noise, *, shortest: float) -> tuple[Split, int, float]:

@@ -70,8 +70,9 @@ SELECT report.id AS report_id, report.machine_id, machine.name AS machine, repor
   JOIN report ON report.id = speaking.report_id
   JOIN machine ON machine.id = report.machine_id
  WHERE {which}
- ORDER BY max(report.received_at) OVER (PARTITION BY report.machine_id) DESC, machine.id, says <> 0, says, parts DESC,
-          report.quality = 'contaminated', report.received_at DESC, report.id DESC
+WINDOW of_machine AS (PARTITION BY report.machine_id)
+ ORDER BY max(report.started_at) OVER of_machine DESC, max(report.received_at) OVER of_machine DESC, machine.id, says <> 0, says,
+          parts DESC, report.quality = 'contaminated', report.started_at DESC, report.received_at DESC, report.id DESC
  LIMIT 1
 """
 _HERE: Final[LiteralString] = (

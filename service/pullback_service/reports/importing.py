@@ -9,7 +9,7 @@ import orjson
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.importers import registry
-from pullback_service.importers.results import Asked, Imported
+from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
 from pullback_service.importers.walking import place_in_words
@@ -17,7 +17,7 @@ from pullback_service.reports.assembling import Place, assemble
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
 from pullback_service.reports.schemas import FORMAT
-from pullback_service.reports.stated import Stated, refuse_contradictions
+from pullback_service.reports.stated import UploadParameters, refuse_contradictions
 
 _LONGEST_UNIT = 32
 _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, such as machine=ci"
@@ -33,7 +33,7 @@ def plain(body: bytes, *, limit: int) -> bytes:
     return content
 
 
-def read_upload(content: bytes, stated: Stated, *, now: datetime) -> ReadReport:
+def read_upload(content: bytes, stated: UploadParameters, *, now: datetime) -> ReadReport:
     """The report that a file is, or is made into."""
     unread = find_unread(content) if stated.format in {None, FORMAT} else None
     if unread is not None:
@@ -41,7 +41,7 @@ def read_upload(content: bytes, stated: Stated, *, now: datetime) -> ReadReport:
     source = Source.of(content)
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
         return _confirmed(read_parsed(_parsed(source)), stated)
-    asked = Asked(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
+    asked = UploadOptions(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
     digest = hashlib.sha256(content + b"\0" + _canonical(stated, place)).digest()
@@ -61,7 +61,7 @@ def read_upload(content: bytes, stated: Stated, *, now: datetime) -> ReadReport:
     )
 
 
-def _confirmed(read: ReadReport, stated: Stated) -> ReadReport:
+def _confirmed(read: ReadReport, stated: UploadParameters) -> ReadReport:
     """One of our own reports, of which the query says nothing else."""
     refuse_contradictions(stated, read.head)
     _refuse_needless(stated)
@@ -85,7 +85,7 @@ def _is_own(source: Source) -> bool:
     return not isinstance(content, dict) or "format" in content or isinstance(content.get(WRAPPER), dict)
 
 
-def _refuse_needless(stated: Stated) -> None:
+def _refuse_needless(stated: UploadParameters) -> None:
     for name in ("variant", "unit", "direction"):
         if getattr(stated, name) is not None:
             message = f"is for files of other tools: a {FORMAT} says the {name} itself"
@@ -94,7 +94,7 @@ def _refuse_needless(stated: Stated) -> None:
             )
 
 
-def _place(stated: Stated, imported: Imported, title: str) -> Place:
+def _place(stated: UploadParameters, imported: Imported, title: str) -> Place:
     commit, machine = imported.commit, imported.machine
     sha = _agreed("commit", stated.commit, commit.sha)
     named = stated.machine or _shown(machine.name)
@@ -172,7 +172,7 @@ def _directions(stated: str | None) -> Mapping[str | None, Literal["smaller", "b
     return cast("Mapping[str | None, Literal['smaller', 'bigger']]", found)
 
 
-def _canonical(stated: Stated, place: Place) -> bytes:
+def _canonical(stated: UploadParameters, place: Place) -> bytes:
     """Everything beside the file that changes what the report says."""
     return orjson.dumps(
         [

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from anyio import to_thread
+
 from pullback_service.audit.keeping import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
@@ -20,6 +22,8 @@ from pullback_service.reports.keeping import KeptReport, Upload, keep_together, 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
 """Of a report that is stored with others: a larger one would keep them waiting."""
+APART_BYTES = 1024 * 1024
+"""A larger report is stored by an event loop of its own: rows are made of it for seconds, in which nobody else would be answered."""
 MOST_LONG = 2
 """Long bodies at once: more find no processor that has nothing to do, and would take the connections of all others."""
 
@@ -105,12 +109,32 @@ class Intake:
                     waiting.kept.set_result(found)
 
     async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
-        async with database_of(self._database, caller).writing.begin() as session:
-            kept = await keep_together(session, [upload for upload, _ in uploads])
-            lines = [line for (_, line), found in zip(uploads, kept, strict=True) if found.created]
-            if lines:
-                await write_lines(session, lines)
-        return kept
+        if uploads[0][0].prepared.body_bytes > APART_BYTES:
+            return await to_thread.run_sync(self._store_apart, caller, uploads)
+        return await _stored(self._database, caller, uploads)
+
+    def _store_apart(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+        """Store by an event loop of this thread, with a connection of its own."""
+
+        async def store() -> list[KeptReport]:
+            database = Database(self._database.url, pool_size=1)
+            try:
+                return await _stored(database, caller, uploads)
+            finally:
+                await database.close()
+
+        return asyncio.run(store())
+
+
+async def _stored(database: Database, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+    # Of a small upload planning its statements for its values is half of what Postgres does (docs/decisions/0158).
+    is_small = uploads[0][0].prepared.body_bytes <= LARGEST_TOGETHER_BYTES
+    async with database_of(database, caller).writing.begin(plan_once=is_small) as session:
+        kept = await keep_together(session, [upload for upload, _ in uploads])
+        lines = [line for (_, line), found in zip(uploads, kept, strict=True) if found.created]
+        if lines:
+            await write_lines(session, lines)
+    return kept
 
 
 def _those_to_store_together(waiting: Sequence[_Waiting]) -> list[_Waiting]:

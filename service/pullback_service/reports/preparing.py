@@ -12,7 +12,7 @@ from pullback_service.reports.framing import packed_apart
 from pullback_service.reports.importing import plain, read_upload
 from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import ReadReport, read_report
-from pullback_service.reports.stated import Stated
+from pullback_service.reports.stated import UploadParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def prepare(body: bytes) -> PreparedReport:
     return _prepared(body, read_report)
 
 
-def prepare_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> PreparedReport:
+def prepare_upload(body: bytes, stated: UploadParameters, *, limit: int, now: datetime) -> PreparedReport:
     """The same for an upload of any format, compressed or not."""
     return _prepared(plain(body, limit=limit), partial(read_upload, stated=stated, now=now))
 

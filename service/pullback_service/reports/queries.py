@@ -44,7 +44,7 @@ SELECT {", ".join(f"report.{name}" for name in _FIELDS)}, project.name, commit.s
   JOIN commit ON commit.id = report.commit_id
   JOIN machine ON machine.id = report.machine_id
  WHERE report.commit_id = %(commit)s
- ORDER BY report.received_at DESC, report.id DESC
+ ORDER BY report.started_at DESC, report.received_at DESC, report.id DESC
  LIMIT %(limit)s
 """  # noqa: S608 - our own words
 
@@ -93,7 +93,7 @@ async def read_files(session: AsyncSession, stored: Collection[StoredReport]) ->
 
 
 def reports_at(commit_id: int, *, limit: int) -> Query[Sequence[StoredReport]]:
-    """The reports at a commit of a project that was found, newest upload first. Index: ix_report_commit_id."""
+    """The reports at a commit of a project that was found, the one measured last first. Index: ix_report_commit_id."""
     return Query(_AT_COMMIT, {"commit": commit_id, "limit": limit}, _stored, width=len(_FIELDS) + 3)
 
 

@@ -27,14 +27,14 @@ class Paired(NamedTuple):
     outcome: str
 
 
-class Kept(NamedTuple):
+class KeptRatio(NamedTuple):
     """The ratio that is kept, None where none is, and why it is not as the upload states it, None where it is."""
 
     paired: Paired | None
     doubt: str | None = None
 
 
-NOTHING_KEPT = Kept(None)
+NOTHING_KEPT = KeptRatio(None)
 
 
 class ToldMetric(NamedTuple):
@@ -68,24 +68,24 @@ def told_value(processes: Sequence[float] | None, value: float | None) -> float 
     return median(processes) if processes else value
 
 
-def kept_ratio(stated: Paired, metric: ToldMetric, value_of_baseline: float | None) -> Kept:
+def kept_ratio(stated: Paired, metric: ToldMetric, value_of_baseline: float | None) -> KeptRatio:
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
-        return Kept(Paired(stated.baseline, NO_RATIO, "failed"))
+        return KeptRatio(Paired(stated.baseline, NO_RATIO, "failed"))
     if metric.least is not None:
         return _of_counts(stated, metric.value, value_of_baseline, metric.least)
     if stated.outcome == "ambiguous":
-        return Kept(stated)
+        return KeptRatio(stated)
     doubt = doubt_of_measurement(
         stated.outcome,
         stated.ratio,
         margin=WIDEST_MARGIN,  # a point does not say its own
         bigger_is_better=metric.direction == "bigger",
     )
-    return Kept(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
+    return KeptRatio(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
 
 
-def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], Kept]:
+def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], KeptRatio]:
     """The stored ratios of an entry of a document, by variant and metric; none of a case that failed."""
     gradient, paired = entry.get("gradient"), entry.get("paired")
     if not paired or entry.get("error") or (gradient and not gradient.get("ok")):
@@ -122,12 +122,12 @@ def ratio_in(document: Mapping[str, Any]) -> Ratio:
     return Ratio(document.get("log_ratio"), document.get("low"), document.get("high"), document.get("n"))
 
 
-def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> Kept:
+def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> KeptRatio:
     if value is None or value_of_baseline is None:
-        return Kept(None, f"There is no count of {stated.baseline} in this case.")
+        return KeptRatio(None, f"There is no count of {stated.baseline} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
     ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
     counted = Paired(stated.baseline, ratio, outcome)
     if stated.outcome == "ambiguous":
-        return Kept(counted._replace(outcome="ambiguous"))
-    return Kept(counted, doubt_of_count(stated.outcome, log_ratio, least=least))
+        return KeptRatio(counted._replace(outcome="ambiguous"))
+    return KeptRatio(counted, doubt_of_count(stated.outcome, log_ratio, least=least))

@@ -27,7 +27,7 @@ def _grammar(value: str) -> Callable[[dict[str, Any]], None]:
     return describe
 
 
-class Stated(BaseModel):
+class UploadParameters(BaseModel):
     """The query's statements about the report. Our own reports it only confirms; of other tools' files it completes."""
 
     model_config = ConfigDict(extra="ignore")
@@ -56,7 +56,7 @@ class Stated(BaseModel):
     dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
 
 
-def refuse_contradictions(stated: Stated, head: ReportHead, *, of: str = "query") -> None:
+def refuse_contradictions(stated: UploadParameters, head: ReportHead, *, of: str = "query") -> None:
     """Raise where the query, or whatever else states it, and the report disagree."""
     machine = {head.machine.name, head.machine.fingerprint} | ({head.machine.host} if head.machine.host else set())
     told: tuple[tuple[str, str | None, set[str]], ...] = (

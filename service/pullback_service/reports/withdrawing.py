@@ -39,6 +39,7 @@ async def withdraw(session: AsyncSession, report_id: UUID) -> tuple[StoredReport
     for removal in _REMOVALS:
         await statements.run(session, removal, named)
     stored.report.status = "withdrawn"
+    stored.report.points = stored.report.failures = 0  # by these others see at which commits something was measured
     stored.report.detected_at = None
     await session.flush()
     await compute_again(session, measured)

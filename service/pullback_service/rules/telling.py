@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pullback_service.rules.matching import Key, Rule, Subject, rule_for
 
 
-class Told(NamedTuple):
+class SizedChange(NamedTuple):
     """A change as rules see it. `log_ratio` is None of what has no size, such as a failure: that is never too small."""
 
     subject: Subject
@@ -15,7 +15,7 @@ class Told(NamedTuple):
     is_of_budget: bool = False
 
 
-class Held(NamedTuple):
+class AppliedRule(NamedTuple):
     """A rule that changed what is told, with the key by which it did."""
 
     rule: Rule
@@ -37,7 +37,7 @@ class Decision(NamedTuple):
     """The channels that are told, None for all of them, and the rules that decided so."""
 
     channels: Collection[str] | None
-    held: Sequence[Held]
+    held: Sequence[AppliedRule]
 
     @property
     def tells(self) -> bool:
@@ -45,9 +45,9 @@ class Decision(NamedTuple):
         return self.channels is None or len(self.channels) > 0
 
 
-def decide(rules: Sequence[Rule], changes: Sequence[Told]) -> Decision:
+def decide(rules: Sequence[Rule], changes: Sequence[SizedChange]) -> Decision:
     """Decide what is told of some changes: those that are not too small, on the channels that their rules name together."""
-    held: dict[tuple[int, Key], Held] = {}
+    held: dict[tuple[int, Key], AppliedRule] = {}
     channels: set[str] = set()
     to_all = not changes
     for change in changes:
@@ -70,6 +70,6 @@ def _is_small(log_ratio: float | None, at_least: float) -> bool:
     return log_ratio is not None and abs(expm1(log_ratio)) < at_least
 
 
-def _note(held: dict[tuple[int, Key], Held], rule: Rule | None, key: Key) -> None:
+def _note(held: dict[tuple[int, Key], AppliedRule], rule: Rule | None, key: Key) -> None:
     if rule is not None:
-        held[rule.place, key] = Held(rule, key)
+        held[rule.place, key] = AppliedRule(rule, key)

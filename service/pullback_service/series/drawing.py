@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,6 +14,7 @@ from pullback_service.readings.reading import Mark
 from pullback_service.series.thinning import thin
 from pullback_service.statements import Query, Rows
 
+T = TypeVar("T")
 _COMMITS: LiteralString = "SELECT id, sha FROM commit WHERE id = ANY (ARRAY (SELECT DISTINCT commit_id FROM marks))"
 
 
@@ -25,20 +26,23 @@ class DrawnPoint(NamedTuple):
 
 
 async def drawn_points(
-    session: AsyncSession, series: Sequence[SeriesId], *, last: int, at_most: int
-) -> Mapping[SeriesId, Sequence[DrawnPoint]]:
+    session: AsyncSession, series: Sequence[SeriesId], *, last: int, at_most: int, beside: Query[T]
+) -> tuple[Mapping[SeriesId, Sequence[DrawnPoint]], T]:
     """Each series at its newest `last` commits, oldest first, thinned to `at_most` marks as `marks_in` does it.
 
+    The second is the answer of the query `beside`, which goes with these in one statement.
     Whoever has the ids of series has found them where the rule of what callers see is applied.
     Index: ix_reading_series_history, pk_commit.
     """
     query = newest_marks(series, last=last)
     async with statements.together(session, marks=query) as ask:
         marks, shas = ask(query.given_as("marks")), ask(Query(_COMMITS, {}, _shas, width=2))
+        other = ask(beside)
     kept = {
         series_id: thinned([*group], at_most) for series_id, group in groupby(marks.value, key=attrgetter("series_id"))
     }
-    return {id_: [DrawnPoint(mark, shas.value[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
+    points = {id_: [DrawnPoint(mark, shas.value[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
+    return points, other.value
 
 
 def _shas(rows: Rows) -> Mapping[int, str]:

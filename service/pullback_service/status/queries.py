@@ -10,7 +10,7 @@ from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
 from pullback_service.commits.mirrors import unread_mirrors
 from pullback_service.incidents.detecting import set_aside
-from pullback_service.jobs.labels import column_with_device
+from pullback_service.jobs.labels import column_contains_strangers, column_with_device
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import CLAIMABLE, Attempt, Job
@@ -80,7 +80,7 @@ async def _queue(session: AsyncSession) -> QueueStatus:
         Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S),
         column_with_device(Job.requires).contained_by(column_with_device(Agent.labels)),
         (Job.machine_id.is_(None)) | (Job.machine_id == Machine.id),
-        (Job.trust == "trusted") | (Machine.accepts == "untrusted"),
+        (Job.trust == "trusted") | ((Machine.accepts == "untrusted") & column_contains_strangers(Agent.labels)),
     )
     anybody = exists().where(Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S))
     unservable = await session.scalar(

@@ -7,13 +7,9 @@ wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturb
 import math
 import random
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
 import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -245,31 +241,16 @@ def session_database_url(postgres_server, migrated_template):
     return fresh_database(postgres_server, migrated_template)
 
 
-@contextmanager
 def serving(database_url, **settings):
     """The application of `pullback serve` in a thread of its own, on a free port."""
-    import uvicorn
+    from tests.serving import served
 
     from pullback_cli.app import create_app
     from pullback_cli.serve import LONGEST_HEAD
     from pullback_service.settings import Settings
 
     app = create_app(Settings(DATABASE_URL=database_url, **settings))
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", h11_max_incomplete_event_size=LONGEST_HEAD))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        while not server.started:
-            if not thread.is_alive():
-                raise RuntimeError("the application ended before it began to serve; its log is above")
-            time.sleep(0.02)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    return served(app, log_level="warning", h11_max_incomplete_event_size=LONGEST_HEAD)
 
 
 async def look_for_incidents(database_url):

@@ -1,4 +1,4 @@
-"""Workload, case, commit and feed say of a step what the comparison of both commits says, over the real application.
+"""Workload, case and commit say of a step what the comparison of both commits says, over the real application.
 
 Mixed reports of two branches: counted alike or not, by other methods and software, disturbed, in part, failed, twice.
 """
@@ -154,7 +154,7 @@ def name_of(case):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_terminal_api_page_csv_markdown_and_feed_say_the_same_of_a_comparison(client, seed):
+def test_terminal_api_page_csv_and_markdown_say_the_same_of_a_comparison(client, seed):
     chance, project = random.Random(seed), f"compared-{seed}"
     report = compared_report(chance, project)
     terminal = in_the_terminal(report)
@@ -180,9 +180,8 @@ def test_terminal_api_page_csv_markdown_and_feed_say_the_same_of_a_comparison(cl
     table = [line.split(" | ") for line in lines if line.startswith("| ") and "[" in line]
     assert len(table) == len(terminal)
     assert sorted(line[0].removeprefix("|").strip() for line in table) == sorted(mark for mark in marks.values())
-    feed = client.get(f"/projects/{project}/feed.atom").text
-    titles = [title.partition(":")[0].split(" ", 1) for title in re.findall(r"<title>(. .*?)</title>", feed)]
-    told = {(mark, variant) for mark, variants in titles for variant in variants.split(", ")}
+    news = client.get("/overview.json", params={"project": project}).json()["news"]
+    told = {(item["mark"], variant) for item in news for variant in item["variant"].split(", ")}
     said = {(marks[key], key[1]) for key, outcome in terminal.items() if outcome not in {"ambiguous", "same", "equal"}}
     assert told == said
 
@@ -290,14 +289,12 @@ def told_everywhere(client, project, place):
     overview = client.get("/overview.json", params={"project": project}).json()["news"]
     commit = client.get(f"/projects/{project}/commits/{sha}.json").json()["changes"]["told"]["news"]
     (listed,) = (row for row in client.get("/projects.json").json()["rows"] if row["name"] == project)
-    feed = re.findall(r"<title>([△▽] .*?)</title>", client.get(f"/projects/{project}/feed.atom").text)
     markdown = [
         client.get(path, params={"project": project}).text
         for path in ("/overview.md", f"/projects/{project}/commits/{sha}.md")
     ]
     texts = [f"{item['mark']} {item['variant']}: {item['text']}" for item in overview if item["sha"] == sha]
     assert texts == [f"{item['mark']} {item['variant']}: {item['text']}" for item in commit]
-    assert texts == [title.partition(f" in {CASE}")[0] for title in feed]
     assert [item["text"] for item in listed["changes"]] == [item["text"] for item in overview][:2]
     for page in markdown:
         plain = page.replace("*", "")
@@ -576,7 +573,7 @@ def test_a_test_that_became_slower_is_told_of_a_ci_that_uploads_times_alone(clie
     pages = {
         "overview": "/?project=solver", "commit": f"/projects/solver/commits/{SHAS[8]}", "projects": "/projects",
         "case": f"/projects/solver/commits/{SHAS[8]}/cases/{case}", "workload": f"/projects/solver/workloads/{case}",
-        "feed": "/projects/solver/feed.atom", "compare": f"/projects/solver/compare?base={SHAS[7]}&head={SHAS[8]}",
+        "compare": f"/projects/solver/compare?base={SHAS[7]}&head={SHAS[8]}",
     }  # fmt: skip
     for name, path in pages.items():
         text = client.get(path, headers={"accept": "text/html"}).raise_for_status().text

@@ -127,7 +127,7 @@ def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     assert httpx.get(f"{base}/projects/pullback/compare.card.png").status_code == 404
     assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
     assert re.search(
-        r'type="application/atom\+xml" title="Changes" href="/projects/pullback/feed.atom\?machine=lab-7"', page
+        r'type="application/atom\+xml" title="Incidents" href="/projects/pullback/feed.atom\?machine=lab-7"', page
     )
     snippet = re.search(r"\[!\[dense\\_bias\\_act\]\((.*?)\)\]\((.*?)\)", unescape(page))
     badge, target = snippet.groups()

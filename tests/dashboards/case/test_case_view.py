@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 from tests.service.readings.making import reading
 
-from pullback_dashboards.case.view import Told, case_view
+from pullback_dashboards.case.view import ReportEntry, case_view
 from pullback_dashboards.history import Claim, Commit
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code
@@ -55,7 +55,7 @@ def told(ratio=0.5, arrays=3, **plan):
         "harness": {"version": "1", "suite": "quick:dense*", "quality": "clean"},
         "cases": [entry],
     }
-    return Told(document, entry)
+    return ReportEntry(document, entry)
 
 
 def side_of(report, variant, metric):

@@ -4,7 +4,7 @@ from tests.service.readings.making import reading
 from pullback_dashboards.compare.expanded import expanded
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.queries import Compared, Shown, ShownSide
+from pullback_service.comparisons.queries import Compared, ShownSeries, ShownSide
 from pullback_service.ratio import Ratio
 from pullback_service.series.windows import PooledPoint
 
@@ -18,7 +18,7 @@ def side(values):
 def shown(before, after):
     judgement = Judgement("slower", "paired", Ratio(0.1, 0.09, 0.11, 3), 0.01)
     compared = Compared((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
-    return Shown(compared, None, None, before, after)
+    return ShownSeries(compared, None, None, before, after)
 
 
 def point(commit, value, ratio=None):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pullback_dashboards.history import Claim, Commit, Reading
-from pullback_dashboards.workload.events import Counted, Told, events
+from pullback_dashboards.workload.events import Counted, EventSentence, events
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
 from pullback_service.ratio import Ratio
@@ -136,7 +136,7 @@ def test_better_and_worse_events_differ_in_shape(history, build):
 
 
 def test_incidents_have_room_above(history):
-    happened = events((), (), [Told(2, "incidents", "worse", "time of fused is 4 % worse since here")])
+    happened = events((), (), [EventSentence(2, "incidents", "worse", "time of fused is 4 % worse since here")])
     view = replace(workload_view(history, project="p", workload="dense", state=State()), events=happened)
     assert workload_figure(view)["data"][-1]["name"] == "incidents"
 

@@ -4,7 +4,7 @@ import pytest
 
 from pullback_dashboards.history import Metric, Reading
 from pullback_dashboards.workload.sources import machine_for
-from pullback_dashboards.workload.still import chart, spoken_of, workload_badge
+from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
 from pullback_service.errors import NotFoundError
 from pullback_service.measured.measured import Measured
@@ -213,12 +213,43 @@ def test_values_relative_to_the_first_commit_are_of_ratios_and_leave_the_baselin
     view = view_of(build.history(*lines), y="first")
     assert [plot.log for plot in view.plots] == [True]
     unfused, fused = view.plots[0].tracks
-    assert [view.since_first(mark) for mark in unfused.marks] == [None, None, None]
-    assert [view.since_first(mark) for mark in fused.marks] == pytest.approx([1.0, 1.0, 1.3])
+    assert [view.change_of(mark) for mark in unfused.marks] == [None, None, None]
+    assert [view.change_of(mark) for mark in fused.marks] == pytest.approx([1.0, 1.0, 1.3])
     assert "÷ first commit" in chart(view)
 
 
 def test_values_without_a_baseline_are_relative_to_the_first_value(build):
     view = view_of(build.history(build.line("external", [Reading(value) for value in (2.0, 3.0)])), y="first")
     assert view.state.y == "first"
-    assert [view.since_first(mark) for mark in view.plots[0].tracks[0].marks] == pytest.approx([1.0, 1.5])
+    assert [view.change_of(mark) for mark in view.plots[0].tracks[0].marks] == pytest.approx([1.0, 1.5])
+
+
+def test_values_relative_to_the_parent_show_what_each_commit_changed(build):
+    lines = [
+        build.line("unfused", [Reading(value) for value in (1.0, 1.4, 0.8)]),
+        build.line("fused", [build.paired(ratio) for ratio in (0.5, 0.65, 0.65)]),
+    ]
+    view = view_of(build.history(*lines), y="parent")
+    unfused, fused = view.plots[0].tracks
+    assert [view.change_of(mark) for mark in unfused.marks] == [None, None, None]
+    assert [view.change_of(mark) for mark in fused.marks] == [None, pytest.approx(1.3), pytest.approx(1.0)]
+    assert "÷ parent" in chart(view)
+
+
+def test_another_level_is_not_held_against_its_parent(build):
+    one, other = Measured("first text", "files", "1"), Measured("second text", "other files", "1")
+    readings = [Reading(2.0, measured=one), Reading(3.0, measured=other)]
+    view = view_of(build.history(build.line("external", readings)), y="parent")
+    assert [view.change_of(mark) for mark in view.plots[0].tracks[0].marks] == [None, None]
+
+
+def test_values_ten_times_apart_have_an_axis_for_each_variant_unless_another_scale_is_asked_for(build):
+    def drawn(near, **state):
+        lines = [build.line(name, [Reading(value)] * 3) for name, value in (("near", near), ("far", 1.0))]
+        view = view_of(build.history(*lines), y="absolute", **state)
+        assert len(stills(view)) == len(view.drawn)
+        return [([track.variant for track in plot.tracks], plot.log) for plot in view.drawn]
+
+    assert drawn(0.01) == [(["far"], False), (["near"], False)]
+    assert drawn(0.01, scale="log") == [(["far", "near"], True)]
+    assert drawn(0.01, scale="linear") == drawn(0.5) == [(["far", "near"], False)]

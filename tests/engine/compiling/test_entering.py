@@ -725,3 +725,38 @@ def test_where_dicts_are_laid_out_otherwise_names_are_looked_up(monkeypatch):
     assert bound_frames(plan)[0].template.held.pairs == []
     parts.rate = 3.0
     close(through_python(plan, X), X * 3)
+
+
+class Text(str):
+    """Keys of a class of their own may be compared by code of theirs."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("made", "other"),
+    [
+        (lambda: {f"w{k}": X + k for k in range(3)}, {"w0": X, "w2": X, "w1": X}),
+        (lambda: {int(f"100{k}"): X + k for k in range(3)}, {1000: X, 1001.0: X, 1002: X}),
+        (lambda: {f"w{k}".encode(): X + k for k in range(3)}, {"w0": X, "w1": X, "w2": X}),
+    ],
+    ids=["texts", "numbers", "bytes"],
+)
+def test_keys_that_are_equal_and_made_anew_are_native(made, other):
+    def weighed(parts):
+        return sum((place + 1) * np.sum(part) for place, part in enumerate(parts.values()))
+
+    plan = compiled(pb.value_and_grad(weighed))
+    plan(made()), plan(made())
+    result = entered(plan, made())
+    close(result, pb.value_and_grad(weighed)(made()))
+    assert list(result[1]) == list(made())
+    close(through_python(plan, other), pb.value_and_grad(weighed)(other))
+
+
+def test_keys_of_classes_of_their_own_are_told_by_identity():
+    plan = compiled(lambda parts: sum(map(np.sum, parts.values())))
+    kept = {Text("a"): X}
+    plan(kept), plan(kept)
+    entered(plan, kept)
+    close(through_python(plan, {Text("a"): X}), np.sum(X))

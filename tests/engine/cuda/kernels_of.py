@@ -1,4 +1,4 @@
-"""Kernels of a subject, held against rules that their text has to keep; each rule is a function that raises."""
+"""Kernels of a subject, compared with rules that their text has to keep; each rule is a function that raises."""
 
 import os
 import re

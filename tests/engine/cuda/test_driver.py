@@ -1,4 +1,4 @@
-"""Loading and launching by NVIDIA's driver, held against a `libcuda` of ours with the same functions."""
+"""Loading and launching by NVIDIA's driver, compared with a `libcuda` of ours with the same functions."""
 
 import gc
 

@@ -101,12 +101,13 @@ def test_a_kernel_that_is_wrong_is_found(monkeypatch):
         _agree(pb.compile(LAYER, tier="fused")(*pb.put((W, X, B), "cpu")), LAYER(W, X, B))
 
 
-def test_where_kernels_cannot_be_loaded_pytorch_computes_and_the_summary_says_why(loading):
+@pytest.mark.parametrize("tier", ["fused", "stateful"])
+def test_where_kernels_cannot_be_loaded_pytorch_computes_and_the_summary_says_why(loading, tier):
     def refusing(kernels):
         raise DeviceError("the driver is too old for the PTX; install a newer one")
 
     loading(refusing)
-    plan = pb.compile(LAYER, tier="fused")
+    plan = pb.compile(LAYER, tier=tier)
     _agree(plan(*pb.put((W, X, B), "cpu")), LAYER(W, X, B))
     (told,) = plan.summary()["fallbacks"]
     assert (

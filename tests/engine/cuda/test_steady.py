@@ -1,4 +1,8 @@
-"""What warm calls of plans ask of PyTorch, operation by operation: allocations, products and views; no wait, no transfer."""
+"""Warm calls of plans, by what they ask of PyTorch, operation by operation.
+
+In the tier `fused` allocations, products and views, in `stateful` no allocation: no operation gives memory that none of its
+operands lay in. No wait, no transfer.
+"""
 
 from collections import Counter
 
@@ -9,6 +13,7 @@ import pullback as pb
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 dispatching = pytest.importorskip("torch.utils._python_dispatch")
+tree_leaves = pytest.importorskip("torch.utils._pytree").tree_leaves
 
 from pullback_runners.workloads.registry import find_workload  # noqa: E402 - beside what loads PyTorch
 
@@ -31,25 +36,41 @@ VIEWS = {
 
 
 class Noting(dispatching.TorchDispatchMode):
-    """Counts the operations inside a block by name."""
+    """Counts the operations inside a block by name, and those that give memory which no operand lies in."""
 
     def __init__(self):
         super().__init__()
         self.seen = Counter()
+        self.requests = Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.seen[function.overloadpacket.__name__] += 1
-        return function(*args, **(kwargs or {}))
+        name = function.overloadpacket.__name__
+        self.seen[name] += 1
+        made = function(*args, **(kwargs or {}))
+        given = {_memory(x) for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
+        if any(isinstance(x, torch.Tensor) and _memory(x) not in given for x in tree_leaves(made)):
+            self.requests[name] += 1
+        return made
 
 
-def asked(plan, *arguments):
-    """The operations of a warm call, without views."""
+def _memory(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def noted(plan, *arguments):
+    """The operations of a warm call."""
     arguments = pb.put(arguments, "cpu")
     for _ in range(2):
         plan(*arguments)
     with Noting() as noting:
         plan(*arguments)
-    return Counter({name: count for name, count in noting.seen.items() if name not in VIEWS})
+    return noting
+
+
+def asked(plan, *arguments):
+    """The operations of a warm call, without views."""
+    seen = noted(plan, *arguments).seen
+    return Counter({name: count for name, count in seen.items() if name not in VIEWS})
 
 
 def _layer(w, x, b):
@@ -79,6 +100,48 @@ def test_workloads_wait_for_positions_alone_and_copy_nothing(name):
     assert {name: seen[name] for name in WAITS if name in seen} == (
         {"_local_scalar_dense": LOOKED_AT[name]} if name in LOOKED_AT else {}
     )
+
+
+def _workload(name, tier):
+    workload = find_workload(name)
+    case = workload.cases("quick")[0]
+    plan = pb.compile(workload.differentiated(pb, **dict(case.params)), tier=tier)
+    return plan, workload.draw_inputs(case).values()
+
+
+@pytest.mark.parametrize("name", ["dense_bias_act", "poly9_powers", "black_scholes"])
+def test_a_stateful_plan_asks_for_no_memory_in_a_warm_call(name):
+    plan, inputs = _workload(name, "stateful")
+    noting = noted(plan, *inputs)
+    assert noting.requests == {}
+    assert set(noting.seen) <= {"mm", *VIEWS}
+    assert plan.summary()["transient"] == []
+    assert plan.summary()["arrays"] == 0
+    assert plan.summary()["state_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x: np.sum((x @ x.T @ x) ** 2) + np.sum(x @ x[0]) + np.sum(x[0] @ x.T) + x[0] @ x[1],
+        lambda x: np.sum(np.tanh(x[None] @ x.T) @ np.stack([x, x * 2, x + 1])),
+        lambda x: (
+            np.sum(np.concatenate([x, np.sin(x)], axis=1)[:, 1:] ** 2) + np.sum(x[1]) ** 2 + np.sum(x[:, 0] * x[:, 1])
+        ),
+        lambda x: x[0, 1] * x[1, 2] + x[2, 3] ** 2,
+    ],
+    ids=["products", "stacks", "joined", "numbers"],
+)
+def test_products_and_joined_arrays_are_written_into_kept_memory(loss):
+    plan = pb.compile(pb.grad(loss), tier="stateful")
+    assert noted(plan, np.linspace(-1, 1, 12).reshape(3, 4)).requests == {}
+    assert plan.summary()["transient"] == []
+
+
+def test_what_takes_memory_of_the_pool_is_named():
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.sort(x)[1:] ** 2)), tier="stateful")
+    assert noted(plan, np.arange(5.0)).requests
+    assert "argsort" in plan.summary()["transient"]
 
 
 def test_a_wait_is_seen():

@@ -1,4 +1,5 @@
 import os
+from hashlib import sha256
 
 import pytest
 
@@ -22,7 +23,16 @@ def test_the_lease_is_read_by_its_owner_alone(folder):
 def test_what_a_job_wrote_is_read_where_it_is_a_file_of_its_own(folder, tmp_path):
     assert folder.finished_report() is None
     folder.report.write_text('{"id": "k"}')
+    assert folder.finished_report() is None  # nobody has told of it
+    folder.mark_report(sha256(b'{"id": "k"}').hexdigest())
     assert folder.finished_report() == {"id": "k"}
+
+
+def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
+    folder.report.write_text('{"id": "k", "time": 1e-9}')
+    folder.mark_report(sha256(b'{"id": "k"}').hexdigest())
+    with pytest.raises(JobFailedError, match=r"^report\.json of the job is not what the measuring process wrote$"):
+        folder.finished_report()
 
 
 def _link(path, secret):
@@ -41,6 +51,7 @@ def _pipe(path, secret):
 def test_what_a_job_left_in_the_place_of_its_report_is_not_read(folder, tmp_path, make):
     (tmp_path / "secret").write_text('{"token": "t"}')
     make(folder.report, tmp_path / "secret")
+    folder.mark_report(sha256(b'{"token": "t"}').hexdigest())
     with pytest.raises(JobFailedError, match=r"^report\.json of the job ") as caught:
         folder.finished_report()
     assert (caught.value.kind, caught.value.retryable) == ("workload", False)
@@ -50,5 +61,6 @@ def test_what_a_job_left_in_the_place_of_its_report_is_not_read(folder, tmp_path
 def test_a_report_that_is_none_or_too_large_is_the_jobs_failure(folder, monkeypatch, text):
     monkeypatch.setattr(jobfolder, "LARGEST_REPORT_BYTES", 100)
     folder.report.write_text(text, encoding="latin-1")
+    folder.mark_report(sha256(text.encode("latin-1")).hexdigest())
     with pytest.raises(JobFailedError, match=r"no JSON|more than 0 MiB of report; measure fewer cases"):
         folder.finished_report()

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
@@ -17,9 +18,10 @@ from pullback.backends.native.availability import why_not
 from pullback_runners.agent.client import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.leftovers import settle
+from pullback_runners.agent.leftovers import put_aside, settle
 from pullback_runners.agent.measurement import _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
+from pullback_runners.sandbox.isolation import Confined
 
 COMMIT = {
     "sha": "",
@@ -73,7 +75,7 @@ def _claim(sha, suite="trial", cases=(), timeout_s=120.0, reference=None, effort
 def measured(folder, cache):
     """Measure a commit of a repository, by default its first."""
 
-    def measured(repository, sha=None, *, device="cpu", tell=lambda _: None, cancelled=lambda: False, **what):
+    def measured(repository, sha=None, *, device="cpu", tell=lambda _: None, stops=lambda: None, **what):
         return measure(
             _claim(sha or repository.first, **what),
             repository.folder,
@@ -83,7 +85,7 @@ def measured(folder, cache):
             device=device,
             cpus=frozenset(),
             tell=tell,
-            cancelled=cancelled,
+            stops=stops,
         )
 
     return measured
@@ -204,14 +206,14 @@ def test_a_suite_that_does_not_exist_is_a_failed_job_with_the_reason(measured, w
 def test_a_cancelled_job_ends_with_all_its_processes(measured, folder, waves):
     seen = []
 
-    def cancelled():
+    def stops():
         mark = folder.measuring()
         workers = psutil.Process(mark.pid).children(recursive=True) if mark and mark.process() else []
         seen.extend(worker.pid for worker in workers)
-        return bool(seen)
+        return "cancelled by the service" if seen else None
 
     with pytest.raises(JobFailedError) as caught:
-        measured(waves, cancelled=cancelled)
+        measured(waves, stops=stops)
     assert caught.value.kind == "cancelled"
     assert folder.measuring().process() is None
     assert not [pid for pid in seen if _runs(pid)]
@@ -271,7 +273,7 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
     os.close(writing)
     try:
         with pytest.raises(JobFailedError, match=said) as failed:
-            _follow(process, reading, deadline=time.monotonic() + 30, tell=pytest.fail, cancelled=lambda: False)
+            _follow(Confined(process), reading, deadline=time.monotonic() + 30, tell=pytest.fail, stops=lambda: None)
         assert failed.value.kind == "workload"
     finally:
         process.kill()
@@ -282,11 +284,22 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
 def test_leftovers_without_a_report_are_said_to_have_failed(folder):
     delivery = settle(folder)
     assert delivery.path == "/api/v1/jobs/7/attempts/1/fail"
-    assert (delivery.body["kind"], delivery.body["retryable"]) == ("infra", True)
+    assert [delivery.body[each] for each in ("kind", "retryable", "agent_ended")] == ["infra", True, True]
+
+
+def test_what_cannot_be_settled_is_put_aside_and_told_to_the_service(folder, tmp_path):
+    delivery = put_aside(folder, tmp_path / "aside", OSError("Input/output error"))
+    (aside,) = (tmp_path / "aside").iterdir()
+    assert not folder.path.exists()
+    assert (aside / "attempt.json").exists()
+    assert delivery.path == "/api/v1/jobs/7/attempts/1/fail"
+    assert f"put aside what cannot be settled of it ({aside.name})" in delivery.body["message"]
+    assert delivery.body["agent_ended"]
 
 
 def test_a_finished_report_of_a_killed_agent_is_delivered(folder):
     folder.report.write_text(json.dumps({"id": KEY}))
+    folder.mark_report(sha256(folder.report.read_bytes()).hexdigest())
     delivery = settle(folder)
     assert (delivery.path, delivery.key, delivery.body) == ("/api/v1/jobs/7/attempts/1/report", KEY, {"id": KEY})
 

@@ -1,10 +1,10 @@
 """Conversations recorded with GradBench's evals and its hand-written C++ tool, held with ours: every number to 1e-9 of the
 largest of its answer, where GradBench itself asks for 1e-4 of 1.
 
-Two answers are held against something else, because what was recorded is not the derivative that was asked for:
+Two answers are compared with something else, because what was recorded is not the derivative that was asked for:
 - `ode`, gradient: `manual` gives the derivative of the exact solution. The function itself is computed by Runge and Kutta's
-  method, which is exact up to four elements only; beyond, ours is held against the closed form of the method.
-- `particle` was recorded with finite differences (1.4e-9 off): it is held against the value that the eval itself expects.
+  method, which is exact up to four elements only; beyond, ours is compared with the closed form of the method.
+- `particle` was recorded with finite differences (1.4e-9 off): it is compared with the value that the eval itself expects.
 """
 
 import gzip

@@ -90,8 +90,9 @@ def test_what_goes_wrong_after_the_first_call_has_no_time(wrong, name):
 
 def test_a_workload_that_ignores_its_children_is_measured_and_what_one_leaves_running_ends_with_it(tmp_path):
     marker = f"{os.getpid()}4321"
-    leaves = f"__import__('subprocess').Popen(['sleep', '{marker}']) if is_fork is False and calls == 1 else None"
-    done, variants = run(tmp_path, {"ignores": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "leaves": leaves})
+    begin = f"__import__('subprocess').Popen(['sleep', '{marker}'], start_new_session={{apart}}) if is_fork is False and calls == 1 else None"
+    leaves = {"leaves": begin.format(apart=False), "leaves_apart": begin.format(apart=True)}
+    done, variants = run(tmp_path, {"ignores": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)", **leaves})
     assert done.returncode == 0, done.stderr
     assert variants["ignores"]["error"] is None
     left = subprocess.run(

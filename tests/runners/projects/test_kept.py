@@ -49,14 +49,19 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
         kept_folder(tmp_path / "file" / "one", lambda _: None, 1)
 
 
-def test_a_folder_that_another_process_uses_is_had_without_waiting_for_its_end(tmp_path):
+@pytest.mark.parametrize("made", [True, False], ids=["uses", "could not make"])
+def test_a_folder_that_another_process_has_asked_for_is_had_without_waiting_for_its_end(tmp_path, made):
     script = (
-        "import sys; from pathlib import Path; from pullback_runners.projects.kept import kept_folder\n"
-        f"kept_folder(Path({str(tmp_path / 'one')!r}), lambda f: None, 2500); print(flush=True); sys.stdin.read()"
+        "import contextlib, sys; from pathlib import Path; from pullback_runners.projects.kept import kept_folder\n"
+        "with contextlib.suppress(ZeroDivisionError):\n"
+        f"    kept_folder(Path({str(tmp_path / 'one')!r}), lambda f: int(sys.argv[1]) / int(sys.argv[2]), 2500)\n"
+        "print(flush=True); sys.stdin.read()"
     )
-    start = [sys.executable, "-c", script]
-    with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"\n"
-        again = subprocess.run(start, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
-        assert again.stdout == b"\n"
-        other.stdin.close()
+    start = [sys.executable, "-c", script, "1"]
+    with subprocess.Popen([*start, str(int(made))], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout.readline() == b"\n"
+            again = subprocess.run([*start, "1"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+            assert again.stdout == b"\n"
+        finally:
+            other.stdin.close()

@@ -247,7 +247,9 @@ async def test_a_commit_of_the_base_is_held_against_its_parent(upload, check, re
     await upload(reports.report(1), reports.report(2))
     answer = await check(head=reports.sha(2))
     assert answer["base"]["sha"] == reports.sha(1)
-    assert answer["notes"] == [f"Commit {reports.sha(2)} is on 'main' already, so it is held against its first parent."]
+    assert answer["notes"] == [
+        f"Commit {reports.sha(2)} is on 'main' already, so it is compared with its first parent."
+    ]
     assert "first parent" in (await check(head=reports.sha(1)))["lacks"][0]
 
 

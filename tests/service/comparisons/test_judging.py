@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.service.readings.making import reading
 
 from pullback_service.claims import LEAST_CLAIM
-from pullback_service.comparisons.judging import Stated, judge, trend, urgency
+from pullback_service.comparisons.judging import StatedComparison, judge, trend, urgency
 from pullback_service.ratio import Ratio
 
-SLOWER = Stated("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
+SLOWER = StatedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
 ratios = st.floats(-3, 3)
 outcomes = st.sampled_from(["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"])
 stated = st.builds(
-    Stated,
+    StatedComparison,
     outcome=outcomes,
     ratio=st.builds(Ratio, st.none() | ratios, st.none() | ratios, st.none() | ratios, st.none() | st.integers(0, 100)),
     claim=st.none() | st.floats(0, 1),
@@ -79,7 +79,7 @@ def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
     ],
 )
 def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, provisional, outcome):
-    said = Stated("same", Ratio(0.0, low, high, 20), margin=margin, provisional=provisional)
+    said = StatedComparison("same", Ratio(0.0, low, high, 20), margin=margin, provisional=provisional)
     assert judge(None, None, [said], exact=False).outcome == outcome
 
 
@@ -90,12 +90,12 @@ def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
     assert (unknown.outcome, unknown.evidence, unknown.provisional) == ("likely_slower", "paired", True)
     assert "busy machine" in unknown.reason
     assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
-    equal = Stated("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
+    equal = StatedComparison("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
     assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
 
 
 def test_a_margin_is_not_believed_however_wide():
-    said = Stated("same", Ratio(0.5, -0.2, 1.2, 20), margin=100.0)
+    said = StatedComparison("same", Ratio(0.5, -0.2, 1.2, 20), margin=100.0)
     assert judge(None, None, [said], exact=False).outcome == "ambiguous"
 
 
@@ -111,7 +111,7 @@ def test_a_margin_is_not_believed_however_wide():
     ],
 )
 def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome, reason):
-    judgement = judge(None, None, [changed(Stated("more", Ratio(log(2), n=20)), **change)], exact=True)
+    judgement = judge(None, None, [changed(StatedComparison("more", Ratio(log(2), n=20)), **change)], exact=True)
     assert (judgement.outcome, judgement.evidence) == (outcome, "exact")
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
@@ -127,14 +127,14 @@ def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
     assert judge(reading(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
     # Whoever measured both commits did so with one software.
     for stated, outcome in (
-        (Stated("more", Ratio(log(2), n=20)), "more"),
-        (Stated("equal", Ratio(0.0, n=20)), "equal"),
+        (StatedComparison("more", Ratio(log(2), n=20)), "more"),
+        (StatedComparison("equal", Ratio(0.0, n=20)), "equal"),
     ):
         assert judge(reading(100), reading(200), [stated], exact=True, changed_software=software).outcome == outcome
 
 
 def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
-    less = Stated("less", Ratio(-log(2), -log(2), -log(2), n=1))
+    less = StatedComparison("less", Ratio(-log(2), -log(2), -log(2), n=1))
     judgement = judge(reading(200), reading(100), [less], exact=False, counted_together=0.0)
     assert (judgement.outcome, judgement.evidence, judgement.threshold) == ("less", "exact", None)
     assert (
@@ -149,7 +149,7 @@ def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between
 
 
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
-    equal, more = Stated("equal", Ratio(0.0, n=20)), Stated("more", Ratio(log(2), n=20))
+    equal, more = StatedComparison("equal", Ratio(0.0, n=20)), StatedComparison("more", Ratio(log(2), n=20))
     assert judge(reading(100), reading(200), [more], exact=True).outcome == "more"
     judgement = judge(reading(100), reading(200), [equal], exact=True)
     assert (judgement.outcome, judgement.reason) == (
@@ -168,20 +168,25 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
         assert (found.reason == "Reports contradict each other.") == (found.outcome == "ambiguous")
         return found.outcome
 
-    faster = Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))
-    assert outcome(faster, Stated("same", Ratio(0.0, -0.001, 0.001, 40))) == "ambiguous"
-    nearly = Stated("faster", Ratio(-0.006, -0.009, -0.003, 20))
+    faster = StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
+    assert outcome(faster, StatedComparison("same", Ratio(0.0, -0.001, 0.001, 40))) == "ambiguous"
+    nearly = StatedComparison("faster", Ratio(-0.006, -0.009, -0.003, 20))
     assert (
-        outcome(nearly, Stated("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
+        outcome(nearly, StatedComparison("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
     )  # they overlap: more groups know better
-    assert outcome(faster, Stated("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
-    assert outcome(Stated("more", Ratio(log(1.5), n=20)), Stated("equal", Ratio(0.0, n=40)), exact=True) == "ambiguous"
+    assert outcome(faster, StatedComparison("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
+    assert (
+        outcome(
+            StatedComparison("more", Ratio(log(1.5), n=20)), StatedComparison("equal", Ratio(0.0, n=40)), exact=True
+        )
+        == "ambiguous"
+    )
 
 
 def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
     wrong = "The gradient was wrong against x."
     for sides, said, exact in (
-        ((reading(1.0), reading(0.5)), [Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))], False),
+        ((reading(1.0), reading(0.5)), [StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))], False),
         ((reading(1.0), reading(0.5)), [], False),
         ((reading(1), reading(2)), [], True),
     ):
@@ -191,14 +196,14 @@ def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_repo
 
 
 def test_a_candidate_that_failed_in_one_upload_is_not_claimed_by_another():
-    faster = Stated("faster", Ratio(-0.1, -0.11, -0.09, 20))
-    for order in ([faster, Stated("failed")], [Stated("failed"), faster]):
+    faster = StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
+    for order in ([faster, StatedComparison("failed")], [StatedComparison("failed"), faster]):
         judgement = judge(reading(1.0), reading(0.9), order, exact=False)
         assert (judgement.outcome, "contradict" in judgement.reason) == ("ambiguous", True)
 
 
 def test_where_bigger_is_better_slower_is_less():
-    fewer = Stated("slower", Ratio(-0.05, -0.06, -0.04, 20))
+    fewer = StatedComparison("slower", Ratio(-0.05, -0.06, -0.04, 20))
     assert judge(None, None, [fewer], exact=False, bigger_is_better=True).outcome == "slower"
     assert judge(None, None, [fewer], exact=False).outcome == "ambiguous"
 
@@ -212,7 +217,7 @@ def test_the_threshold_is_the_claim_or_half_the_interval():
 def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it():
     more = changed(SLOWER, log_ratio=0.06, high=0.07, n=40)
     assert judge(None, None, [more, SLOWER], exact=False).ratio.log_ratio == 0.06
-    faster = Stated("faster", Ratio(-0.05, -0.06, -0.04, 6))
+    faster = StatedComparison("faster", Ratio(-0.05, -0.06, -0.04, 6))
     contradicted = judge(None, None, [more, faster], exact=False)
     assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
     busy = replace(faster, quality="contaminated")
@@ -274,8 +279,10 @@ def test_how_many_values_a_median_is_of_is_no_part_of_the_method(one, other, sam
 def test_what_failed_at_the_candidate_is_a_failure():
     assert judge(reading(1), None, [], exact=False, failure="broke").reason == "broke"
     assert judge(reading(1), None, [], exact=False, failure="broke").outcome == "failed"
-    assert judge(None, None, [Stated("failed")], exact=False).outcome == "failed"
-    assert judge(reading(1), reading(2), [Stated("failed")], exact=False).evidence == "values"  # it ran elsewhere
+    assert judge(None, None, [StatedComparison("failed")], exact=False).outcome == "failed"
+    assert (
+        judge(reading(1), reading(2), [StatedComparison("failed")], exact=False).evidence == "values"
+    )  # it ran elsewhere
     was = judge(None, reading(1), [], exact=False, reference_failure="broke")
     assert (was.outcome, was.reason) == ("not_comparable", "Not measured at the reference: broke")
 

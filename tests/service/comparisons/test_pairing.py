@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pullback_service.comparisons.at_once import ReadingColumns
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
-from pullback_service.comparisons.judging import Stated
+from pullback_service.comparisons.judging import StatedComparison
 from pullback_service.comparisons.outcomes import NO_SERIES, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.ids import MachineId
@@ -108,8 +108,8 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
 
 
 def test_what_only_uploads_that_compare_know_is_added():
-    stated = StatedSeries([Stated("slower")], 7, None, None, None, "smaller", exact=False)
-    elsewhere = StatedSeries([Stated("slower")], 8, 99, "tier", "s", "smaller", exact=False)
+    stated = StatedSeries([StatedComparison("slower")], 7, None, None, None, "smaller", exact=False)
+    elsewhere = StatedSeries([StatedComparison("slower")], 8, 99, "tier", "s", "smaller", exact=False)
     grounds = Grounds(
         {(0, 0, "fused", "time"): stated, (5, 0, "new", "time"): stated, (0, 9, "fused", "time"): elsewhere}
     )

@@ -10,7 +10,7 @@ import pytest
 
 from pullback_service.reports.gathering import KeptPoint
 from pullback_service.reports.importing import plain, read_upload
-from pullback_service.reports.stated import Stated
+from pullback_service.reports.stated import UploadParameters
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ class Read:
 
     def __init__(self, body, said):
         self.content = plain(body, limit=LIMIT)
-        self.report = read_upload(self.content, Stated(**said), now=NOW)
+        self.report = read_upload(self.content, UploadParameters(**said), now=NOW)
         self.document = self.report.head
         self.parts = self.report.parts
 

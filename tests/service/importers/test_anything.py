@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pullback_service.errors import RequestError
 from pullback_service.importers import registry
 from pullback_service.reports.importing import plain, read_upload
-from pullback_service.reports.stated import Stated
+from pullback_service.reports.stated import UploadParameters
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ def attempt(body, **said):
     """Read an upload; only errors of ours may come out of it. A report that does is sound and was taken apart."""
     stated = {"project": "demo", "commit": "a" * 40, "machine": "ci", "unit": "ns", "direction": "smaller"}
     try:
-        report = read_upload(plain(body, limit=LIMIT), Stated(**{**stated, **said}), now=NOW)
+        report = read_upload(plain(body, limit=LIMIT), UploadParameters(**{**stated, **said}), now=NOW)
     except RequestError as error:
         refusal = error.detail
     else:

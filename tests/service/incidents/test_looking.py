@@ -8,6 +8,7 @@ from sqlalchemy import text
 from pullback_service.incidents import looking
 from pullback_service.incidents.detecting import keep_incidents
 from pullback_service.incidents.watching import every_pair, read_trunk
+from pullback_service.regression import Watcher
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +67,41 @@ async def test_uploads_at_the_end_read_no_other_readings_where_nothing_is_suspec
     await history.upload(*documents[9:], look=True)
 
 
+async def test_a_late_report_makes_no_state_anew_and_the_next_one_at_the_end_takes_what_lies_behind_it(
+    history, database, monkeypatch
+):
+    taken, read = [], []
+    observe, newest, behind = Watcher.observe, looking.read_newest, looking.read_behind
+
+    async def counted(of, *args):
+        found = await of(*args)
+        read.append(sum(map(len, found.values())))
+        return found
+
+    monkeypatch.setattr(Watcher, "observe", lambda *args, **named: taken.append(1) or observe(*args, **named))
+    monkeypatch.setattr(looking, "read_newest", lambda *args: counted(newest, *args))
+    monkeypatch.setattr(looking, "read_behind", lambda *args: counted(behind, *args))
+
+    async def cost(document):
+        taken.clear(), read.clear()
+        await history.upload(document)
+        return len(taken), sum(read)
+
+    documents = [history.commit(number) for number in range(1, 42)]
+    late, again = documents.pop(35), history.commit(39)
+    await history.upload(*documents[:-2])
+    series = (await stored(database))[1][0]
+    assert series > 2
+    assert await cost(documents[-2]) == (series, series)
+    assert await cost(late) == (0, 40 * series)  # one look in hindsight at each
+    assert await cost(documents[-1]) == (9 * series, 9 * series)  # from the mark at the 32nd on
+    again["commit"] = documents[-1]["commit"]
+    assert await cost(again) == (9 * series, 41 * series)
+    with_states = await stored(database)
+    await look_at_everything(database)
+    assert (await stored(database))[0] == with_states[0]
+
+
 async def test_statements_do_not_grow_with_the_series_that_are_touched(history, reports, count_statements):
     def wide(number, cases):
         document = history.commit(number)
@@ -112,3 +148,8 @@ async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larg
     await history.upload(*(history.commit(number, ratio=-0.1, array_bytes=2048.0) for number in range(22, 29)))
     again = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
     assert [each.incident.state for each in again] == ["refuted", "likely"]
+    # That level stood, so what is asked is what was asked before.
+    await history.upload(*(history.commit(number, ratio=-0.04, array_bytes=2048.0) for number in range(29, 41)))
+    later = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
+    assert [each.incident.state for each in later] == ["refuted", "likely", "likely"]
+    assert later[-1].changes[0].change.log_ratio < 2 * suspected.changes[0].change.log_ratio

@@ -45,8 +45,8 @@ class Lease:
         assert response.status_code == 200, response.text
         return response.json()["answer"]
 
-    async def fail(self, kind, *, retryable=False, message="it broke"):
-        statement = {"lease_token": self.token, "kind": kind, "message": message, "retryable": retryable}
+    async def fail(self, kind, *, retryable=False, message="it broke", **more):
+        statement = {"lease_token": self.token, "kind": kind, "message": message, "retryable": retryable, **more}
         response = await self.client.post(f"{self.url}/fail", json=statement)
         assert response.status_code == 200, response.text
         return response.json()

@@ -54,6 +54,18 @@ def test_what_is_not_known_is_not_guessed():
         (job(1), [bench(7, [{"device": "cuda"}])], "labels", "requires: device=cpu."),
         (job(1, requires={"gpu": "h200"}, machine_id=7), [bench(7)], "labels", "lack the labels device=cpu, gpu=h200"),
         (job(1, trusted=False), [bench(7)], "trust", "accepts jobs of forks"),
+        (
+            job(1, trusted=False),
+            [bench(7, accepts_untrusted=True)],
+            "trust",
+            "No suitable agent has a sandbox, which jobs of forks need",
+        ),
+        (
+            job(1, trusted=False, machine_id=7),
+            [bench(7, accepts_untrusted=True)],
+            "trust",
+            "Only lab-7 may take it, and its agent has no sandbox",
+        ),
         (job(1), [bench(7, (), refusal="the disk is full")], "refused", "lab-7 takes no jobs: the disk is full"),
     ],
 )
@@ -64,7 +76,11 @@ def test_a_job_that_nobody_will_take_says_why(wanted, benches, reason, words):
 
 
 def test_an_approved_job_of_a_fork_goes_where_such_are_accepted():
-    told = forecast([job(1, trusted=False)], [bench(7), bench(8, accepts_untrusted=True)], {(8, QUICK): 1})
+    told = forecast(
+        [job(1, trusted=False)],
+        [bench(7), bench(8, [{**CPU, "isolation": "sandbox"}], accepts_untrusted=True)],
+        {(8, QUICK): 1},
+    )
     assert (told[1].reason, told[1].machine) == ("turn", "lab-8")
 
 

@@ -185,17 +185,34 @@ async def test_a_late_heartbeat_saves_a_lease_nobody_took_away_yet(enroll, queue
     assert await expire() == []
 
 
-async def test_after_three_attempts_a_job_is_lost(client, enroll, queue, expire, let_pass):
+async def test_a_job_that_took_two_agents_with_it_waits_for_a_person(client, enroll, queue, expire, let_pass):
     job = await queue()
-    for _ in range(3):
+    for _ in range(2):
         await (await enroll()).take()
         await let_pass(31)
         assert await expire() == [job["id"]]
     detail = (await client.get(f"/api/v1/jobs/{job['id']}")).json()
     assert detail["state"] == "lost"
-    assert "attempt 3 of 3" in detail["failure_message"]
-    assert [attempt["state"] for attempt in detail["history"]] == ["lost"] * 3
+    assert "took 2 agents with it: look at its commit" in detail["failure_message"]
+    assert [attempt["state"] for attempt in detail["history"]] == ["lost"] * 2
     assert (await (await enroll()).claim()).status_code == 204
+
+
+async def test_an_agent_that_comes_back_and_says_that_it_was_killed_counts_as_one_that_does_not(
+    client, enroll, queue, expire, let_pass
+):
+    job = await queue()
+    killed = await (await enroll()).take()
+    assert (await killed.fail("infra", retryable=True, agent_ended=True))["answer"] == "queued"
+    second = await (await enroll()).take()
+    await let_pass(31)
+    await expire()
+    detail = (await client.get(f"/api/v1/jobs/{job['id']}")).json()
+    assert (second.claim["attempt"], detail["state"], [each["state"] for each in detail["history"]]) == (
+        2,
+        "lost",
+        ["lost", "lost"],
+    )
 
 
 async def test_a_job_that_comes_back_does_not_hold_up_fresh_ones(enroll, queue, expire, let_pass):
@@ -342,7 +359,7 @@ async def test_a_result_sent_twice_is_stored_once(enroll, queue, reports, sessio
 
 
 async def test_a_result_of_another_machine_is_refused(client, enroll, queue, reports, state_of, session):
-    trusted, stranger = await enroll(), await enroll()
+    trusted, stranger = await enroll(), await enroll(labels={"isolation": "sandbox"})
     await client.patch(f"/api/v1/machines/{stranger.machine_id}", json={"accepts": "untrusted"})
     wanted = {"project": "demo", "commit": {"sha": reports.sha(1), "fork": "someone/else"}, "suite": "quick"}
     job = (await client.post("/api/v1/jobs", json=wanted)).json()

@@ -34,6 +34,9 @@ def queue_of_fork(client, reports):
     return queue
 
 
+SANDBOX = {"isolation": "sandbox"}
+
+
 async def accept_untrusted(agent, accepts="untrusted"):
     response = await agent.client.patch(f"/api/v1/machines/{agent.machine_id}", json={"accepts": accepts})
     assert response.status_code == 200, response.text
@@ -55,13 +58,13 @@ async def test_a_failed_job_is_tried_again_with_new_attempts_and_its_history(cli
 
 async def test_a_lost_job_gets_three_more_attempts(enroll, queue, expire, let_pass, steer, state_of):
     job = await queue()
-    for _ in range(3):
+    for _ in range(2):
         await (await enroll()).take()
         await let_pass(31)
         await expire()
     assert await state_of(job) == "lost"
     await steer(job, "retry")
-    for number in (4, 5, 6):
+    for number in (3, 4):
         assert (await (await enroll()).take()).claim["attempt"] == number
         await let_pass(31)
         await expire()
@@ -154,7 +157,7 @@ async def test_a_forks_commit_waits_for_approval_and_never_lands_on_a_trusted_ma
     job = await queue_of_fork()
     assert (job["trust"], job["awaits_approval"], job["state"]) == ("untrusted", True, "queued")
     assert job["commit"]["branch"] is None  # the fork's `main` is not the project's
-    trusted, sandbox = await enroll(), await enroll()
+    trusted, sandbox = await enroll(), await enroll(labels=SANDBOX)
     await accept_untrusted(sandbox)
     for agent in (trusted, sandbox):
         assert (await agent.claim()).status_code == 204
@@ -164,15 +167,30 @@ async def test_a_forks_commit_waits_for_approval_and_never_lands_on_a_trusted_ma
     assert (await sandbox.take()).claim["job"]["id"] == job["id"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "status"), [({}, 204), ({"isolation": "user"}, 204), (SANDBOX, 200), ({"danger": "unsandboxed"}, 200)]
+)
+async def test_code_of_a_fork_is_given_to_agents_with_a_sandbox_or_that_say_the_danger(
+    enroll, queue_of_fork, steer, labels, status
+):
+    agent = await enroll(labels=labels)
+    await accept_untrusted(agent)
+    job = await steer(await queue_of_fork(), "approve")
+    answer = await agent.claim()
+    assert answer.status_code == status
+    if status == 200:
+        assert (answer.json()["job"]["id"], answer.json()["job"]["trust"]) == (job["id"], "untrusted")
+
+
 async def test_a_machine_for_strangers_also_does_the_projects_own_work(enroll, queue):
     await queue()
-    sandbox = await enroll()
+    sandbox = await enroll(labels=SANDBOX)
     await accept_untrusted(sandbox)
     assert (await sandbox.claim()).status_code == 200
 
 
 async def test_a_machine_that_is_closed_to_strangers_again_is_given_no_more_of_them(enroll, queue_of_fork, steer):
-    sandbox = await enroll()
+    sandbox = await enroll(labels=SANDBOX)
     await accept_untrusted(sandbox)
     await steer(await queue_of_fork(), "approve")
     await accept_untrusted(sandbox, "trusted")
@@ -225,7 +243,7 @@ async def test_an_approved_job_that_was_cancelled_is_not_approved_once_more_but_
 async def test_an_approved_job_that_is_tried_again_needs_no_second_approval(enroll, queue_of_fork, steer):
     job = await queue_of_fork()
     await steer(job, "approve")
-    sandbox = await enroll()
+    sandbox = await enroll(labels=SANDBOX)
     await accept_untrusted(sandbox)
     await (await sandbox.take()).fail("workload")
     assert (await steer(job, "retry"))["awaits_approval"] is False
@@ -246,7 +264,7 @@ async def test_approval_cancellation_and_claims_at_once_leave_one_truth(
 ):
     """Whatever comes first: nothing unapproved runs, nothing runs on a trusted machine, nothing runs twice."""
     jobs = [await queue_of_fork(number) for number in range(1, 7)]
-    sandboxes, trusted = [await enroll() for _ in range(4)], [await enroll() for _ in range(3)]
+    sandboxes, trusted = [await enroll(labels=SANDBOX) for _ in range(4)], [await enroll() for _ in range(3)]
     for agent in sandboxes:
         await accept_untrusted(agent)
     decisions = [
@@ -274,7 +292,7 @@ async def test_a_machine_that_is_opened_and_closed_while_its_agents_claim_gets_w
     enroll, queue_of_fork, steer, database
 ):
     jobs = [await steer(await queue_of_fork(number), "approve") for number in range(1, 4)]
-    agent = await enroll()
+    agent = await enroll(labels=SANDBOX)
     await asyncio.gather(
         *(accept_untrusted(agent, accepts) for accepts in ("untrusted", "trusted") * 3),
         *(agent.claim() for _ in range(6)),

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pullback_service.notifications.events import tidied
-from pullback_service.notifications.message import Message, Told
+from pullback_service.notifications.message import Message, Notice
 from pullback_service.notifications.rendering import (
     LONGEST_SLACK_TEXT,
     mail,
@@ -26,7 +26,7 @@ EVIL = "Fix\r\nBcc: victim@evil.example\r\n\r\n<!channel> @here see http://evil.
 
 def message(*titles, kind="webhook", target="https://hooks.example", **facts):
     told = [
-        Told(
+        Notice(
             "confirmed",
             f"k{number}",
             tidied({"title": title, "sentence": f"{title} is slower.", "url": "/projects/demo/commits/a", **facts}),

@@ -95,6 +95,7 @@ steps = st.lists(
         st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "contaminated"]), st.integers(0, 3)),
         st.tuples(st.just("parent"), st.integers(1, 3), st.integers(4, 6), st.just(0)),
         st.tuples(st.just("roll up"), st.integers(0, 1), st.just(0), st.just(0)),
+        st.tuples(st.just("withdraw"), st.integers(0, 7), st.just(0), st.just(0)),
         st.tuples(st.just("forget"), st.integers(1, 3), st.just(0), st.just(0)),
     ),
     min_size=1,
@@ -104,8 +105,11 @@ steps = st.lists(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
-def test_readings_are_what_the_points_say_in_any_order_of_uploads_parents_and_retention(send, run, reports, taken):
+def test_readings_are_what_the_points_say_in_any_order_of_uploads_parents_withdrawals_and_retention(
+    send, run, reports, taken
+):
     run(empty)
+    sent = []
     for what, commit, more, seed in taken:
         if what == "upload":
             seconds = [(1.0, 1.1, 0.9), (1.3, 1.2, 1.9, 1.1), (0.5,), (2.0, 2.0)][seed]
@@ -113,15 +117,19 @@ def test_readings_are_what_the_points_say_in_any_order_of_uploads_parents_and_re
             case = reports.case(variants=variants, paired=[])
             answer = send("POST", "/api/v1/reports", json=reports.report(commit, cases=[case], quality=more))
             assert answer.status_code == 201, answer.text
+            sent.append(answer.json()["id"])
         elif what == "parent":  # told later: the commit moves behind it, and so does everything measured there
             child = {"sha": reports.sha(commit), "parents": [reports.sha(commit - 1)]}
             parent = {"sha": reports.sha(commit - 1), "authored_at": f"202{more}-01-01T00:00:00Z"}
             log = {"project": "demo", "branch": "main", "commits": [child, parent]}
             answer = send("POST", "/api/v1/commits", json=log)
             assert answer.status_code in {200, 404}, answer.text  # 404 before the first upload made the project
+        elif what == "withdraw" and sent:  # perhaps one that was withdrawn or rolled up before
+            answer = send("POST", f"/api/v1/reports/{sent[commit % len(sent)]}/withdraw")
+            assert answer.status_code == 200, answer.text
         elif what == "roll up":
             run(roll_up)
-        else:  # as an earlier release would have stored it
+        elif what == "forget":  # as an earlier release would have stored it
             run(forget, reports.sha(commit))
         assert run(wrong) == set()
     run(project)

@@ -50,7 +50,10 @@ def test_a_constant_series_does_not_change(value, n):
 @given(SEEDS, st.integers(20, 40), st.sampled_from([0.8, 1.25]))
 def test_a_large_step_is_found_at_its_observation_whichever_way_it_goes(seed, place, factor):
     values = stepped(noise(seed, 60), factor, place)
-    (change,) = find_changes(values)
+    change, *others = sorted(find_changes(values), key=lambda change: -abs(change.size))
+    assert all(
+        abs(other.size) < 0.03 for other in others
+    )  # noise may be taken for a step once in a thousand observations
     assert (change.first, change.last, change.at, change.kind) == (place, place, place, "step")
     assert change.low < math.log(factor) + 0.02
     assert change.high > math.log(factor) - 0.02
@@ -87,6 +90,41 @@ def test_a_watcher_that_was_stored_goes_on_as_if_it_had_not_been(seed, n, exact)
         assert again.observe(value, commit=f"later {i}") == watcher.observe(value, commit=f"later {i}")
     assert again.state() == watcher.state()
     assert again.resolution == watcher.resolution
+
+
+def without_marks(watcher):
+    state = watcher.state()
+    del state["series"]["marks"]
+    return state
+
+
+@QUICK
+@given(SEEDS, st.integers(0, 300), st.integers(0, 300))
+def test_a_watcher_goes_back_to_before_an_observation_and_on_as_if_it_had_not_taken_it(seed, n, kept):
+    n, kept = max(n, kept), min(n, kept)
+    values = [(value, value * 0.99, value * 1.01) for value in stepped(noise(seed, 300), 1.05, 150, 200).tolist()]
+    whole, watcher = Watcher(), Watcher()
+    for value, low, high in values[:n]:
+        watcher.observe(value, low=low, high=high)
+    back = Watcher.restored(json.loads(json.dumps(watcher.state()))).rewound(kept, values[:kept])
+    if back is None:
+        assert kept < max(16, 2 * (n - kept))
+        return
+    assert kept / 2 - 16 <= back.count <= kept
+    for value, low, high in values[: back.count]:
+        whole.observe(value, low=low, high=high)
+    assert without_marks(back) == without_marks(whole)
+
+
+def test_a_watcher_of_counts_of_logarithms_or_of_named_commits_does_not_go_back():
+    for watcher, values in ((Watcher(exact=True), [1.0] * 40), (Watcher(), [-1.0, 1.0] * 20)):
+        for value in values:
+            watcher.observe(value)
+        assert watcher.rewound(30, [(value, None, None) for value in values[:30]]) is None
+    named = Watcher()
+    for number in range(40):
+        named.observe(1.0, commit=number)
+    assert named.rewound(30, [(1.0, None, None)] * 30) is None
 
 
 def test_a_state_of_another_detector_is_refused():

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import threading
 from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from pullback_service.audit.keeping import Line
 from pullback_service.caller import LOCAL
@@ -15,7 +16,7 @@ from pullback_service.database import AWAY, Database
 from pullback_service.ids import ProjectId
 from pullback_service.models import BranchCommit, Commit, Machine, Point, Report
 from pullback_service.models.audit import Audit
-from pullback_service.reports import intake
+from pullback_service.reports import intake, keeping
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.preparing import prepare
 
@@ -77,6 +78,20 @@ async def test_an_upload_of_which_nothing_else_is_new_takes_few_statements(clien
     statements.clear()
     assert (await client.post(URL, json=reports.report(2))).status_code == 201
     assert len(statements) == 23, statements  # a commit that follows the branch
+
+
+async def test_statements_of_small_uploads_are_planned_once(database, reports):
+    intake_ = intake.Intake(database)
+    line = Line(LOCAL, "upload_report", "a report", "demo", None, {})
+    for number in range(1, 16):
+        await intake_.keep(Upload.of(prepare(json.dumps(reports.report(number)).encode()), None), line)
+    async with database.writing.begin() as session:  # on the connection that was used last
+        planned = (
+            "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements WHERE statement LIKE '%touched%'"
+        )
+        for_all, for_one = (await session.execute(text(planned))).one()
+    assert for_all > 5
+    assert for_one == 0
 
 
 async def test_who_is_refused_is_refused_alone(client, reports, session):
@@ -159,3 +174,23 @@ async def test_without_a_database_everybody_who_waits_is_told(reports):
     answers = await asyncio.gather(*(nowhere.keep(upload, line) for upload in uploads), return_exceptions=True)
     assert all(isinstance(answer, AWAY) for answer in answers)
     await nowhere.close()
+
+
+async def test_a_large_report_is_stored_outside_of_the_event_loop_and_stored_once(client, report, monkeypatch):
+    threads = []
+
+    async def keep_parts(*arguments):
+        threads.append(threading.get_ident())
+        await kept_parts(*arguments)
+
+    kept_parts = keeping.keep_parts
+    monkeypatch.setattr(keeping, "keep_parts", keep_parts)
+    monkeypatch.setattr(intake, "APART_BYTES", 100)
+    first = await client.post("/api/v1/reports", json=report)
+    again = await client.post("/api/v1/reports", json=report)
+    assert (first.status_code, again.status_code) == (201, 200), first.text
+    assert first.json()["id"] == again.json()["id"]
+    other = await client.post("/api/v1/reports", json={**report, "duration_s": 2.0})
+    assert (other.status_code, "give the new report a new id" in other.json()["detail"]) == (409, True)
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()

@@ -294,7 +294,7 @@ async def test_a_large_upload_reads_no_whole_table_though_plans_were_made_of_sma
         assert (await client.post(URL, json=large)).status_code == 201
         # What a session has read is counted a second later, or when it ends.
         connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'pullback'"
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'pullback' AND datname = current_database()"
         )
         assert _rows_read_in_order(connection) - before < 100
 

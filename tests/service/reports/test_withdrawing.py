@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service import rebuilding
+from pullback_service.checking import check
 from pullback_service.incidents.detecting import detect
 
 pytestmark = pytest.mark.anyio
@@ -52,9 +53,21 @@ async def test_its_points_leave_history_and_its_incident_is_withdrawn(
     assert [event["event"] for event in whole["events"] if event["told"]] == ["confirmed", "withdrawn"]
     assert await reports_behind_readings(looking) == {uploaded[0]["id"]}
     assert (await client.get(f"{url}/body")).status_code == 200
-    assert await rebuilding.count_wrong(database_url) == (0, 0)
+    assert check(database_url) == []
     audit = (await client.get("/api/v1/audit", params={"project": "demo"})).json()["items"]
     assert (audit[0]["action"], audit[0]["subject"]) == ("withdraw_report", f"report {uploaded[1]['id']}")
+
+
+async def test_a_commit_without_another_report_is_as_if_nobody_had_measured_it(client, uploaded, reports, database_url):
+    """No more is it the newest measured commit of its branch; nor do others count it as measured, for `points` says so."""
+    newest = reports.report(3)
+    assert (await client.post("/api/v1/reports", json=newest)).status_code == 201
+    asked = {"project": "demo", "base": reports.sha(1), "head": "main"}
+    assert (await client.get("/api/v1/comparisons", params=asked)).json()["candidate"]["sha"] == reports.sha(3)
+    withdrawn = (await client.post(f"/api/v1/reports/{newest['id']}/withdraw")).json()
+    assert (withdrawn["points"], withdrawn["failures"], withdrawn["cases"]) == (0, 0, 1)
+    assert (await client.get("/api/v1/comparisons", params=asked)).json()["candidate"]["sha"] == reports.sha(2)
+    assert check(database_url) == []
 
 
 async def test_another_report_of_the_commit_goes_on(client, uploaded, reports, database_url, looking):

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.rules.matching import Rule, Subject, matches, rule_for
-from pullback_service.rules.telling import Told, decide
+from pullback_service.rules.telling import SizedChange, decide
 
 CASE = "lstm[n=100,act=tanh,f4,cpu]"
 TIME = Subject("lstm", CASE, "native", "time", "box")
-GROWN = Told(TIME, log(1.03))
+GROWN = SizedChange(TIME, log(1.03))
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_what_is_smaller_than_a_rule_asks_for_is_told_to_nobody_and_the_rule_is_
     rules = [Rule(0, at_least=0.05)]
     kept = decide(rules, [GROWN])
     assert (kept.tells, [each.as_json()["says"] for each in kept.held]) == (False, ["at_least = 0.05"])
-    assert decide(rules, [GROWN, Told(TIME, log(1.2))]).channels is None
+    assert decide(rules, [GROWN, SizedChange(TIME, log(1.2))]).channels is None
     assert decide(rules, [GROWN._replace(is_of_budget=True)]).tells
-    assert decide(rules, [Told(TIME, None)]).tells
+    assert decide(rules, [SizedChange(TIME, None)]).tells
 
 
 def test_channels_of_all_changes_are_told_together_and_none_named_is_all():
@@ -73,5 +73,5 @@ def test_channels_of_all_changes_are_told_together_and_none_named_is_all():
 @given(st.lists(st.floats(-2, 2), max_size=6), st.floats(0.01, 0.9), st.floats(0.01, 0.9))
 def test_a_larger_threshold_never_tells_more(sizes, one, other):
     low, high = sorted((one, other))
-    changes = [Told(TIME, size) for size in sizes]
+    changes = [SizedChange(TIME, size) for size in sizes]
     assert decide([Rule(0, at_least=low)], changes).tells or not decide([Rule(0, at_least=high)], changes).tells

@@ -7,8 +7,11 @@ from pullback_service.ids import SeriesId
 from pullback_service.series.drawing import drawn_points
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.windows import Window, marks_in
+from pullback_service.statements import Query
 
 pytestmark = pytest.mark.anyio
+
+NOTHING = Query("SELECT 1 WHERE false", {}, list, width=1)
 
 
 @pytest.mark.parametrize("last", [1, 3, 100])
@@ -22,7 +25,7 @@ async def test_the_drawn_points_of_many_series_are_those_of_each(client, reports
     twice["cases"][0]["paired"] = []
     assert (await client.post("/api/v1/reports", json=twice)).status_code == 201
     ids = [SeriesId(series["id"]) for series in (await client.get("/api/v1/series")).json()["items"]]
-    found = await drawn_points(session, [*ids, SeriesId(10**6)], last=last, at_most=FEWEST_MARKS)
+    found, _ = await drawn_points(session, [*ids, SeriesId(10**6)], last=last, at_most=FEWEST_MARKS, beside=NOTHING)
     assert found.pop(SeriesId(10**6)) == []
     for id_ in ids:
         each, _ = await marks_in(session, id_, Window(last=last), at_most=FEWEST_MARKS)
@@ -41,5 +44,5 @@ async def test_the_oldest_mark_is_of_all_reports_of_its_commit(client, reports, 
     chosen = {"metric": "time", "variant": "fused"}
     (series,) = (await client.get("/api/v1/series", params=chosen)).json()["items"]
     id_ = SeriesId(series["id"])
-    drawn = (await drawn_points(session, [id_], last=last, at_most=FEWEST_MARKS))[id_]
+    drawn = (await drawn_points(session, [id_], last=last, at_most=FEWEST_MARKS, beside=NOTHING))[0][id_]
     assert [mark.value for mark, _ in drawn] == [0.6] * last

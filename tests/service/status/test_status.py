@@ -126,7 +126,9 @@ async def test_jobs_are_counted_and_those_that_nobody_will_take_are_said(client,
     assert status["jobs"]["by_state"] == {"queued": 3, "lost": 1}
     assert (status["jobs"]["awaiting_approval"], status["jobs"]["lost"], status["jobs"]["unservable"]) == (1, [lost], 0)
     machine = {"fingerprint": "f", "name": "box"}
-    await client.post("/api/v1/agents/enroll", json={"name": "a", "labels": {"device": "cpu"}, "machine": machine})
+    await client.post(
+        "/api/v1/agents/enroll", json={"name": "a", "labels": {"isolation": "sandbox"}, "machine": machine}
+    )
     status = await read()
     assert (status["agents"], status["jobs"]["unservable"]) == (1, 1)
     await client.post(f"/api/v1/jobs/{stranger}/approve")

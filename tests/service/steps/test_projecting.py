@@ -99,6 +99,7 @@ events = st.lists(
         st.tuples(st.just("parent"), numbers, numbers, st.sampled_from([None, 2022, 2027])),
         st.tuples(st.just("compare"), numbers, numbers, st.sampled_from(["slower", "same", "failed"])),
         st.tuples(st.just("wrong"), numbers, st.just("a"), st.just(0)),
+        st.tuples(st.just("withdraw"), st.integers(0, 13), st.just(0), st.just(0)),
         st.tuples(st.just("roll up"), st.just(0), st.just(0), st.just(0)),
         st.tuples(st.just("forget"), numbers, st.just(0), st.just(0)),
         st.tuples(st.just("work"), st.just(0), st.just(0), st.just(0)),
@@ -158,11 +159,16 @@ def test_steps_are_what_they_would_be_if_judged_anew_in_any_order_of_events(send
 
     monkeypatch.setattr(judging, "FEWEST_AT_ONCE", 1)
     run(empty)
+    sent = []
     for what, commit, other, more in taken:
         made = report_of(reports, what, commit, other, more)
         if made is not None:
             answer = send("POST", "/api/v1/reports", json=made)
             assert answer.status_code == 201, answer.text
+            sent.append(made["id"])
+        elif what == "withdraw" and sent:
+            answer = send("POST", f"/api/v1/reports/{sent[commit % len(sent)]}/withdraw")
+            assert answer.status_code == 200, answer.text
         elif what == "parent":
             log = [{"sha": reports.sha(commit), "parents": [reports.sha(other)] if other < commit else []}]
             if other < commit and more is not None:

@@ -1,8 +1,8 @@
-"""A graph as a straight line of steps: what the tier `fused` runs on a device.
+"""A graph as a straight line of steps: what the tiers `fused` and `stateful` run on a device.
 
 Nests of elementwise operations and sums are kernels of ours; every other node is one call of PyTorch, and views are views.
-Types are settled when the program is written, and every array is let go after its last use: PyTorch's pool gives its memory to
-the next.
+Types are settled when the program is written. In the tier `fused` every array is let go after its last use: PyTorch's pool gives
+its memory to the next.
 
     def program(in0, in1):
         in0 = in0.tensor
@@ -12,6 +12,18 @@ the next.
         del v0
         return (array(v2), array(v1), )
 
+A program that keeps its memory writes into the tensors of a frame, those of the results among them (`state.py`):
+
+    def program(frame, in0, in1):
+        v0, v1, v2 = frame
+        in0 = in0.tensor
+        in1 = in1.tensor
+        matmul0(v0, in0, in1)
+        nest1(v0, v1, v2)                # [100, 100]: tanh, square, sum
+        return (array(v2), array(v1), )
+
+Steps that PyTorch has no way of writing for (`rows/into.py` has the others) take memory of its pool; `transient` names them.
+
 What a nest reads is in C order and aligned, which `in_order` sees to. Where kernels cannot be loaded, a nest is as many steps as it
 has nodes, and the reason is among the fallbacks.
 """
@@ -19,6 +31,7 @@ has nodes, and the reason is among the fallbacks.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,6 +40,7 @@ import torch
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
+from pullback.backends.cuda.state import DeviceState
 from pullback.backends.interpreter import Changed
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native import availability
@@ -35,17 +49,26 @@ from pullback.backends.nests.merging import merged
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import is_view
+from pullback.backends.poison import is_poisoning
 from pullback.core.primitive import Effect
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
+from pullback.devices.cuda.rows.into import row_into
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.steps import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.planning.arena import Arena, placed
+from pullback.rules.shapes import broadcast_to
 
 Program = Callable[..., Any]
+
+_HOST = torch.device("cpu")
+
+#: How names begin of what a program has from the beginning.
+_FIXED = ("captured", "constant")
 
 #: Bytes that the beginning of an array is a multiple of, where kernels read it.
 ALIGNMENT = 16
@@ -66,16 +89,23 @@ class Written:
     moved_bytes: int
     peak_bytes: int
     fallbacks: tuple[str, ...]
+    state: DeviceState | None
+    kept: tuple[tuple[str, ArrayType, bool], ...]
+    """By name the memory that it keeps, and True for what is returned."""
+    transient: tuple[str, ...]
+    """The rules that make arrays although it keeps its memory."""
 
 
-def write(graph: Graph, on_device: Sequence[bool], device: torch.device) -> Written:
-    """The program of a graph whose inputs so flagged are device arrays. The others are of the host."""
+def write(graph: Graph, on_device: Sequence[bool], device: torch.device, *, keeps: bool = False) -> Written:
+    """The program of a graph whose inputs so flagged are device arrays. The others are of the host.
+
+    One that keeps its memory is called with the tensors of a frame of its state before the inputs.
+    """
     try:
-        return _Writer(graph, on_device, device, loader_for(device)).write()
+        return _Writer(graph, on_device, device, loader_for(device), keeps=keeps).write()
     except DeviceError as reason:
-        return _Writer(
-            graph, on_device, device, None, f"PyTorch computes nests, operation by operation: {reason}"
-        ).write()
+        told = f"PyTorch computes nests, operation by operation: {reason}"
+        return _Writer(graph, on_device, device, None, told, keeps=keeps).write()
 
 
 @cache
@@ -88,8 +118,14 @@ def loader_for(device: torch.device) -> Loader:
     from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - a library that machines without a GPU do not have
 
     major, _ = torch.cuda.get_device_capability(device)
-    stream = lambda: int(torch.cuda.current_stream(device).cuda_stream)  # noqa: E731
-    return OnDevice(driver(), device.index, "sm_90" if major >= 9 else "sm_80", stream)
+    return OnDevice(driver(), device.index, "sm_90" if major >= 9 else "sm_80", stream_of(device))
+
+
+def stream_of(device: torch.device) -> Callable[[], int]:
+    """A function that gives the stream of PyTorch's that is current on a device; memory of the host has one."""
+    if device.type == "cpu":
+        return lambda: 0
+    return lambda: int(torch.cuda.current_stream(device).cuda_stream)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
@@ -103,60 +139,116 @@ class _Statement:
     made: tuple[Var, ...] = ()
     unpacks: bool = False
     """True if it gives a tuple, of one value even."""
+    writes: bool = False
+    """True if it writes into its targets, which are there."""
     note: str = ""
     scratch: int = 0
 
 
 @dataclass(slots=True)
 class _Text:
-    """The statements of a program, and how much memory they hold."""
+    """The statements of a program, how long what they name is needed, and how much memory that is."""
 
     statements: list[_Statement] = field(default_factory=list)
+    kept: dict[str, ArrayType] = field(default_factory=dict)
+    """The names of the tensors of a frame, in order."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """By name of a view, that of what it is a view of."""
 
-    def lines(self, returned: Collection[str]) -> Iterator[str]:
-        """The lines, with names let go after the last that reads them."""
+    def root(self, name: str) -> str:
+        """The name of the memory that a value lies in."""
+        return self.roots.get(name, name)
+
+    def spans(self, returned: Collection[str]) -> dict[str, tuple[int, int]]:
+        """By name of memory, the statement that makes it and the last that uses it; what is returned is used at the end."""
+        found: dict[str, tuple[int, int]] = {}
+        uses = [
+            (self.root(name), position)
+            for position, one in enumerate(self.statements)
+            for name in (*one.targets, *one.used)
+        ]
+        uses += [(self.root(name), len(self.statements)) for name in returned]
+        for name, position in uses:
+            found[name] = (found.get(name, (position, 0))[0], position)
+        return found
+
+    def lines(self, returned: Collection[str], *, poisons: bool) -> Iterator[str]:
+        """The lines, with names let go after the last that reads them; `poisons`: what is kept is made useless then."""
+        if self.kept:
+            yield f"{', '.join(self.kept)}, = frame"
+        if poisons:
+            yield "poison(*frame)"
+        spans = self.spans(returned)
         last: dict[str, int] = {}
         for position, one in enumerate(self.statements):
             last.update(dict.fromkeys((*one.targets, *one.used), position))
         for position, one in enumerate(self.statements):
             comma = "," if one.unpacks and len(one.targets) == 1 else ""
-            head = f"{', '.join(one.targets)}{comma} = " if one.targets else ""
+            head = f"{', '.join(one.targets)}{comma} = " if one.targets and not one.writes else ""
             yield f"{head}{one.text}" + (f"  # {one.note}" if one.note else "")
-            gone = {name for name in (*one.targets, *one.used) if last[name] == position}
-            if names := sorted(name for name in gone if name not in returned and not name.startswith("captured")):
-                yield f"del {', '.join(names)}"
+            names = sorted({*one.targets, *one.used})
+            ended = {self.root(name): None for name in names if spans[self.root(name)][1] == position}
+            if poisons and (dead := [name for name in ended if name in self.kept]):
+                yield f"poison({', '.join(dead)})"
+            gone = [name for name in names if last[name] == position and name not in returned]
+            if gone := [name for name in gone if not name.startswith(_FIXED) and name not in self.kept]:
+                yield f"del {', '.join(gone)}"
 
-    def peak_bytes(self, roots: dict[str, str], returned: Collection[str]) -> int:
-        """Bytes of the arrays that the program makes, when most of them are alive; a view keeps its root alive."""
-        end = len(self.statements)
-        last: dict[str, int] = {}
-        for position, one in enumerate(self.statements):
-            last.update((roots.get(name, name), position) for name in (*one.targets, *one.used))
-        last.update((roots.get(name, name), end) for name in returned)
-        alive: dict[str, int] = {}
-        peak = 0
-        for position, one in enumerate(self.statements):
-            alive.update((name, var.type.nbytes) for name, var in zip(one.targets, one.made, strict=False))
-            peak = max(peak, sum(alive.values()) + one.scratch)
-            alive = {name: nbytes for name, nbytes in alive.items() if last[name] > position}
-        return peak
+    def peak_bytes(self, returned: Collection[str]) -> int:
+        """Bytes of the arrays that the program makes or keeps, when most of them are needed; a view needs its root."""
+        sizes = {
+            name: var.type.nbytes for one in self.statements for name, var in zip(one.targets, one.made, strict=False)
+        }
+        sizes |= {name: type_.nbytes for name, type_ in self.kept.items()}
+        change = [0] * (len(self.statements) + 2)
+        for name, (first, after) in self.spans(returned).items():
+            change[first] += sizes.get(name, 0)
+            change[after + 1] -= sizes.get(name, 0)
+        alive = accumulate(change)
+        scratch = [*(one.scratch for one in self.statements), 0, 0]
+        return max(here + beside for here, beside in zip(alive, scratch, strict=True))
+
+    def arena(self, returned: Collection[str]) -> Arena:
+        """Offsets of what is kept and not returned, by its number in the frame."""
+        spans, seen = self.spans(returned), {self.root(name) for name in returned}
+        numbers = {number: name for number, name in enumerate(self.kept) if name not in seen}
+        sizes = {number: self.kept[name].nbytes for number, name in numbers.items()}
+        return placed(sizes, {number: spans[name] for number, name in numbers.items()})
 
 
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
     def __init__(
-        self, graph: Graph, on_device: Sequence[bool], device: torch.device, loader: Loader | None, reason: str = ""
+        self,
+        graph: Graph,
+        on_device: Sequence[bool],
+        device: torch.device,
+        loader: Loader | None,
+        reason: str = "",
+        *,
+        keeps: bool,
     ) -> None:
         self.graph = graph
         self.device = device
         self.loader = loader
-        self.namespace: dict[str, Any] = {"Changed": Changed, "in_order": in_order, "array": _array, "put": self._put}
+        self.keeps = keeps
+        self.namespace: dict[str, Any] = {
+            "Changed": Changed,
+            "in_order": in_order,
+            "array": _array,
+            "put": self._put,
+            "put_into": _put_into,
+            "poison": _poison,
+        }
         self.names: dict[Var, str] = {}
-        self.roots: dict[str, str] = {}
-        """By name of a view, that of what it is a view of."""
+        self.stretched: set[str] = set()
+        """Names of views in which one place stands for several elements."""
+        self.transient: set[str] = set()
         self.ordered: set[str] = set()
         """Names of arrays that are in C order and aligned."""
+        self.constants: dict[Var, Any] = {}
+        """Values of the host that depend on no input."""
         self.on_both: dict[Var, str] = {}
         """By value of the host, the name of the same on the device."""
         self.text = _Text()
@@ -174,8 +266,10 @@ class _Writer:
             if (
                 var in self.there
             ):  # an array around the function may hold something else on the next call: it is put each time
-                is_given = self.there[var]
-                self.say((name,), f"{name}.tensor" if is_given else f"put({name})", (name,))
+                if self.there[var]:
+                    self.say((name,), f"{name}.tensor", (name,))
+                else:
+                    self.names[var] = self.put(var, name)
         for position, capture in enumerate(graph.captures):
             name = self.names[capture.var] = f"captured{position}"
             parameters.append(f"{name}_")
@@ -184,24 +278,76 @@ class _Writer:
         for part, numbers in _parts(graph):
             self.part(part)
             self.check(numbers)
-        outputs = [self.operand(atom) for atom in graph.outputs]
+        outputs = self.outputs()
         returned = [
             f"array({name})" if isinstance(atom, Var) and atom in self.there else name
             for atom, name in zip(graph.outputs, outputs, strict=True)
         ]
-        lines = [*self.text.lines(outputs), f"return ({''.join(f'{name}, ' for name in returned)})"]
-        text = "\n".join([f"def program({', '.join(parameters)}):", *(f"    {line}" for line in lines)]) + "\n"
-        exec(compile(text, "<pullback program>", "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
-        made = [var.type for one in self.text.statements for var in one.made]
+        text = self.text
+        lines = text.lines(outputs, poisons=self.keeps and is_poisoning())
+        whole = [*lines, f"return ({''.join(f'{name}, ' for name in returned)})"]
+        head = f"def program({', '.join(['frame'] * self.keeps + parameters)}):"
+        written = "\n".join([head, *(f"    {line}" for line in whole)]) + "\n"
+        exec(compile(written, "<pullback program>", "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
+        seen = {text.root(name) for name in outputs}
+        state = None
+        if self.keeps:
+            state = DeviceState(
+                dict(enumerate(text.kept.values())), text.arena(outputs), self.device, stream_of(self.device)
+            )
         return Written(
             self.namespace["program"],
-            text,
-            tuple(made),
+            written,
+            tuple(var.type for one in text.statements for var in one.made),
             self.kernels,
             self.moved_bytes,
-            self.text.peak_bytes(self.roots, outputs),
+            text.peak_bytes(outputs),
             tuple(dict.fromkeys(self.fallbacks)),
+            state,
+            tuple((name, type_, name in seen) for name, type_ in text.kept.items()),
+            tuple(sorted(self.transient)),
         )
+
+    def outputs(self) -> list[str]:
+        """The names of what is returned. A program that keeps its memory copies what is not, or not alone, in memory of its own."""
+        names, seen = [], set[str]()
+        made = {*self.text.kept, *(name for one in self.text.statements if one.made for name in one.targets)}
+        for number, atom in enumerate(self.graph.outputs):
+            name = self.operand(atom)
+            if isinstance(atom, Var) and atom in self.there:
+                root = self.text.root(name)
+                is_own = root in made and root not in seen and name not in self.stretched
+                if (self.keeps and not is_own) or root.startswith("captured"):
+                    name = self.copied(name, f"out{number}", atom)
+                seen.add(self.text.root(name))
+            names.append(name)
+        return names
+
+    def copied(self, name: str, own: str, var: Var) -> str:
+        """The name of a copy."""
+        if self.keeps:
+            self.keep(own, var.type)
+            self.say((own,), f"{own}.copy_({name})", (name,), writes=True)
+        else:
+            self.say((own,), f"{name}.clone()", (name,), made=(var,))
+        return own
+
+    def keep(self, name: str, type_: ArrayType) -> str:
+        """A name of memory that is kept."""
+        self.text.kept[name] = ArrayType(type_.shape, type_.dtype)
+        self.ordered.add(name)
+        return name
+
+    def put(self, var: Var, name: str) -> str:
+        """The name on the device of what `name` is on the host."""
+        own = f"{name}_there"
+        if self.keeps:
+            self.keep(own, var.type)
+            self.say((own,), f"put_into({own}, {name})", (name,), writes=True)
+        else:
+            self.say((own,), f"put({name}, {self.dtype(var)})", (name,))
+            self.ordered.add(own)
+        return own
 
     def say(self, targets: tuple[str, ...], text: str, used: tuple[str, ...], **more: Any) -> None:
         self.text.statements.append(_Statement(targets, text, used, **more))
@@ -261,39 +407,53 @@ class _Writer:
         places = [Place(roots.index(access.root), access.offset * access.dtype.itemsize) for access in operands]  # type: ignore[arg-type]
         results = {var for node in kernel.nodes for var in node.outputs}
         made = [root for root in roots if root in results]
-        read = [self.in_order(root) for root in roots if root not in results]
+        read = ["" if root in results else self.in_order(root) for root in roots]
         function = f"nest{len(self.namespace)}"
         kernels = write_kernels(nest, places)
-        self.namespace[function] = _launches(
-            loader(kernels), [var.type if var in results else None for var in roots], kernels.scratch, self.device
-        )
+        launch = loader(kernels)
         targets = tuple(self.name(var) for var in made)
         self.ordered.update(targets)
         self.kernels += len(kernels.kernels)
         self.moved_bytes += kernels.moved_bytes
         names = ", ".join(node.primitive.name for node in kernel.nodes)
         count = len(kernels.kernels)
+        note = f"{list(kernel.space)}: {names}; {count} kernel{'s' * (count > 1)}"
+        if self.keeps:
+            for name, var in zip(targets, made, strict=True):
+                self.keep(name, var.type)
+            between = [
+                self.keep(f"{function}_{number}", ArrayType((nbytes,), np.dtype(np.uint8)))
+                for number, nbytes in enumerate(kernels.scratch)
+            ]
+            pieces = [self.names[root] if root in results else name for root, name in zip(roots, read, strict=True)]
+            self.namespace[function] = _writes(launch)
+            used = (*(name for name in read if name), *between)
+            self.say(targets, f"{function}({', '.join([*pieces, *between])})", used, note=note, writes=True)
+            return
+        self.namespace[function] = _launches(
+            launch, [var.type if var in results else None for var in roots], kernels.scratch, self.device
+        )
+        given = tuple(name for name in read if name)
         self.say(
-            targets,
-            f"{function}({', '.join(read)})",
-            tuple(read),
-            made=tuple(made),
-            note=f"{list(kernel.space)}: {names}; {count} kernel{'s' * (count > 1)}",
-            scratch=sum(kernels.scratch),
+            targets, f"{function}({', '.join(given)})", given, made=tuple(made), note=note, scratch=sum(kernels.scratch)
         )
 
     def in_order(self, var: Var) -> str:
         """The name of an array that kernels read."""
         if var not in self.there:
             if var not in self.on_both:
-                name = self.on_both[var] = f"{self.names[var]}_there"
-                self.say((name,), f"put({self.names[var]}, {self.dtype(var)})", (self.names[var],))
-                self.ordered.add(name)
+                self.on_both[var] = self.fixed(var) if var in self.constants else self.put(var, self.names[var])
             return self.on_both[var]
         name = self.names[var]
         if name not in self.ordered:
             self.say((name,), f"in_order({name})", (name,))
             self.ordered.add(name)
+        return name
+
+    def fixed(self, var: Var) -> str:
+        """The name on the device of a constant."""
+        name = f"{self.names[var]}_there"
+        self.namespace[name] = tensor_of(np.asarray(self.constants[var], var.type.dtype), self.device)
         return name
 
     def dtype(self, var: Var) -> str:
@@ -305,37 +465,70 @@ class _Writer:
     def step(self, node: Node) -> None:
         """The call of one node."""
         primitive, params = node.primitive, dict(node.params)
-        operands = [self.operand(atom) for atom in node.inputs]
-        function = f"{primitive.name}{len(self.namespace)}"
+        if self.is_constant(node):
+            self.compute(node)
+            return
         is_there = node.outputs[0] in self.there
+        names = [
+            self.in_order(atom)
+            if isinstance(atom, Var) and is_there and atom not in self.there and atom.type.shape
+            else self.operand(atom)
+            for atom in node.inputs
+        ]
+        used = tuple(name for name, atom in zip(names, node.inputs, strict=True) if isinstance(atom, Var))
+        function = f"{primitive.name}{len(self.namespace)}"
         row = row_for(primitive)
         is_seen = is_there and row is not None and row.is_view
+        targets = tuple(self.name(var) for var in node.outputs)
+        if is_there and not is_seen:
+            self.kernels += 1
+            self.moved_bytes += sum(atom.type.nbytes for atom in (*node.inputs, *node.outputs))
+        types = [atom.type for atom in node.inputs]
+        arrays = all(isinstance(x, Var) and (x in self.there or x.type.shape) for x in node.inputs)
+        if self.keeps and is_there and not is_seen and arrays:
+            into = row_into(primitive, types, params)
+            if into is not None:
+                self.namespace[function] = into
+                self.keep(targets[0], node.outputs[0].type)
+                self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
+                return
         if not is_there:
             self.namespace[function] = lambda *values: primitive.evaluate(*values, **params)  # numbers alone
         else:
-            types = [atom.type for atom in node.inputs]
-            application = row_application(primitive, types, params, self.device)
-            self.namespace[function] = application or self.through_face(node, params)
-        used = tuple(self.names[atom] for atom in node.inputs if isinstance(atom, Var))
-        targets = tuple(self.name(var) for var in node.outputs)
+            application = row_application(primitive, types, params, self.device) or self.through_face(node, params)
+            self.namespace[function] = _separate(application) if self.keeps and not is_seen else application
         if is_seen and isinstance(node.inputs[0], Var):
             seen = self.names[node.inputs[0]]
-            self.roots[targets[0]] = self.roots.get(seen, seen)
-        elif is_there:
-            self.kernels += 1
-            self.moved_bytes += sum(atom.type.nbytes for atom in (*node.inputs, *node.outputs))
+            self.text.roots[targets[0]] = self.text.root(seen)
+            if primitive is broadcast_to or seen in self.stretched:
+                self.stretched.add(targets[0])
+        if self.keeps and is_there and (not is_seen or _turns_round(node)):
+            self.transient.add(primitive.name)
         self.say(
             targets,
-            f"{function}({', '.join(operands)})",
+            f"{function}({', '.join(names)})",
             used,
             made=node.outputs if is_there and not is_seen else (),
             unpacks=primitive.results > 1,
         )
 
+    def is_constant(self, node: Node) -> bool:
+        """True if a node of the host depends on no input; what is returned is made anew each time."""
+        known = all(not isinstance(atom, Var) or atom in self.constants for atom in node.inputs)
+        return known and not any(var in self.there or var in self.graph.outputs for var in node.outputs)
+
+    def compute(self, node: Node) -> None:
+        """Compute a constant now."""
+        values = [self.constants[atom] if isinstance(atom, Var) else atom.value for atom in node.inputs]
+        made = node.primitive.evaluate(*values, **dict(node.params))
+        for var, value in zip(node.outputs, made if node.primitive.results > 1 else (made,), strict=True):
+            name = self.names[var] = f"constant{len(self.namespace)}"
+            self.namespace[name] = self.constants[var] = value
+
     def through_face(self, node: Node, params: dict[str, Any]) -> Callable[..., Any]:
         """A step by the primitives that its own is made of, or by the host."""
         primitive = node.primitive
-        there = [atom in self.there for atom in node.inputs]
+        there = [atom in self.there or (isinstance(atom, Var) and bool(atom.type.shape)) for atom in node.inputs]
         if primitive.lower is None and not is_composed(primitive):
             self.fallbacks.append(f"{primitive.name} runs on the host: its operands are fetched, its results put back")
         several = primitive.results > 1
@@ -374,11 +567,35 @@ class _Writer:
                 self.say((), f"if {seen} != {guard.seen}: return Changed({number}, {seen})", (name,))
 
     def _put(self, value: Any, dtype: np.dtype[Any] | None = None) -> torch.Tensor:
-        return tensor_of(np.asarray(value, dtype), self.device)
+        host = np.asarray(value, dtype)
+        if host.shape:
+            return tensor_of(host, self.device)
+        return torch.full(
+            (), host.item(), dtype=torch_dtype(host.dtype), device=self.device
+        )  # a kernel's argument: no transfer
 
 
 def _array(tensor: torch.Tensor) -> DeviceArray:
     return DeviceArray(DEVICE, tensor)
+
+
+def _put_into(there: torch.Tensor, value: Any) -> None:
+    if np.ndim(value):
+        there.copy_(tensor_of(value, _HOST))
+    else:  # a kernel takes it as an argument
+        there.fill_(np.asarray(value).item())
+
+
+def _poison(*tensors: torch.Tensor) -> None:
+    for tensor in tensors:
+        tensor.view(-1).view(torch.uint8).fill_(0xFF)
+
+
+def _turns_round(node: Node) -> bool:
+    """True if a view is a copy in PyTorch, which has no negative steps."""
+    key = dict(node.params).get("key", ())
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts)
 
 
 # --- what the text calls ------------------------------------------------------------------------------------------------
@@ -405,6 +622,26 @@ def _launches(
         launch([piece.data_ptr() for piece in (*pieces, *between)])
         results = [piece for piece, own in zip(pieces, allocated, strict=True) if own is not None]
         return results[0] if is_alone else results
+
+    return run
+
+
+def _writes(launch: Callable[[Sequence[int]], None]) -> Callable[..., None]:
+    """The call of a nest, all of whose pieces are given."""
+    return lambda *pieces: launch([piece.data_ptr() for piece in pieces])
+
+
+def _separate(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """An application whose results are no memory of an operand, which may be written to before they are read."""
+
+    def own(made: torch.Tensor, operands: Sequence[Any]) -> torch.Tensor:
+        begin = made.untyped_storage().data_ptr()
+        shares = any(isinstance(x, torch.Tensor) and x.untyped_storage().data_ptr() == begin for x in operands)
+        return made.clone() if shares else made
+
+    def run(*operands: Any) -> Any:
+        made = apply(*operands)
+        return tuple(own(part, operands) for part in made) if isinstance(made, tuple) else own(made, operands)
 
     return run
 

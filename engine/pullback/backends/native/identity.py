@@ -3,7 +3,7 @@
 With a key, object code that is on disk is found without writing the text first, which takes longer than everything else about
 a program that was compiled before. So the key has to say all: the graph with its parameters and numbers to the last bit, where
 every value lives, the width of vectors, and the very sources that write texts. What has no exact form makes a program without
-a key: then its text is written and is its own key. `PULLBACK_CACHE=check` writes the text always, and holds them against each
+a key: then its text is written and is its own key. `PULLBACK_CACHE=check` writes the text always, and compares them with each
 other.
 """
 

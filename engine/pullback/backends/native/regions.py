@@ -252,7 +252,7 @@ def _given_in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
     for node in nodes:
         if node.primitive.into is None:  # else it is written into memory of the plan
             outside.update(node.outputs)
-    numbers = count(1 + max(var.index for node in graph.nodes for var in (*outside, *node.outputs)))
+    numbers = count(1 + max((var.index for node in graph.nodes for var in (*outside, *node.outputs)), default=-1))
     ordered: dict[Atom, Var] = {}
     found: list[Node] = []
     for node in nodes:

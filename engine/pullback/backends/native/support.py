@@ -7,7 +7,7 @@ from pullback.backends.native.emission import EMITTERS
 from pullback.backends.nests.fusing import space_of, why_not_fused
 from pullback.backends.nests.views import is_view
 from pullback.core.types import ArrayType
-from pullback.ir.graph import Node
+from pullback.ir.graph import Atom, Node, Var
 from pullback.rules.complex_numbers import imag, real
 from pullback.rules.complex_parts import COMPLEX_OF, complex_of
 
@@ -90,6 +90,11 @@ def _why_not_of(node: Node, type_: ArrayType) -> str | None:
     elif type_.dtype not in DTYPES:
         return str(type_.dtype)
     return None if type_.size else "an array without elements"
+
+
+def is_returned(atom: Atom) -> bool:
+    """True if a whole native program can return a value: numbers written into it are of the dtypes that it computes with."""
+    return atom.type.dtype in DTYPES or (isinstance(atom, Var) and atom.type.dtype in COMPLEX_OF.values())
 
 
 def why_not(node: Node) -> str | None:

@@ -581,7 +581,7 @@ def test_arrays_that_were_given_are_watched(size, count, step, dtype):
         assert instance() == "python"
         array[place] = 1
     np.testing.assert_array_equal(instance(), array)
-    array.resize(size + 100_000, refcheck=False)
+    array.resize(size + (1 << 26) // array.itemsize, refcheck=False)  # so large that it is moved
     assert instance() == "python"
 
 

@@ -1,6 +1,6 @@
 """Errors of convolutions and of their gradients on data that is hard to add up.
 
-Every result is held against the magnitudes of what it is the sum of: |error| <= 64 eps sum |w| |x|, over what that result
+Every result is compared with the magnitudes of what it is the sum of: |error| <= 64 eps sum |w| |x|, over what that result
 depends on and nothing else. A kernel with zeros depends on few numbers, however large their neighbours are.
 """
 

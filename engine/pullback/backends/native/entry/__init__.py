@@ -18,7 +18,17 @@ from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.running import Runner, Writer, in_order, plain_form, runner, writer
-from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, leaf_like, steps_of
+from pullback.backends.native.entry.steps import (
+    ABSENT,
+    Check,
+    Fetch,
+    Leaf,
+    Step,
+    argument_steps,
+    item_fetch,
+    leaf_like,
+    steps_of,
+)
 from pullback.backends.native.entry.templates import Template, Watched
 
 __all__ = [
@@ -46,6 +56,7 @@ __all__ = [
     "forget_latest",
     "in_order",
     "is_native",
+    "item_fetch",
     "latest_frame",
     "leaf_like",
     "makings",

@@ -120,6 +120,7 @@ declare i32 @PyList_SetItem(ptr, i64, ptr)
 declare i64 @PyDict_Size(ptr)
 declare ptr @PyDict_GetItemWithError(ptr, ptr)
 declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare ptr @PyDict_New()
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare ptr @PyCell_Get(ptr)
@@ -367,6 +368,8 @@ fetch.how:
     i32 14, label %fetch.function
     i32 15, label %fetch.slot
     i32 16, label %fetch.attributes.of
+    i32 17, label %fetch.first
+    i32 18, label %fetch.next
   ]
 fetch.argument:
   %argument.at = getelementptr ptr, ptr %args, i64 %what
@@ -408,10 +411,25 @@ fetch.next:
   %next.there = call i32 @PyDict_Next(ptr %next.parent, ptr %position, ptr %key, ptr %value)
   %next.key = load ptr, ptr %key
   %next.value = load ptr, ptr %value
-  %next.same = icmp eq ptr %next.key, %what.object
   %next.more = icmp ne i32 %next.there, 0
-  %next.right = and i1 %next.same, %next.more
-  br i1 %next.right, label %fetched, label %miss
+  br i1 %next.more, label %next.found, label %miss
+next.found:
+  %next.same = icmp eq ptr %next.key, %what.object
+  br i1 %next.same, label %fetched, label %next.other
+next.other: ; texts that are made anew for each dict are other objects
+  %next.by.value = icmp ugt i32 %how, 16
+  br i1 %next.by.value, label %next.types, label %miss
+next.types:
+  %next.type.at = getelementptr %Object, ptr %next.key, i64 0, i32 1
+  %next.type = load ptr, ptr %next.type.at
+  %what.type.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
+  %what.type = load ptr, ptr %what.type.at
+  %next.alike = icmp eq ptr %next.type, %what.type
+  br i1 %next.alike, label %next.compare, label %miss
+next.compare:
+  %next.compared = call i32 @PyObject_RichCompareBool(ptr %next.key, ptr %what.object, i32 2)
+  %next.equal = icmp eq i32 %next.compared, 1
+  br i1 %next.equal, label %fetched, label %miss
 fetch.cell: ; the cell goes on referring to it
   %cell.value = call ptr @PyCell_Get(ptr %what.object)
   %cell.empty = icmp eq ptr %cell.value, null
@@ -476,7 +494,7 @@ fetch.attributes.there:
 fetched:
   %object = phi ptr [ %argument, %fetch.argument ], [ %what.object, %fetch.constant ], [ %tuple.item, %fetch.tuple ],
                     [ %list.item, %fetch.list ], [ %dict.item, %fetch.item ], [ null, %fetch.dict.none ],
-                    [ %next.value, %fetch.next ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
+                    [ %next.value, %next.found ], [ %next.value, %next.compare ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
                     [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ], [ %what.object, %fetch.function ],
                     [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ], [ %slot, %fetch.slot.there ]
   %object.place = getelementptr ptr, ptr %objects, i64 %k

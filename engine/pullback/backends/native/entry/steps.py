@@ -33,6 +33,8 @@ class Fetch(IntEnum):
     FUNCTION = 14
     SLOT = 15
     ATTRIBUTES_OF = 16
+    FIRST_DICT_ITEM_BY_VALUE = 17
+    NEXT_DICT_ITEM_BY_VALUE = 18
 
 
 class Check(IntEnum):
@@ -135,7 +137,7 @@ _Waiting = tuple[Any, Fetch, Any, int]
 def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[list[Step], list[_Waiting]]:
     """Steps for a node itself, and its parts."""
     check = next((check for kind, check in CONTAINERS.items() if isinstance(tree, kind)), None)
-    if check is not None:
+    if check is not None and (check is not Check.DICT or type(tree) is dict):
         step = Step(fetch, what, check, type(tree), parent, length=len(tree))
         return [step], [(part, *how, own) for part, how in _parts(tree)]
     exact = Step(fetch, what, Check.TYPE, type(tree), parent)
@@ -144,7 +146,7 @@ def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[li
         return [exact, layout], [(tree.array, Fetch.SLOT, "_array", own)]
     if is_dataclass(tree):
         names = [field.name for field in fields(tree)]
-        if all(name in getattr(tree, "__dict__", ()) for name in names):
+        if getattr(tree, "__dict__", {}).keys() == set(names):
             attributes = Step(Fetch.ATTRIBUTES_OF, None, Check.ANYTHING, None, own)
             return [exact, attributes], [(getattr(tree, name), Fetch.DICT_ITEM, name, own + 1) for name in names]
     raise NotNativeError(f"an argument is a {type(tree).__name__}")
@@ -152,7 +154,13 @@ def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[li
 
 def _parts(tree: Any) -> Sequence[tuple[Any, tuple[Fetch, Any]]]:
     if isinstance(tree, dict):
-        fetches = [Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(tree)]
-        return [(part, (fetch, key)) for (key, part), fetch in zip(tree.items(), fetches, strict=False)]
+        return [(part, (item_fetch(place, key), key)) for place, (key, part) in enumerate(tree.items())]
     fetch = Fetch.TUPLE_ITEM if isinstance(tree, tuple) else Fetch.LIST_ITEM
     return [(part, (fetch, place)) for place, part in enumerate(tree)]
+
+
+def item_fetch(place: int, key: Any) -> Fetch:
+    """The way to fetch an item of a dict that is walked through: keys that no code compares may be other, equal objects."""
+    if type(key) in (str, bytes, int):
+        return Fetch.NEXT_DICT_ITEM_BY_VALUE if place else Fetch.FIRST_DICT_ITEM_BY_VALUE
+    return Fetch.NEXT_DICT_ITEM if place else Fetch.FIRST_DICT_ITEM

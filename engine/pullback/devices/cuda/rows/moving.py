@@ -109,7 +109,7 @@ def _spread(v: Tensor, like: Tensor) -> Tensor:
     return v.reshape(v.shape[max(0, v.ndim - like.ndim) :]).expand(like.shape)
 
 
-def _place(x: Tensor, key: Any, v: Tensor, *, adds: bool = False) -> None:
+def place(x: Tensor, key: Any, v: Tensor, *, adds: bool = False) -> None:
     """`x[key] = v`, or `+=`, in the memory of x."""
     view, reversed_axes = _selected(x, key)
     v = _spread(v.to(x.dtype), view)
@@ -130,7 +130,7 @@ def _index(result: ArrayType, dtype: torch.dtype, x: Tensor, key: Any) -> Tensor
 def _scatter(result: ArrayType, torch_dtype: torch.dtype, v: Tensor, key: Any, shape: Shape, dtype: Any) -> Tensor:
     del shape, dtype
     x = torch.zeros(result.shape, dtype=torch_dtype, device=v.device)
-    _place(x, key, v)
+    place(x, key, v)
     return x
 
 
@@ -194,7 +194,7 @@ def _set_at(
     del unique
     y = x.clone(memory_format=torch.contiguous_format)
     if not positions:
-        _place(y, key, v)
+        place(y, key, v)
         return y
     lines = _lines(result.shape, positions, key, x.device)
     where, values = lines.reshape(-1), _spread(v, lines).to(dtype).reshape(-1)
@@ -209,7 +209,7 @@ def _set_at(
 def _add_at(result: ArrayType, dtype: torch.dtype, x: Tensor, v: Tensor, *positions: Tensor, key: Any) -> Tensor:
     y = x.clone(memory_format=torch.contiguous_format)
     if not positions:
-        _place(y, key, v, adds=True)
+        place(y, key, v, adds=True)
         return y
     lines = _lines(result.shape, positions, key, x.device)
     _add_up(y.view(-1), lines, _spread(v, lines).to(dtype))

@@ -1,0 +1,102 @@
+"""Rows that write their result into memory that is there, for programs that keep theirs: products, joining, stores by basic keys.
+
+    run = row_into(matmul, types, params)
+    run(out, a, b)
+
+`out` is in C order. Other rows give tensors of PyTorch's pool.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.core.primitive import Primitive
+from pullback.core.types import ArrayType, Shape
+from pullback.devices.cuda.rows.moving import place
+from pullback.devices.cuda.rows.table import row_for
+
+Into = Callable[..., None]
+
+
+def row_into(primitive: Primitive, types: Sequence[ArrayType], params: dict[str, Any]) -> Into | None:
+    """The row of a primitive that writes; None where it has none for operands of these types."""
+    makes = _INTO.get(primitive.name)
+    if makes is None or row_for(primitive) is None:
+        return None
+    (result,) = primitive.infer(*types, **params)
+    if any(type_.dtype != result.dtype for type_ in types) or not result.size:
+        return None
+    return makes([type_.shape for type_ in types], result, **params)
+
+
+def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
+    """By the library's products of two matrices, of a matrix and a vector, or of two stacks of matrices."""
+    if result.dtype.kind not in "fc":
+        return None
+    a_shape, b_shape = shapes
+    if len(a_shape) == len(b_shape) == 2:
+        return lambda out, a, b: torch.mm(a, b, out=out)
+    if (len(a_shape), len(b_shape)) == (2, 1):
+        return lambda out, a, b: torch.mv(a, b, out=out)
+    if (len(a_shape), len(b_shape)) == (1, 2):
+        return lambda out, a, b: torch.mv(b.t(), a, out=out)
+    rows, inner = (1, *a_shape)[-2:]
+    columns = 1 if len(b_shape) == 1 else b_shape[-1]
+    batch = torch.broadcast_shapes(a_shape[:-2], b_shape[:-2])
+
+    def run(out: Tensor, a: Tensor, b: Tensor) -> None:
+        column = b.unsqueeze(1) if b.ndim == 1 else b
+        if column.ndim == 2 and a.is_contiguous():  # one product of all rows
+            torch.mm(a.view(-1, inner), column, out=out.view(-1, columns))
+            return
+        stacks = (a.expand(*batch, rows, inner), column.expand(*batch, inner, columns))
+        torch.bmm(*(x.reshape(-1, *x.shape[-2:]) for x in stacks), out=out.view(-1, rows, columns))
+
+    return run
+
+
+def _concatenate(shapes: Sequence[Shape], result: ArrayType, axis: int) -> Into:
+    del shapes, result
+    return lambda out, *operands: torch.cat(operands, dim=axis, out=out)
+
+
+def _tiles(shapes: Sequence[Shape], result: ArrayType) -> Into:
+    del shapes, result
+    return lambda out, *operands: torch.cat([x.reshape(-1) for x in operands], out=out)
+
+
+def _scatter(shapes: Sequence[Shape], result: ArrayType, key: Any, shape: Shape, dtype: Any) -> Into:
+    del shapes, result, shape, dtype
+    return lambda out, v: place(out.zero_(), key, v)
+
+
+def _at(shapes: Sequence[Shape], key: Any, *, adds: bool) -> Into | None:
+    if len(shapes) > 2:  # arrays of positions
+        return None
+
+    def run(out: Tensor, x: Tensor, v: Tensor) -> None:
+        place(out.copy_(x), key, v, adds=adds)
+
+    return run
+
+
+def _set_at(shapes: Sequence[Shape], result: ArrayType, key: Any, *, unique: bool = False) -> Into | None:
+    del result, unique
+    return _at(shapes, key, adds=False)
+
+
+def _add_at(shapes: Sequence[Shape], result: ArrayType, key: Any) -> Into | None:
+    del result
+    return _at(shapes, key, adds=True)
+
+
+_INTO: dict[str, Callable[..., Into | None]] = {
+    "matmul": _matmul,
+    "concatenate": _concatenate,
+    "tiles": _tiles,
+    "scatter": _scatter,
+    "set_at": _set_at,
+    "add_at": _add_at,
+}

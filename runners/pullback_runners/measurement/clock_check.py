@@ -1,0 +1,39 @@
+"""The times that a worker states, compared with the coordinator's clock: code that is measured can change every clock of its process.
+
+A turn takes the coordinator the calls that are timed, one that is not, and the way of the order and its answer, which makes it
+longer and never shorter. What either process waits for a CPU, as the kernel counts it, is taken off, and the fastest quarter of the
+turns counts. The worker states its own waiting: one that states much was measured on a busy machine, as the report says.
+"""
+
+from collections.abc import Sequence
+
+from pullback_runners.measurement.statistics import interquartile_mean
+
+LEAST_SHARE = 0.5
+"""Share of a turn that has to be stated. Of a slice of 2 ms the way of the order takes a twentieth, and a call that finds its caches
+empty two or three times as long as others."""
+
+FEWEST_TURNS = 8
+"""Of fewer the fastest quarter is one or two, which a busy machine can make as long as it likes."""
+
+MOST_SHARE = 1.1
+"""The kernel counts CPU time by ticks in some places, which are off by some per cent."""
+
+
+def clock_complaint(stated_s: Sequence[float], calls: int, turns_s: Sequence[float], cpus: int = 1) -> str | None:
+    """The reason why seconds a call that a process stated cannot be, by the seconds that its turns took; None if they can.
+
+    On `cpus` CPUs it can have spent so many times as long.
+    """
+    if len(turns_s) < FEWEST_TURNS:
+        return None
+    said = interquartile_mean(stated_s)
+    taken = sorted(turns_s)[(len(turns_s) - 1) // 4] / (calls + 1)
+    if said < LEAST_SHARE * taken:
+        return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock cannot be believed"
+    if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):
+        return (
+            f"it stated {sum(stated_s) * calls:.3g} s in turns that took {sum(turns_s):.3g} s by the coordinator's clock: "
+            "its clock cannot be believed"
+        )
+    return None

@@ -1,0 +1,62 @@
+"""The command of bubblewrap (bwrap(1)) that shows a process what a view lists and nothing else.
+
+Namespaces of its own for users, mounts, processes, IPC, host name and, without `network`, network. All that is shown is read-only but the
+folders that it may write; `/tmp` and `/dev/shm` are memory of bounded size. Programs in it gain no rights: there are no
+capabilities, set-user-ID has no effect, and no further user namespaces can be made. It ends with the process that started it.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pullback_runners.sandbox.places import device_nodes, python_places, system_places, without_inner
+
+_MEMORY_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of the machine that one process is given."""
+
+    work: Path
+    """The folder that it starts in and may write; its HOME and TMPDIR."""
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+    network: bool = False
+    device: str = "cpu"
+
+
+def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
+    """The words in front of a command that is to run with a view; the id of the sandbox's first process is written to `info_fd`."""
+    return [
+        *(program, "--die-with-parent", "--new-session", "--info-fd", str(info_fd)),
+        *(
+            "--unshare-user",
+            "--disable-userns",
+            "--unshare-pid",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ),
+        *([] if view.network else ["--unshare-net"]),
+        *("--cap-drop", "ALL"),
+        *_mounts(view),
+        *("--chdir", str(view.work), "--"),
+    ]
+
+
+def _mounts(view: View) -> Iterator[str]:
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for node in device_nodes(view.device):
+        yield from ("--dev-bind", str(node), str(node))
+    for folder in ("/dev/shm", "/tmp"):  # noqa: S108 - of the sandbox
+        yield from ("--perms", "1777", "--size", str(_MEMORY_BYTES), "--tmpfs", folder)
+    for path in without_inner([*system_places(network=view.network), *python_places(), *view.readable]):
+        if path.is_symlink() and len(path.parts) == 2:  # /lib, of a system that has merged it into /usr
+            yield from ("--symlink", str(path.readlink()), str(path))
+        else:
+            yield from ("--ro-bind", os.path.realpath(path), str(path))
+    for path in (*view.writable, view.work):
+        yield from ("--bind", str(path), str(path))
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/")

@@ -1,0 +1,108 @@
+"""Limits of a job: how much of the machine it may take before it is ended.
+
+The kernel limits each process (setrlimit(2)). The memory of all processes of a job, and the disk that they write to, are watched by numbers
+of the machine, which cost a measured process nothing; processes are looked at only when these have moved by half of the limit.
+"""
+
+import os
+import resource
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+GIB = 1 << 30
+_LEAST_AVAILABLE = 0.03
+"""Share of the machine's memory below which a job is ended, whoever took it: the kernel would choose later, and anybody."""
+
+
+def _usual_memory() -> int:
+    return psutil.virtual_memory().total * 3 // 4
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one job may take."""
+
+    memory_bytes: int = field(default_factory=_usual_memory)
+    disk_bytes: int = 20 * GIB
+    """That the disk may have less free than when the job began: its log and what it leaves in the cache are on it too."""
+    files: int = 2_000_000
+    processes: int = 1024
+    """Threads count."""
+    open_files: int = 4096
+    file_bytes: int = 8 * GIB
+    """Of one file."""
+
+    def of_a_process(self, device: str) -> dict[str, int]:
+        """Resource limits by name. Of memory RLIMIT_DATA: address space is reserved in terabytes by libraries that never touch it."""
+        return {
+            "RLIMIT_NPROC": self.processes,
+            "RLIMIT_NOFILE": self.open_files,
+            "RLIMIT_FSIZE": self.file_bytes,
+            "RLIMIT_CORE": 0,
+            **({"RLIMIT_DATA": self.memory_bytes} if device == "cpu" else {}),
+        }
+
+
+def limit_this_process(wanted: Mapping[str, int]) -> None:
+    """Lower limits of this process and of all that it will start, and let the kernel end these first if memory ends."""
+    for name, value in wanted.items():
+        number = getattr(resource, name)
+        hard = resource.getrlimit(number)[1]
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (most, most))
+    with suppress(OSError):  # Linux alone has it
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+class Watch:
+    """A watch over the processes that descend from one, and the disk that they write to."""
+
+    def __init__(self, limits: Limits, pid: int, folder: Path) -> None:
+        self._limits = limits
+        self._pid = pid
+        self._folder = folder
+        self._available = psutil.virtual_memory().available
+        self._free_bytes, self._free_files = _free(folder)
+
+    def trouble(self) -> str | None:
+        """The reason why the job has to end, or None."""
+        return self._of_memory() or self._of_disk()
+
+    def _of_memory(self) -> str | None:
+        memory = psutil.virtual_memory()
+        if memory.available < memory.total * _LEAST_AVAILABLE:
+            return f"the machine ran out of memory: {memory.available / GIB:.1f} GiB were left"
+        if self._available - memory.available < self._limits.memory_bytes / 2:
+            return None
+        taken = _bytes_of_tree(self._pid)
+        if taken <= self._limits.memory_bytes:
+            return None
+        return f"the job took {taken / GIB:.1f} GiB of memory; the limit is {self._limits.memory_bytes / GIB:.1f}"
+
+    def _of_disk(self) -> str | None:
+        free_bytes, free_files = _free(self._folder)
+        if self._free_bytes - free_bytes > self._limits.disk_bytes:
+            return f"the disk has {self._limits.disk_bytes / GIB:.1f} GiB less free than when the job began, which is the limit"
+        if self._free_files - free_files > self._limits.files:
+            return f"the disk has {self._limits.files} files more than when the job began, which is the limit"
+        return None
+
+
+def _free(folder: Path) -> tuple[int, int]:
+    about = os.statvfs(folder)
+    return about.f_bavail * about.f_frsize, about.f_favail
+
+
+def _bytes_of_tree(pid: int) -> int:
+    """The memory of a process and its descendants, shared pages by their share of them."""
+    taken = 0
+    with suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for each in [root, *root.children(recursive=True)]:
+            with suppress(psutil.Error, OSError):
+                taken += int(each.memory_full_info().pss)
+    return taken

@@ -1,0 +1,47 @@
+"""Places of this machine that every sandbox shows: the system's programs, Python, Pullback, and nobody's files."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/sys")
+_SETTINGS = (
+    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "mime.types"),
+    *("passwd", "group", "nsswitch.conf", "ssl", "pki", "ca-certificates", "crypto-policies", "fonts", "OpenCL"),
+)
+_NETWORK = ("resolv.conf", "hosts", "host.conf", "gai.conf", "services", "protocols", "pip.conf", "uv")
+_PACKAGES = ("pullback", "pullback_runners")
+
+
+def system_places(*, network: bool) -> list[Path]:
+    """Places of the system: programs, libraries, a few settings, descriptions of the hardware."""
+    settings = [f"/etc/{name}" for name in (*_SETTINGS, *(_NETWORK if network else ()))]
+    return [path for each in (*_SYSTEM, *settings) if (path := Path(each)).exists()]
+
+
+def python_places() -> list[Path]:
+    """Places of this Python, of our packages and of uv, by the names that they go by and by those that links lead to."""
+    found = [Path(each) for each in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
+    found += [Path(each) for each in sys.path if Path(each).is_absolute() and Path(each).exists()]
+    found += [Path(spec.origin).parent for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
+    found += [Path(tool) for tool in [shutil.which("uv")] if tool]
+    return [each for path in found for each in (path, Path(os.path.realpath(path)))]
+
+
+def device_nodes(device: str) -> list[Path]:
+    """The nodes of a device, which a process opens to compute there."""
+    if device == "cpu":
+        return []
+    return sorted(each for pattern in ("nvidia*", "dri") for each in Path("/dev").glob(pattern))
+
+
+def without_inner(paths: Iterable[Path]) -> list[Path]:
+    """The paths of which none lies in another, those near the root first."""
+    found: list[Path] = []
+    for path in sorted(set(paths), key=lambda each: (len(each.parts), str(each))):
+        if not any(path.is_relative_to(each) for each in found):
+            found.append(path)
+    return found

@@ -1,0 +1,88 @@
+"""The user that builds and measured code run as, where an agent of root is told one."""
+
+import fcntl
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from pullback_runners.errors import UsageError
+
+_LOCKS = Path("/run")
+_END = ("/bin/sh", "-c", "kill -s KILL -- -1")
+"""A program that ends every process of the user that runs it at once: no fork can outrun it."""
+
+_END_S = 5.0
+
+
+@dataclass(frozen=True)
+class BuildUser:
+    """The user that builds and measured code run as."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The user of a name, or of a number as containers have them; UsageError says why it cannot be had."""
+        if os.geteuid() != 0:
+            raise UsageError(
+                f"--build-user {name}: only root can start processes of another user; start the agent as root"
+            )
+        try:
+            found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+            uid, gid, groups = found.pw_uid, found.pw_gid, os.getgrouplist(found.pw_name, found.pw_gid)
+        except (KeyError, OverflowError) as error:
+            if not name.isdecimal():
+                raise UsageError(
+                    f"--build-user {name}: this machine has no such user; `useradd --system {name}` makes it"
+                ) from error
+            uid, gid, groups = int(name), int(name), []
+        if uid == 0:
+            raise UsageError(f"--build-user {name}: it reads everything; name a user that exists for this alone")
+        return cls(name, uid, gid, tuple(groups))
+
+    def process(self) -> dict[str, Any]:
+        """Arguments of Popen for a process of this user."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": self.groups}
+
+    def give(self, folder: Path) -> None:
+        """Make a folder that belongs to this user alone, if it is not there."""
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, self.uid, self.gid)
+        folder.chmod(0o700)
+
+    def end_all(self) -> None:
+        """End all processes of this user, those that left their process group included, and wait until none is left."""
+        subprocess.run(_END, check=False, cwd="/", **self.process())  # noqa: S603 - our own command
+        psutil.wait_procs([each for each in psutil.process_iter(["uids"]) if self._owns(each)], timeout=_END_S)
+
+    def _owns(self, process: psutil.Process) -> bool:
+        return process.info["uids"] is not None and self.uid in process.info["uids"]
+
+
+@contextmanager
+def held_user(name: str) -> Iterator[BuildUser]:
+    """The user of a name, for this agent alone; UsageError says why not."""
+    user = BuildUser.named(name)
+    with ExitStack() as held:
+        try:
+            lock = held.enter_context((_LOCKS / f"pullback-build-user-{user.uid}.lock").open("a"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"--build-user {name}: another agent builds as that user, and ends all its processes; name another one"
+            ) from error
+        except OSError as error:
+            raise UsageError(
+                f"--build-user {name}: {_LOCKS} cannot be written ({error.strerror}); make it writable"
+            ) from error
+        yield user

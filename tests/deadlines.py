@@ -1,0 +1,55 @@
+"""A deadline for every test: one that waits for ever fails, with the stack of where it waits, and the run goes on.
+
+Where the main thread is inside of C code that no signal interrupts, `faulthandler_timeout` ends the worker later.
+"""
+
+import signal
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+MOST_S = 300
+"""For the setup of a test, the test itself and its teardown each; on an idle machine the longest takes 90 s."""
+AGAIN_S = 30
+"""What tidies up after the failure may wait for ever as well."""
+
+
+@contextmanager
+def _deadline(item, what):
+    is_long = any(item.get_closest_marker(name) for name in ("long", "real"))
+    if is_long or item.config.getoption("usepdb") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_):
+        pytest.fail(f"{what} of {item.nodeid} was not over after {MOST_S} s; the stack says what it waited for")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, MOST_S, AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """Of what a test needs."""
+    with _deadline(item, "the setup"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Of the test."""
+    with _deadline(item, "the call"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Of what tidies up."""
+    with _deadline(item, "the teardown"):
+        return (yield)

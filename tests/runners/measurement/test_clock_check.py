@@ -1,0 +1,37 @@
+import pytest
+
+from pullback_runners.measurement.clock_check import clock_complaint
+
+
+@pytest.mark.parametrize(
+    ("stated_s", "calls", "turns_s"),
+    [
+        ([1e-6] * 20, 2000, [2.1e-3] * 20),  # the way of an order is a twentieth
+        ([1e-3] * 20, 2, [3.5e-3] * 20),  # the first call finds empty caches
+        ([5e-3] * 20, 1, [1.1e-2] * 20),
+        ([1e-6] * 20, 2000, [2.1e-3] * 6 + [0.5] * 14),  # busy: most turns waited for a CPU
+        ([1e-9] * 7, 2, [3.1e-3] * 7),  # too few to tell
+        ([1e-3], 2, []),  # turns that nobody timed
+    ],
+)
+def test_honest_times_are_believed(stated_s, calls, turns_s):
+    assert clock_complaint(stated_s, calls, turns_s) is None
+
+
+@pytest.mark.parametrize(
+    ("stated_s", "calls", "turns_s", "said"),
+    [
+        ([1e-9] * 20, 2000, [2.1e-3] * 20, "stated 1e-09 s a call where the coordinator's clock says 1.05e-06"),
+        ([0.4e-6] * 20, 2000, [2.1e-3] * 20, "cannot be believed"),
+        ([1e-6] * 6 + [1e-9] * 14, 2000, [2.1e-3] * 20, "cannot be believed"),
+        ([0.0] * 8, 1, [2e-3] * 8, "cannot be believed"),
+        ([-1.0] * 8, 1, [2e-3] * 8, "cannot be believed"),
+        ([1e-3] * 20, 2, [1e-3] * 20, "stated 0.04 s in turns that took 0.02 s by the coordinator's clock"),
+    ],
+)
+def test_times_that_cannot_be_are_named_with_both_clocks(stated_s, calls, turns_s, said):
+    assert said in clock_complaint(stated_s, calls, turns_s)
+
+
+def test_threads_spend_more_than_the_clock_of_the_wall_where_they_have_cpus():
+    assert clock_complaint([3e-3] * 8, 1, [4e-3] * 8, cpus=4) is None
