@@ -108,13 +108,13 @@ HEAVY = {
     "fills the disk": "n = 0\nwhile True:\n    n += 1\n    open(f'big{n}', 'wb').write(bytes(1 << 30))",
 }
 HARMLESS = frozenset({"leaves a daemon"})
-"""What fails nothing: the job is measured, and nothing of the attack is left."""
+"""Attacks that fail nothing: the job is measured, and nothing of the attack is left."""
 EITHER = frozenset({"prints 1 GB", "writes the agent's folder"})
-"""What fails by the time that it takes; or where the folder is not below /tmp, of which a sandbox has its own."""
+"""Attacks that fail by the time that they take; or where the folder is not below /tmp, of which a sandbox has its own."""
 MEASURED = {
     "slows the clock of CPU time": "import time\ntime.process_time_ns = lambda real=time.process_time_ns: real() // 10",
 }
-"""What the code that is measured does when it is imported; its variants fail."""
+"""Code that runs when the measured module is imported; its variants fail."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

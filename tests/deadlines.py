@@ -12,7 +12,7 @@ import pytest
 MOST_S = 300
 """For the setup of a test, the test itself and its teardown each; on an idle machine the longest takes 90 s."""
 AGAIN_S = 30
-"""What tidies up after the failure may wait for ever as well."""
+"""Seconds until it is ended again: fixtures that tidy up may wait for ever as well."""
 
 
 @contextmanager

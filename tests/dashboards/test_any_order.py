@@ -83,7 +83,7 @@ def cases_of(chance, number):
 
 
 def compared(chance, serial):
-    """What `pullback compare` sends of two commits."""
+    """A report of two commits, as `pullback compare` sends it."""
     before, after = sorted(chance.sample(range(1, 7), 2))
     document = made(chance, after, serial, cases=[])
     ratio = chance.choice([0.3, 0.002])
@@ -98,7 +98,7 @@ def compared(chance, serial):
 
 
 def told_of(seed):
-    """What is told: reports, logs of branches, and reports that are withdrawn, each as (what it is, content)."""
+    """All uploads: reports, logs of branches, and reports that are withdrawn, each as (what it is, content)."""
     chance = random.Random(seed)
     numbers = [*PARENTS, *chance.choices(list(PARENTS), k=10)]
     reports = []
@@ -194,7 +194,7 @@ class Installation:
         }
 
     async def shown(self):
-        """What is shown at every address, by a name of the address that no id is part of."""
+        """The answers of every address, by a name of the address that no id is part of."""
         places, found = await self.places(), {}
         for path in GETS:
             names = re.findall(PART, path)
@@ -236,7 +236,7 @@ def chosen(names, places):
 
 
 def queries_of(path):
-    """What is asked of an address beside nothing."""
+    """Queries that are tried at an address, beside none."""
     two = f"base={sha_of(1)}&head={sha_of(6)}"
     if path.endswith(("/comparisons", "/checks")):
         return (f"?project=demo&{two}",)

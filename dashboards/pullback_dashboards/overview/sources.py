@@ -113,7 +113,7 @@ class Present:
     upload: Hashable
     notice: str = ""
     said: tuple[SaidChange, ...] = ()
-    """What incidents say of changes at the newest of these, which may be otherwise without any upload."""
+    """The states of incidents at the newest of these, which may change without any upload."""
 
     @cached_property
     def key(self) -> Hashable:

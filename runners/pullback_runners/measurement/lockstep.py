@@ -39,9 +39,9 @@ class Timing:
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
     turn_s: list[float] = field(default_factory=list)
-    """How long each turn took by the coordinator's clock, without what either process waited for a CPU."""
+    """Seconds that each turn took by the coordinator's clock, without what either process waited for a CPU."""
     late_s: list[float] = field(default_factory=list)
-    """How long the process waited for a CPU before each turn."""
+    """Seconds that the process waited for a CPU before each turn."""
 
     def disturbed(self) -> list[int]:
         """Numbers of the slices in which the process waited for a CPU."""
