@@ -151,15 +151,23 @@ def _all_changes(history: History, commits: int) -> list["_Change"]:
         return changes
     at = {name: place for place, commit in enumerate(history.commits) for name in (commit.short, commit.sha)}
     known = [(change, _said_of(change, history.incident_changes, at)) for change in changes]
-    held = {id(said) for _, said in known if said is not None}
+    held = {_series_of(said) for _, said in known if said is not None}
     first = len(history.commits) - commits
     found = [change if said is None else _as_said(change, said) for change, said in known if said is None or said.tone]
-    alone = [
-        said
-        for said in history.incident_changes
-        if id(said) not in held and said.tone not in {"", "plain"} and first <= said.last < len(history.commits)
-    ]
-    return [*found, *(_only_said(said) for said in alone if said.log_ratio is not None)]
+    alone: dict[tuple[object, ...], IncidentChange] = {}
+    for said in sorted(history.incident_changes, key=lambda each: (each.last - each.first, each.last)):
+        if (
+            _series_of(said) not in held
+            and said.tone not in {"", "plain"}
+            and first <= said.last < len(history.commits)
+        ):
+            alone.setdefault(_series_of(said), said)
+    return [*found, *(_only_said(said) for said in alone.values() if said.log_ratio is not None)]
+
+
+def _series_of(said: IncidentChange) -> tuple[object, ...]:
+    """The series of a change, of which an incident may have several: a count and a comparison, or ranges that became narrower."""
+    return said.incident, said.case, said.variant, said.metric.name
 
 
 def _said_of(change: "_Change", said: Iterable[IncidentChange], at: Mapping[str, int]) -> IncidentChange | None:

@@ -1,4 +1,4 @@
-"""Open incidents at the head of the overview."""
+"""Open incidents at the head of the overview, and of each project in the list of all."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,10 @@ from pullback_dashboards.overview.keeping import Keeping
 from pullback_service.incidents.queries import details_of
 from pullback_service.models.incidents import Incident
 
-MOST = 5
+COUNTED = 100
+"""The most open incidents that are counted."""
 
-_KEPT: Keeping[tuple[IncidentLine, ...]] = Keeping(16)
+_KEPT: Keeping[tuple[IncidentLine, ...]] = Keeping(64)
 """Details of incidents kept between requests: which are open is read every time."""
 
 

@@ -15,7 +15,7 @@ from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, moves, tell
-from pullback_dashboards.overview.incidents import MOST, lines_of
+from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, OverviewData, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -43,6 +43,7 @@ COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
     "change", "changed_at",
 )  # fmt: skip
+MOST_INCIDENTS = 5
 _SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
 
 
@@ -75,6 +76,7 @@ class OverviewView:
 
     fleet: Fleet
     incidents: tuple[IncidentLine, ...] = ()
+    incidents_left_out: int = 0
     project: str | None = None
     machine: str | None = None
     commit: Commit | None = None
@@ -114,7 +116,7 @@ async def _read(request: Request, session: ReadSession, state: AskedState) -> Ov
     project_id = ProjectId(project.id)
     async with statements.together(session) as ask:
         measuring, counts = ask(machines_of(project_id)), ask(count_fleet())
-        incidents = ask(open_incidents(project_id, limit=MOST))
+        incidents = ask(open_incidents(project_id, limit=COUNTED))
     machines, fleet = measuring.value, await fleet_of(session, counts.value)
     if not machines:
         which = _which_project(project.name, names)
@@ -123,7 +125,12 @@ async def _read(request: Request, session: ReadSession, state: AskedState) -> Ov
     present = await present_of(session, project_id, machine.id, notice=notice_of(request))
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
-    return replace(view, fleet=fleet, incidents=await lines_of(session, incidents.value))
+    return replace(
+        view,
+        fleet=fleet,
+        incidents=await lines_of(session, incidents.value[:MOST_INCIDENTS]),
+        incidents_left_out=max(0, len(incidents.value) - MOST_INCIDENTS),
+    )
 
 
 @dataclass(frozen=True)

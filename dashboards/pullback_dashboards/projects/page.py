@@ -1,7 +1,7 @@
-"""`/projects`: all projects, with what changed lately in each. `/` leads here where there are several."""
+"""`/projects`: all projects, with what changed in each: its open incidents, else its latest changes. `/` leads here where there are several."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,14 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import FIRST_STEPS
 from pullback_dashboards.history import History
+from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import Extent, News, tell
+from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import present_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.unprojected import note_unprojected, notice_of
+from pullback_service import statements
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.queries import open_incidents
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.sessions import ReadSession
@@ -28,7 +32,16 @@ router = page_router(note_unprojected)
 TOLD = Extent(commits=5, items=2, cases=1)
 MOST_TOLD = 25
 """Of how many projects changes are told: those that were uploaded to last."""
-COLUMNS = ("project", "last_report_at", "reports", "commits", "changes", "newest_change")
+COLUMNS = (
+    "project",
+    "last_report_at",
+    "reports",
+    "commits",
+    "incidents",
+    "newest_incident",
+    "changes",
+    "newest_change",
+)
 _LATELY: Keeping[History] = Keeping(MOST_TOLD)
 
 
@@ -45,6 +58,8 @@ class ProjectRow:
     more: int = 0
     is_told: bool = True
     """Whether it was looked at what changed."""
+    incidents: tuple[IncidentLine, ...] = ()
+    incidents_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,12 @@ async def _row(session: AsyncSession, project: Project, notice: str) -> ProjectR
     present = await present_of(session, project_id, machine.id, notice=notice)
     history = await _LATELY.get(present.key, lambda: lately(session, project_id, machine.id))
     told = tell(history, TOLD, project=project.name, machine=None)
-    return _plain(project, told.news, told.left_out)
+    found = await statements.answer(session, open_incidents(project_id, limit=COUNTED))
+    return replace(
+        _plain(project, told.news, told.left_out),
+        incidents=await lines_of(session, found[: TOLD.items]),
+        incidents_left_out=max(0, len(found) - TOLD.items),
+    )
 
 
 def _plain(project: Project, changes: Sequence[News] = (), more: int = 0, *, is_told: bool = True) -> ProjectRow:
@@ -130,6 +150,8 @@ def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:
             "last_report_at": row.last_report_at,
             "reports": row.reports,
             "commits": row.commits,
+            "incidents": len(row.incidents) + row.incidents_left_out if row.is_told else None,
+            "newest_incident": row.incidents[0].sentence if row.incidents else None,
             "changes": len(row.changes) + row.more if row.is_told else None,
             "newest_change": f"{newest.who}{newest.text} ({newest.sha[:9]})" if newest else None,
         }

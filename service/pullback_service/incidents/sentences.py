@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import exp
 from typing import Final
 
+from pullback_service.incidents.changes import Change
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
 from pullback_service.letters import in_plain_sight
 
@@ -141,13 +142,14 @@ def _moved(each: NamedChange, *, plural: bool = False) -> str:
     change = each.change
     verb = ("take" if plural else "takes", "make" if plural else "makes", "use" if plural else "uses")
     if each.metric == "time":
-        return f"{verb[0]} {_amount(change.log_ratio, 'time')}{_doubt(each)}"
+        return f"{verb[0]} {_amount(change.log_ratio, 'time', _decimals(change))}{_doubt(each)}"
     counted = _counted(each)
     if counted is not None:
         return f"{verb[1]} {counted} in each call"
     if each.unit == "B":
         return f"{verb[2]} {_amount(change.log_ratio, 'memory')} ({plain(each.metric or '')}: {_bytes(change.before)}, then {_bytes(change.after)})"
-    return f"{'have' if plural else 'has'} {_amount(change.log_ratio, in_code(each.metric or ''))}{_doubt(each)}"
+    metric = in_code(each.metric or "")
+    return f"{'have' if plural else 'has'} {_amount(change.log_ratio, metric, _decimals(change))}{_doubt(each)}"
 
 
 def _counted(each: NamedChange) -> str | None:
@@ -160,18 +162,26 @@ def _counted(each: NamedChange) -> str | None:
     return f"{number} {word}{'' if difference == 1 else 's'} {'more' if after > before else 'less'}"
 
 
-def _amount(log_ratio: float | None, what: str) -> str:
+def _amount(log_ratio: float | None, what: str, decimals: int = 0) -> str:
     if log_ratio is None:
         return f"another amount of {what}"
     factor = exp(log_ratio)
     if factor >= 2:
         return f"{factor:.3g}× the {what}" if factor < 1000 else f"{factor:.0f}× the {what}"
-    return f"{_percent(log_ratio)} % {'more' if log_ratio > 0 else 'less'} {what}"
+    return f"{_percent(log_ratio, decimals)} % {'more' if log_ratio > 0 else 'less'} {what}"
 
 
-def _percent(log_ratio: float) -> str:
+def _percent(log_ratio: float, decimals: int = 0) -> str:
+    """Its size in per cent, with so many decimals at least."""
     size = abs(exp(log_ratio) - 1) * 100
-    return f"{size:.2f}" if size < 0.95 else f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+    return f"{size:.{max(decimals, 2 if size < 0.95 else 1 if size < 9.95 else 0)}f}"
+
+
+def _decimals(change: Change) -> int:
+    """The decimals that tell the ends of an interval in per cent apart: 12 % is 11.9 % where it lies between 11.7 and 12.0."""
+    if change.low is None or change.high is None:
+        return 0
+    return next((few for few in (0, 1) if _percent(change.low, few) != _percent(change.high, few)), 2)
 
 
 def _doubt(each: NamedChange) -> str:
@@ -181,14 +191,15 @@ def _doubt(each: NamedChange) -> str:
     if exp(change.log_ratio) >= 2:
         ends = [f"{exp(end):.3g}" for end in (change.low, change.high)]
     else:
-        ends = sorted((_signed(end, change.log_ratio) for end in (change.low, change.high)), key=float)
+        decimals = _decimals(change)
+        ends = sorted((_signed(end, change.log_ratio, decimals) for end in (change.low, change.high)), key=float)
     groups = f", {change.n} groups" if change.n is not None else ""
     return f" ({ends[0]} to {ends[1]}{groups})"
 
 
-def _signed(end: float, towards: float) -> str:
+def _signed(end: float, towards: float, decimals: int) -> str:
     """An end of an interval, negative where it lies on the other side of zero."""
-    return _percent(end) if (end > 0) == (towards > 0) else f"-{_percent(end)}"
+    return f"{'' if (end > 0) == (towards > 0) else '-'}{_percent(end, decimals)}"
 
 
 def _bytes(value: float | None) -> str:

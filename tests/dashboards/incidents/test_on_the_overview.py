@@ -1,5 +1,8 @@
 """Open incidents at the head of the overview."""
 
+import csv
+import io
+
 import pytest
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +40,20 @@ async def test_the_newest_five_are_shown(history):
         *(history.commit(number, array_bytes=1024.0 * number, workload="lstm") for number in range(1, 8))
     )
     assert [id_ for id_, _ in await shown(history)] == [6, 5, 4, 3, 2]
+    assert (await history.client.get("/overview.json?project=demo")).json()["incidents_left_out"] == 1
+    assert '<a href="/projects/demo/incidents">1 more open incident</a>' in (await history.client.get(OVERVIEW)).text
+
+
+async def test_the_list_of_projects_shows_open_incidents_before_what_changed_lately(history):
+    slower = history.paired(history.commit(2), 0.26, "slower")
+    await history.upload(history.commit(1), slower, *(history.commit(number) for number in range(3, 12)))
+    (row,) = (await history.client.get("/projects.json")).json()["rows"]
+    assert [line["id"] for line in row["incidents"]] == [1]
+    page = (await history.client.get("/projects")).text
+    assert 'href="/projects/demo/incidents/1"' in page
+    assert "takes 30 % more time" in page
+    (told,) = csv.DictReader(io.StringIO((await history.client.get("/projects.csv")).text))
+    assert (told["incidents"], "30 % more time" in told["newest_incident"]) == ("1", True)
 
 
 async def test_open_incidents_cost_one_statement_once_they_were_shown(history, count_statements):

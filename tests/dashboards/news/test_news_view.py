@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pullback_dashboards.history import Claim, Metric, Reading
+from pullback_dashboards.history import Claim, IncidentChange, Metric, Reading
 from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.machines.software import doubt_of_change
@@ -317,3 +317,16 @@ def test_addresses_go_on_with_the_machine_that_was_asked_for(build):
     (item,) = tell(history, LATELY, project="p", machine="box").news
     assert item.commit_href.endswith(f"{item.sha}?machine=box")
     assert item.cases[0].href.endswith("?machine=box")
+
+
+def test_a_series_of_which_an_incident_has_several_changes_is_told_once(build):
+    metric = Metric("array_bytes", "B", exact=True)
+    count = build.line("fused", [Reading(1024.0)] * 5, metric)
+    said = IncidentChange(7, "confirmed", "worse", count.case, "fused", metric, True, 0.4, 0, 4)
+    narrower = replace(said, last=2)
+    claim = Claim(4, count.workload, count.case, "fused", "array_bytes", "0" * 40, "more", Ratio(0.4, 0.4, 0.4, 1))
+    history = build.history(count)
+    (item,) = news(replace(history, incident_changes=(said, narrower)))
+    assert (item.sha, item.note) == (history.commits[2].sha, "confirmed: incident 7")
+    (item,) = news(replace(history, claims=(claim,), incident_changes=(said, narrower)))
+    assert (item.sha, item.note) == (history.commits[4].sha, "measured in the same groups")
