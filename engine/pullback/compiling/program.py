@@ -190,18 +190,15 @@ def recorded(
     The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
     first, and the tree is of what is returned beside it.
     """
-    attribute = trees.unwatched(rebuild(iter(leaves)))
-    if attribute is not None:
-        raise CannotCompileError(
-            f"an argument has an attribute that is no part of it, {attribute}; make it a field, or an argument of its own"
-        )
     if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
         raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])
         with _watched(environment):
-            result = function(*rebuild(iter(traced[: len(leaves)])))
+            traced_args = rebuild(iter(traced[: len(leaves)]))
+            _require_watched(traced_args)
+            result = function(*traced_args)
         quiet = _checked(environment, substitution, result)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
@@ -225,6 +222,15 @@ def recorded(
     return graph, rebuild_output, quiet
 
 
+def _require_watched(args: Any) -> None:
+    """Refuse attributes of arguments that are neither parts of them nor constants."""
+    attribute = trees.unwatched(args)
+    if attribute is not None:
+        raise CannotCompileError(
+            f"an argument has an attribute that is no part of it, {attribute}, or an argument of its own"
+        )
+
+
 def _checked(environment: Environment, substitution: Substitution, result: Any) -> frozenset[str]:
     """The floating-point warnings that the function ignores, if it did nothing else that a plan would not do again."""
     if environment.before.has_traced():
@@ -233,9 +239,7 @@ def _checked(environment: Environment, substitution: Substitution, result: Any) 
         raise LooksFurtherError(())
     attribute = trees.unwatched(result)
     if attribute is not None:
-        raise CannotCompileError(
-            f"the function returns something with an attribute that is no part of it, {attribute}; make it a field"
-        )
+        raise CannotCompileError(f"the function returns something with an attribute that is no part of it, {attribute}")
     changed = substitution.changed()
     if changed is not None:
         raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
