@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from types import FunctionType
 from typing import Any
@@ -17,6 +17,16 @@ import numpy as np
 
 from pullback.core.primitive import Traced, as_value
 from pullback.dataclass import dataclass
+from pullback.derived import (
+    attributes_of,
+    beside_fields,
+    is_cached,
+    is_derived,
+    leads_to_traced,
+    may_derive,
+    renew,
+    without_traced,
+)
 
 Rebuild = Callable[[Iterator[Any]], Any]
 
@@ -102,12 +112,12 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
                 f"tree_map: tree {place} is not nested like the first: {structure(other)}, {structure(tree)}"
             )
     return rebuild(
-        iter([function(*parts) for parts in zip(leaves, *(flatten(other)[0] for other in rest), strict=True)])
+        Renewed([function(*parts) for parts in zip(leaves, *(flatten(other)[0] for other in rest), strict=True)])
     )
 
 
-class Gradients:
-    """Leaves that are gradients: a tree rebuilt from them is a gradient by the tree."""
+class Renewed:
+    """Leaves that take the place of others: what a tree rebuilt from them computes of its fields is computed from them."""
 
     def __init__(self, leaves: Iterable[Any]) -> None:
         self._leaves = iter(leaves)
@@ -117,6 +127,14 @@ class Gradients:
 
     def __next__(self) -> Any:
         return next(self._leaves)
+
+
+class Tangents(Renewed):
+    """Leaves that are tangents: a tree rebuilt from them is one."""
+
+
+class Gradients(Tangents):
+    """Leaves that are gradients: a tree rebuilt from them is a gradient by the tree."""
 
 
 class Rows(Gradients):
@@ -156,44 +174,43 @@ def _take_node_apart(node: Any, leaves: list[Any]) -> Rebuild:
         children = [_take_apart(part, leaves) for part in kind.parts(node)]
         return lambda rest: kind.maker(rest)(node, tuple(child(rest) for child in children))
     members = {field.name: _take_apart(getattr(node, field.name), leaves) for field in fields(node)}
-    return lambda rest: _with_members(node, {name: part(rest) for name, part in members.items()})
+    derives = may_derive(node)
+    return lambda rest: _with_members(node, {name: part(rest) for name, part in members.items()}, rest, derives=derives)
 
 
-def _with_members(instance: Any, members: dict[str, Any]) -> Any:
+def _with_members(instance: Any, members: dict[str, Any], leaves: Iterator[Any], *, derives: bool) -> Any:
     """A copy of a dataclass with other members; also of frozen ones, and of fields that __init__ does not take."""
     changed = copy(instance)
-    for name in [name for name in _attributes(instance) if _is_cached(instance, name)]:
+    for name in [name for name in attributes_of(instance) if is_cached(instance, name)]:
         del changed.__dict__[name]  # it was computed from the members that go
     for name, member in members.items():
         object.__setattr__(changed, name, member)
+    if derives and isinstance(leaves, Tangents):
+        without_traced(changed)
+    elif derives and (
+        isinstance(leaves, Renewed)
+        or any(issubclass(type(leaf), Traced) for leaf in flatten(list(members.values()))[0])
+        or leads_to_traced(instance)
+    ):
+        renew(instance, changed)
     return changed
 
 
 def _with_items(tree: Any, items: dict[Any, Any]) -> Any:
     """A copy of a dict of a class of its own, with other values."""
     changed = copy(tree)
-    if _attributes(tree) is tree:
+    if attributes_of(tree) is tree:
         changed.__dict__ = changed  # its items are its attributes
     dict.update(changed, items)
     return changed
 
 
-def _attributes(node: Any) -> dict[str, Any]:
-    attributes: dict[str, Any] = node.__dict__ if type(node).__dictoffset__ else {}
-    return attributes
-
-
-def _is_cached(node: Any, name: str) -> bool:
-    return isinstance(getattr(type(node), name, None), cached_property)
-
-
 def _beside(node: Any) -> list[tuple[str, Any]]:
     """The attributes of a dataclass that are no fields, or those of a dict of a class of its own."""
-    attributes = _attributes(node)
-    if attributes is node:
-        return []
-    own = {field.name for field in fields(node)} if is_dataclass(node) else ()
-    return [(name, value) for name, value in attributes.items() if name not in own and not _is_cached(node, name)]
+    if is_dataclass(node):
+        return list(beside_fields(node).items())
+    attributes = attributes_of(node)
+    return [] if attributes is node else [(key, value) for key, value in attributes.items() if not is_cached(node, key)]
 
 
 def _is_fixed(value: Any) -> bool:
@@ -211,18 +228,20 @@ def _is_fixed(value: Any) -> bool:
 
 
 def unwatched(tree: Any) -> str | None:
-    """The name of an attribute of a node, such as `Model.cache`, that is neither a part of it nor of its structure."""
+    """An attribute of a node, such as `Model.cache`, that is neither a part of it nor of its structure, and what to make of it."""
     kind = _KINDS.get(type(tree))
     if kind is not None:
         if any(issubclass(type(leaf), Traced) for leaf in flatten(kind.structure(tree))[0]):
-            return f"what a {type(tree).__name__} is beside its parts"
+            return f"what a {type(tree).__name__} is beside its parts; make it one of them"
         parts: Iterable[Any] = kind.parts(tree)
     elif isinstance(tree, tuple | list):
         parts = tree
     elif isinstance(tree, dict) or is_dataclass(type(tree)):
         for name, value in _beside(tree):
+            if is_derived(type(tree), name):
+                return f"{type(tree).__name__}.{name}; make it a property or a functools.cached_property"
             if not _is_fixed(value):
-                return f"{type(tree).__name__}.{name}"
+                return f"{type(tree).__name__}.{name}; make it a field"
         parts = tree.values() if isinstance(tree, dict) else [getattr(tree, field.name) for field in fields(tree)]
     else:
         return None
@@ -286,4 +305,8 @@ def structure(tree: Any) -> Any:
 
 
 def _structure_beside(node: Any) -> tuple[Any, ...]:
-    return tuple((name, type(value), value) for name, value in _beside(node) if _is_fixed(value))
+    return tuple(
+        (name, type(value), value)
+        for name, value in _beside(node)
+        if _is_fixed(value) and not is_derived(type(node), name)
+    )

@@ -183,3 +183,64 @@ def test_a_plan_in_a_class_is_a_method_that_sees_its_instance():
         np.testing.assert_allclose(pb.compile(pb.grad(layer.loss))(X), (1 - np.tanh(X * X) ** 2) * X)
     assert layer.loss is layer.loss
     assert layer.loss.summary()["fallbacks"] == []
+
+
+@pytest.mark.parametrize(
+    ("function", "further", "said"),
+    [
+        (
+            lambda x, seed: np.sum(x * np.random.default_rng(seed).normal(size=3)),
+            7,
+            "seeds a random .* pass the numbers",
+        ),
+        (
+            lambda x, rng: np.sum(x * rng.normal(size=3)),
+            np.random.default_rng(1),
+            "is a Generator, which draws other .* pass the numbers",
+        ),
+        (lambda x, y: np.sum(x * y), X.astype(">f8"), r"of dtype >f8, .* pass x\.astype\('f8'\)"),
+        (lambda x, _: np.sum(x * SWAPPED), 1.0, r"SWAPPED is an array of dtype >f8, .* SWAPPED\.astype\('f8'\)"),
+        (lambda x, _: np.sum([1.0, 2.0, 3.0] - x), 1.0, r"operand of type list .* pb\.numpy\.array"),
+        (lambda x, _: np.sum((1.0, 2.0, 3.0) * x), 1.0, r"operand of type tuple .* pb\.numpy\.array"),
+    ],
+)
+def test_why_a_plan_runs_on_the_tape_is_said_with_the_mend(function, further, said):
+    plan = pb.compile(pb.grad(function), tier="native")
+    with pytest.warns(PlanWarning, match=said):
+        plan(X, further)
+
+
+SWAPPED = X.astype(">f8")
+
+
+@pytest.mark.parametrize("tier", [None, *pb.TIERS])
+def test_a_store_into_a_plain_array_names_the_line(tier):
+    def adding(x):
+        y = np.zeros(3)
+        y += x
+        return np.sum(y)
+
+    def at(x):
+        y = np.zeros(3)
+        np.add.at(y, [0, 1, 1], x)
+        return np.sum(y)
+
+    def copying(x):
+        y = np.zeros(3)
+        np.copyto(y, x)
+        return np.sum(y)
+
+    for function, text in ((adding, r"y \+= x"), (at, r"np\.add\.at\(y, \[0, 1, 1\], x\)"), (copying, "np.copyto")):
+        gradient = pb.grad(function)
+        run = gradient if tier is None else pb.compile(gradient, tier=tier)
+        with pytest.raises(TracingError, match=rf"line \d+, in {function.__name__}: `.*pb\.numpy\.zeros") as caught:
+            run(X)
+        assert re.search(text, str(caught.value))
+
+
+def test_hvp_takes_further_arguments_of_the_function():
+    def f(x, scale, offset):
+        return np.sum(x**3 * scale + offset)
+
+    np.testing.assert_allclose(pb.hvp(f, X, np.ones(3), 2.0, X), 12.0 * X)
+    np.testing.assert_allclose(pb.compile(lambda x: pb.hvp(f, x, np.ones(3), 2.0, X))(X), 12.0 * X)

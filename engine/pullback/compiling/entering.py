@@ -26,7 +26,6 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.environment import Environment
 from pullback.compiling.places import (
-    CLASS_LABELS,
     UNASSIGNED,
     Attributes,
     Captured,
@@ -112,7 +111,7 @@ class _Steps:
                 self._watch_keys(Fixed(namespace))
             case Members(class_):
                 (namespace,) = gc.get_referents(vars(class_))  # the dict itself, of which vars gives a view
-                for key in namespace.keys() - CLASS_LABELS:
+                for key in place.names():
                     self._watch_identity(Named(namespace, key))
                 self._container(Fixed(namespace))
             case TypeOfInput():

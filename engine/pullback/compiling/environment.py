@@ -133,6 +133,9 @@ class Environment:
         self.input_names: list[str] = []
         self._inputs: list[Place] = []
         self._types: list[ArrayType] = []
+        self._in_classes: list[tuple[type, str, int]] = []
+        """Numbers in classes that are inputs: the class, the name, the number among the inputs."""
+        self._looked_at: dict[type, frozenset[str]] = {}
         self._remembered: list[tuple[Place, Any, str]] = []
         self._walked: dict[tuple[int, bool], Part] = {}
         self._first_seen: dict[int, tuple[Place, Any]] = {}
@@ -204,14 +207,15 @@ class Environment:
     def changes(self) -> list[tuple[str, Place, Any]]:
         """The name and place of everything that is not what it was, and what was there."""
         return [
-            (name, getter, value)
+            change
             for getter, value, name in self._remembered
             if (now := getter()) is not value and not _is_as_it_was(now, value)
+            for change in _changes_of(name, getter, now, value)
         ]
 
     def substituted(self, inputs: Sequence[Any]) -> tuple[Callable[..., Any], Substitution]:
         """The function with these in place of the arrays and numbers around it."""
-        substitution = Substitution(inputs)
+        substitution = Substitution(inputs, self._in_classes)
         function = self._root.rebuilt(substitution)
         substitution.note_modules()
         return function, substitution
@@ -384,7 +388,12 @@ class Environment:
 
     def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
-            return Part(value, f"{name} is an array of dtype {value.dtype}, which plans do not take")
+            mend = (
+                ""
+                if value.dtype.isnative
+                else f"; make it one of this machine's byte order: {name}.astype('{value.dtype.str[1:]}')"
+            )
+            return Part(value, f"{name} is an array of dtype {value.dtype}, which plans do not take{mend}")
         if not comparing:
             return self._input(name, getter, value)
         if value.nbytes > LARGEST_COMPARED_BYTES:
@@ -682,10 +691,11 @@ class Environment:
                 part.members += [
                     self._look_at(f"{name}.{key}", Fixed(value), comparing=True) for key, value in values.items()
                 ]
-            members = Members(base)
+            inputs = self._inputs_of_class(base)
+            members = Members(base, inputs)
             self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
             for key, member in vars(base).items():
-                if key in CLASS_LABELS:
+                if key in CLASS_LABELS or key in inputs:
                     continue
                 if isinstance(member, C_DESCRIPTORS) or is_made_by_dataclass(member):
                     continue
@@ -696,6 +706,24 @@ class Environment:
                     part.obstacle = (
                         f"{name}.{key} is a {type(member).__name__}, which may give another value on each call"
                     )
+
+    def _inputs_of_class(self, class_: type) -> frozenset[str]:
+        """Names of the numbers in a class that are inputs, because they have changed before."""
+        if class_ in self._looked_at:  # a base of several
+            return self._looked_at[class_]
+        members = Members(class_)
+        places = {
+            name: place
+            for name in members.names()
+            if not (name.startswith("__") and name.endswith("__"))
+            and type((place := members.member(name))()) in NUMBERS
+            and key_of(place) in self.varying
+        }
+        for name, place in places.items():
+            self._in_classes.append((class_, name, len(self._inputs)))
+            self._input(f"{class_.__name__}.{name}", place, place())
+        self._looked_at[class_] = frozenset(places)
+        return self._looked_at[class_]
 
 
 class _Contents:
@@ -719,14 +747,14 @@ class _Contents:
 class _Identity:
     """The identities of some objects."""
 
-    __slots__ = ("_objects",)
+    __slots__ = ("objects",)
 
     def __init__(self, *objects: Any) -> None:
-        self._objects = objects
+        self.objects = objects
 
     def matches(self, value: Any) -> bool:
         """True if these, in a tuple, are the same objects."""
-        return len(value) == len(self._objects) and all(a is b for a, b in zip(value, self._objects, strict=True))
+        return len(value) == len(self.objects) and all(a is b for a, b in zip(value, self.objects, strict=True))
 
 
 def _is_exactly(now: Any, then: Any) -> bool:
@@ -747,6 +775,15 @@ def _is_exactly(now: Any, then: Any) -> bool:
 def _owner(method: str) -> str:
     """The name of the object that a method is of."""
     return "self" if method == "the function" else f"{method}.__self__"
+
+
+def _changes_of(name: str, place: Place, now: Any, then: Any) -> list[tuple[str, Place, Any]]:
+    """The changes in one place; of a class with the same attributes those that are other ones."""
+    if not isinstance(place, Members) or len(now) != len(then.objects):
+        return [(name, place, then)]
+    triples = zip(place.names(), now, then.objects, strict=True)
+    owner = place.class_.__name__
+    return [(f"{owner}.{key}", place.member(key), before) for key, after, before in triples if after is not before]
 
 
 def _is_as_it_was(now: Any, then: Any) -> bool:

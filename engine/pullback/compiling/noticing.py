@@ -87,7 +87,9 @@ _EFFECTS = {
 }
 _IN_ANY_MODULE = {"urandom": "draws random numbers", "_getframe": "reads the variables of its callers", "fspath": None}
 _CLOCKS = frozenset({"now", "today", "utcnow"})
-_DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
+_DRAWS = (
+    "the function draws random numbers, which differ on each call, or seeds their generator; pass them as an argument"
+)
 
 Generator: TypeAlias = "np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random"
 
@@ -189,7 +191,7 @@ def noticing(
         raise TracingError("a profiler is at work, so that it cannot be seen what the function calls")
     noticed = Noticed(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
-    states = [(generator, _state(generator)) for generator in (*generators, legacy, random)]
+    states = [(generator, *_exchanged(generator)) for generator in (*generators, legacy, random)]
     collects = gc.isenabled()
     gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
     sys.setprofile(noticed)
@@ -199,10 +201,10 @@ def noticing(
         sys.setprofile(outer)
         if collects:
             gc.enable()
-        for generator, state in states:
-            if repr(_state(generator)) != repr(state):
-                _set_state(generator, state)
+        for generator, state, fresh in states:
+            if repr(_state(generator)) != fresh:
                 noticed.obstacle = noticed.obstacle or _DRAWS
+            _set_state(generator, state)
 
 
 def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind of effect
@@ -241,6 +243,18 @@ def _state(generator: Any) -> Any:
     if isinstance(generator, random.Random) or generator is random:
         return generator.getstate()
     return getattr(generator, "bit_generator", getattr(generator, "_bit_generator", generator)).state
+
+
+def _exchanged(generator: Any) -> tuple[Any, str]:
+    """The state of a generator, and the text of the one that it has from now on: a function may seed it to what it was."""
+    state = _state(generator)
+    if isinstance(generator, random.Random) or generator is random:
+        fresh = random.Random()  # noqa: S311 - no secret
+    else:
+        bits = getattr(generator, "bit_generator", getattr(generator, "_bit_generator", generator))
+        fresh = type(bits)()
+    _set_state(generator, _state(fresh))
+    return state, repr(_state(generator))
 
 
 def _set_state(generator: Any, state: Any) -> None:

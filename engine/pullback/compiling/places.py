@@ -3,6 +3,8 @@
 A place says what it is, so that the native entry can look there without running Python.
 """
 
+import gc
+import threading
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -71,6 +73,32 @@ class Named:
     def __call__(self) -> Any:
         """The current value."""
         return self.namespace.get(self.name, UNASSIGNED)
+
+
+class Standing:
+    """A descriptor in place of a number in a class while a function is recorded: it gives the thread that records a traced one."""
+
+    def __init__(self, traced: Any, number: Any) -> None:
+        self._traced = traced
+        self.number = number
+        self._thread = threading.get_ident()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self._traced if threading.get_ident() == self._thread else shown(self.number)
+
+
+def shown(member: Any) -> Any:
+    """A member of a class, or what stands in its place for this thread."""
+    return member.__get__(None) if type(member) is Standing else member
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member(Named):
+    """A number in the dict of a class."""
+
+    def __call__(self) -> Any:
+        """The current value."""
+        return shown(self.namespace.get(self.name, UNASSIGNED))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,13 +238,27 @@ class Names:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """An attribute of the class itself."""
+    """The attributes of a class itself, but for those that are inputs."""
 
     class_: type
+    inputs: frozenset[str] = frozenset()
 
     def __call__(self) -> tuple[Any, ...]:
         """The current value."""
-        return tuple(member for key, member in vars(self.class_).items() if key not in CLASS_LABELS)
+        return tuple(
+            shown(member)
+            for key, member in vars(self.class_).items()
+            if key not in CLASS_LABELS and key not in self.inputs
+        )
+
+    def names(self) -> list[str]:
+        """The names of these attributes."""
+        return [key for key in vars(self.class_) if key not in CLASS_LABELS and key not in self.inputs]
+
+    def member(self, name: str) -> Member:
+        """The place of one of the attributes."""
+        (namespace,) = gc.get_referents(vars(self.class_))  # the dict itself, of which vars gives a view
+        return Member(namespace, name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

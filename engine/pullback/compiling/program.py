@@ -14,7 +14,7 @@ from pullback.backends.native.entry.forms import Constant, Form, NotNativeError,
 from pullback.compiling.collecting import collecting_later
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.environment import Environment
-from pullback.compiling.noticing import noticing
+from pullback.compiling.noticing import is_generator, noticing
 from pullback.compiling.substitution import Substitution
 from pullback.core.primitive import Traced, innermost_recorder
 from pullback.core.types import is_array, is_array_like, type_of
@@ -171,6 +171,11 @@ def require_plain(leaf: Any) -> None:
             raise CannotCompileError(
                 "it is differentiated or batched from outside; compile what is called outermost: pb.compile(pb.grad(f))"
             )
+        if is_generator(leaf):
+            raise CannotCompileError(
+                f"an argument is a {type(leaf).__name__}, which draws other numbers on each call; draw outside of the function, "
+                "and pass the numbers"
+            )
         raise CannotCompileError(
             f"an argument is a {type(leaf).__name__}, not an array or a number; bind it with functools.partial, or make its "
             "class a tree with pb.register_pytree_node"
@@ -179,7 +184,9 @@ def require_plain(leaf: Any) -> None:
     if dtype.kind not in "biufc":
         raise CannotCompileError(f"an argument is of dtype {dtype}, which plans do not take")
     if not dtype.isnative:
-        raise CannotCompileError("an argument is not in the byte order of this machine")
+        raise CannotCompileError(
+            f"an argument is of dtype {dtype.str}, not in the byte order of this machine; pass x.astype('{dtype.str[1:]}')"
+        )
 
 
 def recorded(
@@ -190,18 +197,15 @@ def recorded(
     The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
     first, and the tree is of what is returned beside it.
     """
-    attribute = trees.unwatched(rebuild(iter(leaves)))
-    if attribute is not None:
-        raise CannotCompileError(
-            f"an argument has an attribute that is no part of it, {attribute}; make it a field, or an argument of its own"
-        )
     if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
         raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])
-        with _watched(environment):
-            result = function(*rebuild(iter(traced[: len(leaves)])))
+        with substitution.in_classes(), _watched(environment):
+            traced_args = rebuild(iter(traced[: len(leaves)]))
+            _require_watched(traced_args)
+            result = function(*traced_args)
         quiet = _checked(environment, substitution, result)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
@@ -221,8 +225,21 @@ def recorded(
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
+        if "SeedSequence" in str(error) and "traced" in str(error):
+            raise CannotCompileError(
+                "the function seeds a random generator with an argument; draw outside of the function, and pass the numbers"
+            ) from error
         raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
     return graph, rebuild_output, quiet
+
+
+def _require_watched(args: Any) -> None:
+    """Refuse attributes of arguments that are neither parts of them nor constants."""
+    attribute = trees.unwatched(args)
+    if attribute is not None:
+        raise CannotCompileError(
+            f"an argument has an attribute that is no part of it, {attribute}, or an argument of its own"
+        )
 
 
 def _checked(environment: Environment, substitution: Substitution, result: Any) -> frozenset[str]:
@@ -233,9 +250,7 @@ def _checked(environment: Environment, substitution: Substitution, result: Any) 
         raise LooksFurtherError(())
     attribute = trees.unwatched(result)
     if attribute is not None:
-        raise CannotCompileError(
-            f"the function returns something with an attribute that is no part of it, {attribute}; make it a field"
-        )
+        raise CannotCompileError(f"the function returns something with an attribute that is no part of it, {attribute}")
     changed = substitution.changed()
     if changed is not None:
         raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")

@@ -10,23 +10,27 @@ import copy
 import gc
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
 from pullback.compiling.code_facts import globals_assigned
 from pullback.compiling.constancy import is_same, slots_of
+from pullback.compiling.places import Standing
 from pullback.core.primitive import Traced
 
 
 class Substitution:
     """One making of the copies: what stands in place of the arrays, and what has been copied already."""
 
-    def __init__(self, arrays: Sequence[Any]) -> None:
+    def __init__(self, arrays: Sequence[Any], in_classes: Sequence[tuple[type, str, int]] = ()) -> None:
         self.arrays = arrays
+        self._in_classes = in_classes
         self.copies: dict[int, Any] = {}
         self._modules: dict[int, types.ModuleType] = {}
         self._contents: list[tuple[str, Any, list[Any]]] = []
+        self._assigned: list[str] = []
 
     def module(self, original: dict[str, Any]) -> types.ModuleType:
         """The copy of the module that has these globals."""
@@ -45,8 +49,27 @@ class Substitution:
         for module in self._modules.values():
             self.note(module.__name__, module.__dict__)
 
+    @contextmanager
+    def in_classes(self) -> Iterator[None]:
+        """Let traced values stand in classes, which are not copied."""
+        standing = [
+            (class_, name, Standing(self.arrays[number], vars(class_)[name]))
+            for class_, name, number in self._in_classes
+        ]
+        for class_, name, one in standing:
+            type.__setattr__(class_, name, one)
+        try:
+            yield
+        finally:
+            for class_, name, one in standing:
+                if vars(class_).get(name) is not one:
+                    self._assigned.append(f"{class_.__name__}.{name}")
+                type.__setattr__(class_, name, one.number)
+
     def changed(self) -> str | None:
-        """The name of a copied container that the function changed, if it changed one."""
+        """The name of a copied container that the function changed, or of what it assigned in a class."""
+        if self._assigned:
+            return self._assigned[0]
         for name, container, before in self._contents:
             now = _held(container)
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):

@@ -373,7 +373,8 @@ class Recorder(Trace):
         if type(value) in (MaskedRead, Positions):
             value.refuse()
         if not is_array_like(value):
-            raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")
+            mend = "; make it an array: pb.numpy.array(operand)" if isinstance(value, list | tuple) else ""
+            raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function{mend}")
         return Literal(value, type_of(value))
 
 

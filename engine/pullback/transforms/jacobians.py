@@ -153,10 +153,15 @@ def hessian(function: Callable[..., Any], wrt: Wrt | None = None, *, argnums: Wr
     return jacobian(jacobian(function, wrt, mode="reverse", argnums=argnums), wrt, mode="forward", argnums=argnums)
 
 
-def hvp(function: Callable[..., Any], x: Any, v: Any) -> Any:
-    """Product of the Hessian of a function of one argument with a vector, without the Hessian: one tangent, one sweep.
+def hvp(function: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
+    """Product of the Hessian of a function by its first argument with a vector, without the Hessian: one tangent, one sweep.
+
+    Further arguments of the function come behind the vector, and are constant: `hvp(f, x, v, data)` of `f(x, data)`.
 
     >>> pb.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
     """
+    if args:
+        inner = function
+        function = update_wrapper(lambda x: inner(x, *args), inner)
     return jvp(Gradient(function, 0, with_value=False), (x,), (v,))[1]

@@ -161,7 +161,7 @@ def _linearize(function: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[
             for tangent, leaf in zip(leaves, linear.leaves, strict=True)
         ]
         watch.check()
-        return linear.rebuild_output(iter(linear.push(fitting)))
+        return linear.rebuild_output(trees.Tangents(linear.push(fitting)))
 
     return linear.value(), push
 
@@ -211,7 +211,7 @@ def _jvp(
         beside, rebuild_aux = trees.flatten(aux)
         aux = rebuild_aux(iter([trace.value_of(leaf) for leaf in beside]))
         trace.refuse_unread()
-    result = rebuild_output(iter(values)), rebuild_output(iter(dys))
+    result = rebuild_output(iter(values)), rebuild_output(trees.Tangents(dys))
     return (*result, aux) if has_aux else result
 
 

@@ -487,3 +487,32 @@ def test_plans_see_it(name):
                     ours = plans[1](*arguments)
                     np.testing.assert_allclose(ours[0], value, rtol=1e-10, err_msg=message)
                     np.testing.assert_allclose(ours[1], slope, rtol=1e-10, err_msg=message)
+
+
+# --- generators that are seeded to what they are ------------------------------------------------------------------------
+GENERATOR = np.random.RandomState(3)
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+@pytest.mark.parametrize("owner", [np.random, GENERATOR], ids=["global", "own"])
+def test_a_generator_is_seeded_on_each_call_also_if_it_was_so_before(owner, tier):
+    def f(x):
+        owner.seed(3)
+        return np.sum(x)
+
+    def drawn():
+        return np.random.normal(), GENERATOR.normal()  # noqa: NPY002 - the generator that is tried
+
+    before = np.random.get_state()  # noqa: NPY002 - the generator that is tried
+    try:
+        f(X)
+        expected = drawn()
+        f(X)
+        plan = pb.compile(pb.grad(f), tier=tier)
+        with pytest.warns(pb.errors.PlanWarning, match="seeds their generator"):
+            plan(X)
+        assert [a == b for a, b in zip(drawn(), expected, strict=True)].count(True) == 1
+        assert plan(X).shape == X.shape
+        assert [a == b for a, b in zip(drawn(), expected, strict=True)].count(True) == 1
+    finally:
+        np.random.set_state(before)  # noqa: NPY002 - the generator that is tried

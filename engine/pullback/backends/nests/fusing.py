@@ -29,7 +29,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.rules import elementwise, reductions
+from pullback.rules import elementwise, reductions, rounding
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype
 from pullback.rules.softmax import quiet_log
@@ -46,6 +46,12 @@ REDUCTIONS: dict[Primitive, ReductionKind] = {
 
 #: Nodes whose result is their operand, in another dtype or layout.
 COPIES = frozenset({astype, copy})
+
+#: Functions of Python floats that never raise; those that raise for a zero alone.
+_HARMLESS_ON_FLOATS = frozenset(
+    {elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg, elementwise.absolute}
+)
+_QUOTIENTS = frozenset({elementwise.div, rounding.floor_divide, rounding.remainder})
 
 #: Nests that are looked at for a node to join, and the most nodes of one: both bound the time that long programs take.
 _NESTS_SEEN = 32
@@ -173,15 +179,14 @@ def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
 
 
 def _is_safe_on_python_numbers(node: Node) -> bool:
-    """Floats never raise where they are added and multiplied; integers grow, and other operations raise."""
-    harmless = (elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg)
+    """Floats never raise where they are added, multiplied and divided by what is not zero; integers grow, and powers raise."""
     if node.outputs[0].type.dtype.kind == "b":
         return True
     if node.outputs[0].type.dtype.kind != "f":
         return False
     divisor = node.inputs[-1]
-    return node.primitive in harmless or (
-        node.primitive is elementwise.div and isinstance(divisor, Literal) and bool(divisor.value)
+    return node.primitive in _HARMLESS_ON_FLOATS or (
+        node.primitive in _QUOTIENTS and isinstance(divisor, Literal) and bool(divisor.value)
     )
 
 

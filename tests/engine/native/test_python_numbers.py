@@ -1,0 +1,36 @@
+"""Arithmetic of Python floats in native programs: what never raises is a part of them."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+FUNCTIONS = {
+    "abs": lambda x: abs(x) * x,
+    "floor": lambda x: x // 2 + x,
+    "remainder": lambda x: x % 2,
+    "of a negative": lambda x: x % -3.5 + x // -3.5 + x,
+    "divmod": lambda x: divmod(x, 0.3)[0] * x + divmod(x, 0.3)[1],
+    "negative": lambda x: -x * +x,
+    "comparison": lambda x: (x < 3) * x + (x == 2.5) * x,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_never_raises_is_native(name):
+    gradient = pb.value_and_grad(FUNCTIONS[name])
+    plan = pb.compile(gradient, tier="native")
+    for x in (2.5, -2.5, 0.0, -0.0, 1e300, -1e-300, 6.0, -6.0, np.inf, -np.inf, np.nan):
+        found, expected = plan(x), gradient(x)
+        assert list(map(type, found)) == list(map(type, expected))
+        np.testing.assert_array_equal(found, expected)
+    assert plan.summary()["fallbacks"] == []
+    assert "calls are native" in plan.explain()
+
+
+@pytest.mark.parametrize("function", [lambda x: x // 0.0 + x, lambda x: x % 0 + x])
+def test_what_raises_raises(function):
+    plan = pb.compile(pb.value_and_grad(function), tier="native")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            plan(2.5)
