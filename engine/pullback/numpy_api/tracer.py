@@ -504,7 +504,7 @@ class Tracer(Traced):
         return logic.right_shift(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __invert__(self) -> Any:
-        return logic.invert(self)
+        return logic.complement(self)
 
     def __matmul__(self, other: Any) -> Any:
         return matmul(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented

@@ -26,7 +26,10 @@ logical_not = Scalar("logical_not", np.logical_not, None)
 bitwise_and = Scalar("bitwise_and", np.bitwise_and, None, None, operator=operator.and_)
 bitwise_or = Scalar("bitwise_or", np.bitwise_or, None, None, operator=operator.or_)
 bitwise_xor = Scalar("bitwise_xor", np.bitwise_xor, None, None, operator=operator.xor)
-invert = Scalar("invert", np.invert, None)  # Python's ~True is -2, NumPy's is False
+invert = Scalar("invert", np.invert, None)
+complement = Scalar(
+    "complement", np.invert, None, operator=operator.invert
+)  # Python's ~True is -2, NumPy's invert of it False
 left_shift = Scalar("left_shift", np.left_shift, None, None, operator=operator.lshift)
 right_shift = Scalar("right_shift", np.right_shift, None, None, operator=operator.rshift)
 bitwise_count = Scalar("bitwise_count", np.bitwise_count, None)

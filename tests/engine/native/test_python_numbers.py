@@ -34,3 +34,17 @@ def test_what_raises_raises(function):
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             plan(2.5)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    "n", [True, 3, np.True_, np.int64(3), np.array([True, False, True]), np.array([1, 2, 3], "i4")]
+)
+@pytest.mark.parametrize("x", [2.5, np.float32(2.5), np.ones(3, "f4")])
+def test_the_complement_of_a_truth_value_of_python_is_a_whole_number(x, n, tier):
+    def f(x, n):
+        return np.sum(~n * x)
+
+    found, expected = pb.compile(f, tier=tier)(x, n), f(x, n)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    assert found == expected

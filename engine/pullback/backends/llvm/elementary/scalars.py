@@ -182,6 +182,7 @@ ROWS: Mapping[str, Row] = {
     "bitwise_or": Row(_bitwise("or"), "ib", 1, operands=2),
     "bitwise_xor": Row(_bitwise("xor"), "ib", 1, operands=2),
     "invert": Row(_invert, "ib", 1),
+    "complement": Row(_invert, "ib", 1),
     "left_shift": Row(arithmetic.left_shift, "i", 3, operands=2),
     "right_shift": Row(arithmetic.right_shift, "i", 3, operands=2),
     # --- elementary functions ---------------------------------------------------------------------------------------
