@@ -18,12 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 _NATIVE = ROOT / "engine/pullback/backends/native"
+_COUNTERS = ROOT / "runners/pullback_runners/allocations"
 
 SOURCES = (
     _NATIVE / "entry/entry.c",
     _NATIVE / "threads/pool.c",
     _NATIVE / "threads/alone.c",
     _NATIVE / "threads/blas.c",
+    _COUNTERS / "arrays.c",
+    _COUNTERS / "objects.c",
+    _COUNTERS / "native_library.c",
 )
 
 CLANG = "clang-19"
