@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-long test-torch story coverage lint format bench api lock clean
+.PHONY: help setup up test test-long test-torch story coverage lint format bench api ir lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -55,6 +55,9 @@ bench: $(STAMP) ## the project's own speed claims, measured again
 
 api: $(STAMP) ## renew what is made from the API: its examples, its client, docs/api.md
 	$(BIN)/python -m tools.api
+
+ir: $(STAMP) ## renew the LLVM IR that is made of C (needs clang-19)
+	$(BIN)/python -m tools.ir
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \

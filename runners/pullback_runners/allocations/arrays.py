@@ -14,70 +14,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback_runners.allocations.compiled import compiled_functions
+from pullback_runners.allocations.compiled import compiled_functions, ir_of
 from pullback_runners.allocations.count import LayerCount
 
 METHOD = "nep49"
 
-# One counter is four 64-bit words that the handler's functions find by their first argument.
-# Sizes of frees come from NumPy. `live` starts at 0 with the window, and `peak` is its highest value.
-_HANDLER_IR = """
-%counters = type { i64, i64, i64, i64 }   ; allocations, requested bytes, live bytes, peak bytes
-
-declare ptr @malloc(i64)
-declare ptr @calloc(i64, i64)
-declare ptr @realloc(ptr, i64)
-declare void @free(ptr)
-
-define void @count(ptr %c, i64 %bytes) {
-  %allocations = getelementptr %counters, ptr %c, i32 0, i32 0
-  atomicrmw add ptr %allocations, i64 1 monotonic
-  %requested = getelementptr %counters, ptr %c, i32 0, i32 1
-  atomicrmw add ptr %requested, i64 %bytes monotonic
-  call void @grow(ptr %c, i64 %bytes)
-  ret void
-}
-
-define void @grow(ptr %c, i64 %bytes) {
-  %live = getelementptr %counters, ptr %c, i32 0, i32 2
-  %before = atomicrmw add ptr %live, i64 %bytes monotonic
-  %now = add i64 %before, %bytes
-  %peak = getelementptr %counters, ptr %c, i32 0, i32 3
-  atomicrmw max ptr %peak, i64 %now monotonic
-  ret void
-}
-
-define ptr @array_malloc(ptr %c, i64 %bytes) {
-  call void @count(ptr %c, i64 %bytes)
-  %block = call ptr @malloc(i64 %bytes)
-  ret ptr %block
-}
-
-define ptr @array_calloc(ptr %c, i64 %elements, i64 %each) {
-  %bytes = mul i64 %elements, %each
-  call void @count(ptr %c, i64 %bytes)
-  %block = call ptr @calloc(i64 %elements, i64 %each)
-  ret ptr %block
-}
-
-; A realloc does not say the old size: it counts as a request of the new size and leaves the old one live.
-define ptr @array_realloc(ptr %c, ptr %old, i64 %bytes) {
-  call void @count(ptr %c, i64 %bytes)
-  %block = call ptr @realloc(ptr %old, i64 %bytes)
-  ret ptr %block
-}
-
-define void @array_free(ptr %c, ptr %block, i64 %bytes) {
-  %shrunk = sub i64 0, %bytes
-  %live = getelementptr %counters, ptr %c, i32 0, i32 2
-  atomicrmw add ptr %live, i64 %shrunk monotonic
-  call void @free(ptr %block)
-  ret void
-}
-"""
-
 
 class _Counters(ctypes.Structure):
+    """Four words that the functions of the handler (arrays.c) find by their first argument.
+
+    Sizes of frees come from NumPy. `live` starts at 0 with the window, and `peak` is its highest value.
+    """
+
     _fields_: ClassVar = [(name, ctypes.c_int64) for name in ("allocations", "requested_bytes", "live", "peak")]
 
 
@@ -137,7 +85,7 @@ _immortal: list[Any] = []
 @cache
 def _handler_functions() -> dict[str, int]:
     names = ("malloc", "calloc", "realloc", "free")
-    compiled = compiled_functions(_HANDLER_IR, [f"array_{name}" for name in names])
+    compiled = compiled_functions(ir_of("arrays"), [f"array_{name}" for name in names])
     return {name: compiled[f"array_{name}"] for name in names}
 
 

@@ -1,6 +1,7 @@
 """Small functions of the counters, compiled with LLVM when a process first counts: no C compiler is needed anywhere."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 _immortal: list[Any] = []
@@ -19,3 +20,8 @@ def compiled_functions(text: str, names: Iterable[str]) -> dict[str, int]:
     engine.finalize_object()
     _immortal.append(engine)
     return {name: engine.get_function_address(name) for name in names}
+
+
+def ir_of(name: str) -> str:
+    """LLVM's text that was made of a C file of this folder."""
+    return Path(__file__).with_name(f"{name}.ll").read_text(encoding="utf-8")

@@ -2,10 +2,12 @@
 
 import ctypes
 import gc
+import re
 import sys
 import threading
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ from pullback.backends.native.entry import (
     plain_form,
     templates,
 )
+from pullback.backends.native.entry.forms import Make
 from pullback.backends.native.linking import load
 from pullback.core.types import ArrayType, type_of
 
@@ -651,26 +654,29 @@ def test_a_result_that_cannot_be_allocated_is_an_error_and_leaves_the_frame_usab
 
 
 # --- the types -----------------------------------------------------------------------------------------------------------
+ENTRY_C = Path(machine_code.__file__).with_name("entry.c").read_text(encoding="utf-8")
+
+
 def test_the_parts_of_a_frame_are_as_large_as_the_entry_takes_them_for():
-    text = machine_code.text(0) + "".join(
-        f"define i64 @size_of_{name}() {{\n"
-        f"  %end = getelementptr %{name}, ptr null, i64 1\n  %size = ptrtoint ptr %end to i64\n  ret i64 %size\n}}\n"
-        for name in ("Frame", "Step", "Output", "Making", "Guard", "Watch", "Pair")
-    )
-    loaded = load(text)
-    sizes = {
-        name: ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.address(f"size_of_{name}"))() // 8
-        for name in ("Frame", "Step", "Output", "Making", "Guard", "Watch", "Pair")
+    assert {name: int(count) for name, count in re.findall(r"^WORDS\((\w+), (\d+)\);$", ENTRY_C, re.MULTILINE)} == {
+        "frame": len(templates.Head),
+        "table": templates.DICT,
+        "held": templates.HELD,
+        "step": templates.STEP,
+        "output": templates.OUTPUT,
+        "making": templates.MAKING,
+        "watch": templates.WATCH,
+        "pair": templates.PAIR,
+        "guard": templates.GUARD,
     }
-    assert sizes == {
-        "Frame": len(templates.Head),
-        "Step": templates.STEP,
-        "Output": templates.OUTPUT,
-        "Making": templates.MAKING,
-        "Guard": templates.GUARD,
-        "Watch": templates.WATCH,
-        "Pair": templates.PAIR,
-    }
+
+
+@pytest.mark.parametrize("kinds", [Fetch, Check, Make])
+def test_what_steps_and_makings_do_has_the_numbers_that_the_entry_knows_it_by(kinds):
+    name = kinds.__name__.lower()
+    members = re.search(rf"^enum {name} {{(.*?)}};", ENTRY_C, re.MULTILINE | re.DOTALL)[1]
+    assert re.findall(r"\w+", members) == [f"{name}_{kind.name}".upper() for kind in sorted(kinds)]
+    assert sorted(kinds) == list(range(len(kinds)))
 
 
 def test_an_instance_that_is_not_bound_is_an_ordinary_one():

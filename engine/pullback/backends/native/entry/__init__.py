@@ -1,4 +1,4 @@
-"""Calling native programs from Python: entry.ll does it without running Python, everything else here prepares that.
+"""Calling native programs from Python: entry.c does it without running Python, everything else here prepares that.
 
 NativeProgram     machine code, what it takes and gives      programs.py
 Step              what is fetched and checked before a run   steps.py

@@ -1,1395 +1,1584 @@
-; How a native program is called from Python: the vectorcall of every callable of the native tier.
-;
-; The code is the same for all programs. What differs is data: a frame (frames.py) says how to fetch and check each thing that
-; a program reads, where its results go and what the caller gets. A frame is made of 64-bit words in one piece; what is inside it is
-; referred to by its offset in bytes, so that a copy of it is a frame too.
-;
-; A check that does not hold goes on to the next frame, and after the last one to the callable's __call__, in Python, which is
-; always right. Nothing has been changed by then but words that every call writes before it reads them.
-;
-; Objects are read by structure only where no function of the API tells, and where offsets.py has seen that they are laid out
-; so. Reference counts are changed and exceptions raised by functions of the API alone.
+; Made of entry.c by `python -m tools.ir`: clang 19.1.7, digest 2fa4f9d840253e5cb488feec2c6a6f40.
+%struct.table = type { ptr, ptr, i64 }
+%struct.held = type { ptr, [2 x i64] }
+%struct.step = type { %union.anon, i32, i32, %union.anon.1, %union.anon.2, ptr, i64, i64, i64 }
+%union.anon = type { i64 }
+%union.anon.1 = type { i64 }
+%union.anon.2 = type { ptr }
+%struct.watch = type { ptr, ptr, i64, i64, i64, i64, ptr }
+%struct.pair = type { i64, i64 }
+%struct.output = type { ptr, ptr, ptr, i64, i64, i64, ptr, i64 }
+%struct.guard = type { i64, i64, i64 }
+%struct.making = type { i64, i64, %union.anon.3 }
+%union.anon.3 = type { ptr }
 
-; reference count, type
-%Object = type { i64, ptr }
-; reference count, type, value: a number of NumPy's in float64
-%Number = type { i64, ptr, i64 }
-; reference count, type, data, dimensions, shape, strides, base, dtype, flags, weak references
-%Array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32, ptr }
+@ndarray = internal global ptr null, align 8
+@suspensions = internal global ptr null, align 8
+@out_name = internal global ptr null, align 8
+@frame_offset = internal global i64 0, align 8
 
-%Frame = type {
-  i64, ;  0 busy: 0, or a run is going on in it, or it is closed for ever
-  ptr, ;  1 the object that holds the next frame, or null
-  ptr, ;  2 the program: i64 (ptr table), which gives zero where it could compute its results
-  i64, ;  3 0; 1, the program runs without the interpreter's lock; 2, Python makes what is returned
-  i64, ;  4 number of arguments
-  i64, ;  5 steps: how many
-  i64, ;  6        where
-  i64, ;  7 objects, one for each step: where
-  i64, ;  8 outputs: how many
-  i64, ;  9          where
-  i64, ; 10 makings: how many
-  i64, ; 11          where
-  i64, ; 12 table of the program: where
-  i64, ; 13 stack of what has been made: where
-  i64, ; 14 runs left; below zero there is no end of them
-  i64, ; 15 guards: how many
-  i64, ; 16         where
-  i64, ; 17 watches: how many
-  i64, ; 18          where
-  i64, ; 19 overlaps that may not be: how many pairs
-  i64, ; 20                           where
-  i64, ; 21 steps behind the others that fetch what `out` has, for results to be written into: how many
-  i64, ; 22 pairs behind the others that are of those arrays: how many
-  ptr, ; 23 a word that is not zero while a run is on in the scratch memory, which frames may share
-  i64, ; 24 dicts whose tables have to be what they were: how many
-  i64, ; 25                                               where
-  i64, ; 26 words that have to hold what they held, in pairs: how many
-  i64  ; 27                                                   where
+define void @initialise(ptr %0, ptr %1, ptr %2, i64 %3) nounwind {
+  store ptr %0, ptr @ndarray, align 8
+  store ptr %1, ptr @suspensions, align 8
+  store ptr %2, ptr @out_name, align 8
+  store i64 %3, ptr @frame_offset, align 8
+  ret void
 }
 
-; A dict, its table, and how this is laid out: the names among the words held are in it.
-%Dict = type { ptr, ptr, i64 }
+define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
+  %5 = alloca i32, align 4
+  %6 = alloca ptr, align 8
+  %7 = alloca ptr, align 8
+  %8 = alloca i64, align 8
+  %9 = and i64 %2, 9223372036854775807
+  %10 = load i64, ptr @frame_offset, align 8
+  %11 = getelementptr i8, ptr %0, i64 %10
+  %12 = load ptr, ptr @suspensions, align 8
+  %13 = load i64, ptr %12, align 8
+  %14 = icmp eq i64 %13, 0
+  br i1 %14, label %15, label %420
 
-; Two words, one behind the other, and what they have to hold: key and value of a name, code and defaults of a function.
-%Held = type { ptr, i64, i64 }
+15:
+  %16 = icmp eq ptr %3, null
+  br i1 %16, label %24, label %17
 
-; One thing fetched, and checked to be what the program was made for.
-%Step = type {
-  i32, ; 0 how it is fetched
-  i32, ; 1 how it is checked
-  i32, ; 2 the step that fetched what it is part of
-  i32, ; 3 of an array: dimensions
-  i64, ; 4 what to fetch: a position, or an object
-  ptr, ; 5 the type it has to have; of an entry, the dict it is in; of a function, the code
-  ptr, ; 6 the object it has to be; of an array, the dtype; of a function, the defaults
-  i64, ; 7 of an array: where its shape is written; of a container: its length; of a function, the defaults of keywords
-  i64, ; 8 where the array's address or the number goes
-  i64  ; 9 bytes of the array
-}
+17:
+  %18 = tail call i64 @PyTuple_Size(ptr %3)
+  %19 = icmp eq i64 %18, 1
+  br i1 %19, label %20, label %420
 
-; One result. An array has memory of NumPy's; the last two that were returned are kept, to be written again when nobody else
-; refers to them.
-%Output = type {
-  ptr, ; 0 the array to try first
-  ptr, ; 1 the one after it
-  ptr, ; 2 dtype
-  i64, ; 3 dimensions
-  i64, ; 4 shape: where
-  i64, ; 5 where its address goes; zero where a step has put it there
-  ptr, ; 6 an array that is no longer kept, to be let go when the run is over
-  i64  ; 7 of a number: where it is
-}
+20:
+  %21 = tail call ptr @PyTuple_GetItem(ptr %3, i64 0)
+  %22 = load ptr, ptr @out_name, align 8
+  %23 = icmp eq ptr %21, %22
+  br i1 %23, label %24, label %420
 
-; One step of making what is returned, on a stack.
-%Making = type {
-  i64, ; 0 what is made
-  i64, ; 1 number of the output, offset of a number, or length of a container
-  ptr  ; 2 an object it takes: a dtype, a constant, a tuple of keys
-}
+24:
+  %25 = load ptr, ptr %11, align 8
+  %26 = icmp eq ptr %25, null
+  br i1 %26, label %420, label %27
 
-; An array that the program reads without being given it, and what some of its elements have to be.
-%Watch = type {
-  ptr, ; 0 the array
-  ptr, ; 1 where its elements have to begin
-  i64, ; 2 bytes of an element
-  i64, ; 3 elements looked at, without the last one of all
-  i64, ; 4 bytes from one of them to the next
-  i64, ; 5 bytes from the first element to the last one of all
-  ptr  ; 6 what they have to be, one behind the other
-}
+27:
+  %28 = phi ptr [ %416, %414 ], [ %25, %24 ]
+  %29 = getelementptr inbounds i8, ptr %28, i64 16
+  %30 = load ptr, ptr %29, align 8
+  %31 = load i64, ptr %30, align 8
+  %32 = getelementptr inbounds i8, ptr %30, i64 184
+  %33 = load ptr, ptr %32, align 8
+  %34 = load i64, ptr %33, align 8
+  %35 = or i64 %34, %31
+  %36 = icmp eq i64 %35, 0
+  br i1 %36, label %37, label %414
 
-; Two arrays among the objects fetched, by the numbers of their steps.
-%Pair = type { i64, i64 }
+37:
+  %38 = getelementptr inbounds i8, ptr %30, i64 32
+  %39 = load i64, ptr %38, align 8
+  %40 = icmp eq i64 %39, %9
+  br i1 %40, label %41, label %414
 
-; A number that the program computes beside its results, and what it has to be.
-%Guard = type {
-  i64, ; 0 how it is looked at
-  i64, ; 1 where it is
-  i64  ; 2 what has to be seen
+41:
+  %42 = getelementptr inbounds i8, ptr %30, i64 112
+  %43 = load i64, ptr %42, align 8
+  br i1 %16, label %47, label %44
+
+44:
+  %45 = getelementptr inbounds i8, ptr %30, i64 168
+  %46 = load i64, ptr %45, align 8
+  br label %47
+
+47:
+  %48 = phi i64 [ %46, %44 ], [ 0, %41 ]
+  %49 = icmp ne i64 %43, 0
+  %50 = icmp ne i64 %48, 0
+  %51 = select i1 %16, i1 true, i1 %50
+  %52 = select i1 %49, i1 %51, i1 false
+  br i1 %52, label %53, label %414
+
+53:
+  %54 = getelementptr inbounds i8, ptr %30, i64 40
+  %55 = getelementptr inbounds i8, ptr %30, i64 48
+  %56 = load i64, ptr %55, align 8
+  %57 = getelementptr i8, ptr %30, i64 %56
+  %58 = getelementptr inbounds i8, ptr %30, i64 56
+  %59 = load i64, ptr %58, align 8
+  %60 = getelementptr i8, ptr %30, i64 %59
+  %61 = load i64, ptr %54, align 8
+  %62 = add i64 %61, %48
+  %63 = getelementptr inbounds i8, ptr %30, i64 192
+  %64 = getelementptr inbounds i8, ptr %30, i64 200
+  %65 = load i64, ptr %64, align 8
+  %66 = getelementptr i8, ptr %30, i64 %65
+  %67 = load i64, ptr %63, align 8
+  %68 = icmp eq i64 %67, 0
+  br i1 %68, label %93, label %72
+
+69:
+  %70 = add nuw i64 %73, 1
+  %71 = icmp eq i64 %70, %67
+  br i1 %71, label %93, label %72
+
+72:
+  %73 = phi i64 [ %70, %69 ], [ 0, %53 ]
+  %74 = getelementptr %struct.table, ptr %66, i64 %73
+  %75 = load ptr, ptr %74, align 8
+  %76 = getelementptr inbounds i8, ptr %75, i64 32
+  %77 = load ptr, ptr %76, align 8
+  %78 = getelementptr inbounds i8, ptr %74, i64 8
+  %79 = load ptr, ptr %78, align 8
+  %80 = icmp eq ptr %77, %79
+  br i1 %80, label %81, label %414
+
+81:
+  %82 = getelementptr inbounds i8, ptr %75, i64 40
+  %83 = load ptr, ptr %82, align 8
+  %84 = icmp eq ptr %83, null
+  br i1 %84, label %85, label %414
+
+85:
+  %86 = getelementptr inbounds i8, ptr %77, i64 8
+  %87 = load i32, ptr %86, align 8
+  %88 = and i32 %87, 16777215
+  %89 = zext nneg i32 %88 to i64
+  %90 = getelementptr inbounds i8, ptr %74, i64 16
+  %91 = load i64, ptr %90, align 8
+  %92 = icmp eq i64 %91, %89
+  br i1 %92, label %69, label %414
+
+93:
+  %94 = getelementptr inbounds i8, ptr %30, i64 208
+  %95 = getelementptr inbounds i8, ptr %30, i64 216
+  %96 = load i64, ptr %95, align 8
+  %97 = getelementptr i8, ptr %30, i64 %96
+  %98 = load i64, ptr %94, align 8
+  %99 = icmp eq i64 %98, 0
+  br i1 %99, label %120, label %100
+
+100:
+  %101 = phi i64 [ %116, %100 ], [ 0, %93 ]
+  %102 = phi i64 [ %115, %100 ], [ 0, %93 ]
+  %103 = getelementptr %struct.held, ptr %97, i64 %101
+  %104 = load ptr, ptr %103, align 8
+  %105 = load i64, ptr %104, align 8
+  %106 = getelementptr inbounds i8, ptr %103, i64 8
+  %107 = load i64, ptr %106, align 8
+  %108 = xor i64 %107, %105
+  %109 = getelementptr i8, ptr %104, i64 8
+  %110 = load i64, ptr %109, align 8
+  %111 = getelementptr i8, ptr %103, i64 16
+  %112 = load i64, ptr %111, align 8
+  %113 = xor i64 %112, %110
+  %114 = or i64 %108, %102
+  %115 = or i64 %114, %113
+  %116 = add nuw i64 %101, 1
+  %117 = icmp eq i64 %116, %98
+  br i1 %117, label %118, label %100
+
+118:
+  %119 = icmp eq i64 %115, 0
+  br i1 %119, label %120, label %414
+
+120:
+  %121 = icmp eq i64 %62, 0
+  br i1 %121, label %386, label %122
+
+122:
+  %123 = phi i64 [ %383, %382 ], [ 0, %120 ]
+  %124 = getelementptr %struct.step, ptr %57, i64 %123
+  %125 = load i64, ptr %124, align 8
+  %126 = icmp eq i64 %125, 4294967296
+  %127 = trunc i64 %125 to i32
+  %128 = getelementptr inbounds i8, ptr %124, i64 16
+  br i1 %126, label %129, label %179
+
+129:
+  %130 = load i64, ptr %128, align 8
+  %131 = getelementptr ptr, ptr %1, i64 %130
+  %132 = load ptr, ptr %131, align 8
+  %133 = getelementptr ptr, ptr %60, i64 %123
+  store ptr %132, ptr %133, align 8
+  %134 = getelementptr inbounds i8, ptr %132, i64 8
+  %135 = load ptr, ptr %134, align 8
+  %136 = load ptr, ptr @ndarray, align 8
+  %137 = icmp eq ptr %135, %136
+  br i1 %137, label %138, label %385
+
+138:
+  %139 = getelementptr inbounds i8, ptr %132, i64 56
+  %140 = load ptr, ptr %139, align 8
+  %141 = getelementptr inbounds i8, ptr %124, i64 32
+  %142 = load ptr, ptr %141, align 8
+  %143 = icmp ne ptr %140, %142
+  %144 = getelementptr inbounds i8, ptr %132, i64 24
+  %145 = load i32, ptr %144, align 8
+  %146 = getelementptr inbounds i8, ptr %124, i64 12
+  %147 = load i32, ptr %146, align 4
+  %148 = icmp ne i32 %145, %147
+  %149 = or i1 %143, %148
+  %150 = getelementptr inbounds i8, ptr %132, i64 64
+  %151 = load i32, ptr %150, align 8
+  %152 = and i32 %151, 257
+  %153 = icmp ne i32 %152, 257
+  %154 = or i1 %149, %153
+  br i1 %154, label %385, label %155
+
+155:
+  %156 = getelementptr inbounds i8, ptr %132, i64 32
+  %157 = load ptr, ptr %156, align 8
+  %158 = getelementptr inbounds i8, ptr %124, i64 40
+  %159 = load i64, ptr %158, align 8
+  %160 = getelementptr i8, ptr %30, i64 %159
+  %161 = sext i32 %145 to i64
+  %162 = icmp eq i32 %145, 0
+  br i1 %162, label %173, label %166
+
+163:
+  %164 = add nuw i64 %167, 1
+  %165 = icmp eq i64 %164, %161
+  br i1 %165, label %173, label %166
+
+166:
+  %167 = phi i64 [ %164, %163 ], [ 0, %155 ]
+  %168 = getelementptr i64, ptr %157, i64 %167
+  %169 = load i64, ptr %168, align 8
+  %170 = getelementptr i64, ptr %160, i64 %167
+  %171 = load i64, ptr %170, align 8
+  %172 = icmp eq i64 %169, %171
+  br i1 %172, label %163, label %385
+
+173:
+  %174 = getelementptr inbounds i8, ptr %132, i64 16
+  %175 = load ptr, ptr %174, align 8
+  %176 = getelementptr inbounds i8, ptr %124, i64 48
+  %177 = load i64, ptr %176, align 8
+  %178 = getelementptr i8, ptr %30, i64 %177
+  store ptr %175, ptr %178, align 8
+  br label %382
+
+179:
+  %180 = load ptr, ptr %128, align 8
+  %181 = getelementptr inbounds i8, ptr %124, i64 8
+  %182 = load i32, ptr %181, align 8
+  %183 = zext i32 %182 to i64
+  %184 = getelementptr ptr, ptr %60, i64 %183
+  %185 = ptrtoint ptr %180 to i64
+  switch i32 %127, label %385 [
+    i32 0, label %186
+    i32 1, label %274
+    i32 2, label %189
+    i32 3, label %192
+    i32 4, label %195
+    i32 13, label %195
+    i32 5, label %206
+    i32 17, label %206
+    i32 6, label %207
+    i32 18, label %207
+    i32 7, label %227
+    i32 8, label %231
+    i32 9, label %233
+    i32 10, label %235
+    i32 14, label %237
+    i32 11, label %253
+    i32 15, label %256
+    i32 12, label %264
+    i32 16, label %262
+  ]
+
+186:
+  %187 = getelementptr ptr, ptr %1, i64 %185
+  %188 = load ptr, ptr %187, align 8
+  br label %274
+
+189:
+  %190 = load ptr, ptr %184, align 8
+  %191 = call ptr @PyTuple_GetItem(ptr %190, i64 %185)
+  br label %274
+
+192:
+  %193 = load ptr, ptr %184, align 8
+  %194 = call ptr @PyList_GetItem(ptr %193, i64 %185)
+  br label %274
+
+195:
+  %196 = icmp eq i32 %127, 13
+  %197 = getelementptr inbounds i8, ptr %124, i64 24
+  %198 = select i1 %196, ptr %197, ptr %184
+  %199 = load ptr, ptr %198, align 8
+  %200 = call ptr @PyDict_GetItemWithError(ptr %199, ptr %180)
+  %201 = icmp eq ptr %200, null
+  br i1 %201, label %202, label %274
+
+202:
+  %203 = call ptr @PyErr_Occurred()
+  %204 = icmp eq ptr %203, null
+  br i1 %204, label %274, label %205
+
+205:
+  call void @PyErr_Clear()
+  br label %385
+
+206:
+  store i64 0, ptr %8, align 8
+  br label %207
+
+207:
+  %208 = load ptr, ptr %184, align 8
+  %209 = call i32 @PyDict_Next(ptr %208, ptr %8, ptr %6, ptr %7)
+  %210 = icmp eq i32 %209, 0
+  br i1 %210, label %270, label %211
+
+211:
+  %212 = load ptr, ptr %6, align 8
+  %213 = load ptr, ptr %128, align 8
+  %214 = icmp eq ptr %212, %213
+  br i1 %214, label %271, label %215
+
+215:
+  %216 = load i32, ptr %124, align 8
+  %217 = icmp slt i32 %216, 17
+  br i1 %217, label %270, label %218
+
+218:
+  %219 = getelementptr inbounds i8, ptr %212, i64 8
+  %220 = load ptr, ptr %219, align 8
+  %221 = getelementptr inbounds i8, ptr %213, i64 8
+  %222 = load ptr, ptr %221, align 8
+  %223 = icmp eq ptr %220, %222
+  br i1 %223, label %224, label %270
+
+224:
+  %225 = call i32 @PyObject_RichCompareBool(ptr %212, ptr %213, i32 2)
+  %226 = icmp eq i32 %225, 1
+  br i1 %226, label %271, label %270
+
+227:
+  %228 = call ptr @PyCell_Get(ptr %180)
+  %229 = icmp eq ptr %228, null
+  br i1 %229, label %274, label %230
+
+230:
+  call void @Py_DecRef(ptr %228)
+  br label %274
+
+231:
+  %232 = call ptr @PyFunction_GetCode(ptr %180)
+  br label %274
+
+233:
+  %234 = call ptr @PyFunction_GetDefaults(ptr %180)
+  br label %274
+
+235:
+  %236 = call ptr @PyFunction_GetKwDefaults(ptr %180)
+  br label %274
+
+237:
+  %238 = call ptr @PyFunction_GetCode(ptr %180)
+  %239 = call ptr @PyFunction_GetDefaults(ptr %180)
+  %240 = call ptr @PyFunction_GetKwDefaults(ptr %180)
+  %241 = getelementptr inbounds i8, ptr %124, i64 24
+  %242 = load ptr, ptr %241, align 8
+  %243 = icmp eq ptr %238, %242
+  %244 = getelementptr inbounds i8, ptr %124, i64 32
+  %245 = load ptr, ptr %244, align 8
+  %246 = icmp eq ptr %239, %245
+  %247 = and i1 %243, %246
+  %248 = ptrtoint ptr %240 to i64
+  %249 = getelementptr inbounds i8, ptr %124, i64 40
+  %250 = load i64, ptr %249, align 8
+  %251 = icmp eq i64 %250, %248
+  %252 = and i1 %247, %251
+  br i1 %252, label %274, label %385
+
+253:
+  %254 = getelementptr inbounds i8, ptr %180, i64 8
+  %255 = load ptr, ptr %254, align 8
+  br label %274
+
+256:
+  %257 = load ptr, ptr %184, align 8
+  %258 = call ptr @PyObject_GenericGetAttr(ptr %257, ptr %180)
+  %259 = icmp eq ptr %258, null
+  br i1 %259, label %261, label %260
+
+260:
+  call void @Py_DecRef(ptr %258)
+  br label %274
+
+261:
+  call void @PyErr_Clear()
+  br label %385
+
+262:
+  %263 = load ptr, ptr %184, align 8
+  br label %264
+
+264:
+  %265 = phi ptr [ %263, %262 ], [ %180, %179 ]
+  %266 = call ptr @PyObject_GenericGetDict(ptr %265, ptr null)
+  %267 = icmp eq ptr %266, null
+  br i1 %267, label %269, label %268
+
+268:
+  call void @Py_DecRef(ptr %266)
+  br label %274
+
+269:
+  call void @PyErr_Clear()
+  br label %385
+
+270:
+  br label %385
+
+271:
+  %272 = load ptr, ptr %7, align 8
+  %273 = icmp eq ptr %272, null
+  br i1 %273, label %385, label %274
+
+274:
+  %275 = phi ptr [ %272, %271 ], [ %180, %237 ], [ %258, %260 ], [ %266, %268 ], [ %188, %186 ], [ %191, %189 ], [ %194, %192 ], [ %200, %195 ], [ null, %202 ], [ %228, %230 ], [ null, %227 ], [ %232, %231 ], [ %234, %233 ], [ %236, %235 ], [ %255, %253 ], [ %180, %179 ]
+  %276 = getelementptr ptr, ptr %60, i64 %123
+  store ptr %275, ptr %276, align 8
+  %277 = getelementptr inbounds i8, ptr %124, i64 4
+  %278 = load i32, ptr %277, align 4
+  %279 = icmp eq i32 %278, 0
+  br i1 %279, label %280, label %285
+
+280:
+  %281 = getelementptr inbounds i8, ptr %124, i64 32
+  %282 = load ptr, ptr %281, align 8
+  %283 = icmp eq ptr %282, %275
+  %284 = freeze i1 %283
+  br i1 %284, label %382, label %385
+
+285:
+  %286 = icmp eq ptr %275, null
+  br i1 %286, label %385, label %287
+
+287:
+  %288 = icmp eq i32 %278, 9
+  br i1 %288, label %382, label %289
+
+289:
+  %290 = getelementptr inbounds i8, ptr %124, i64 48
+  %291 = load i64, ptr %290, align 8
+  %292 = getelementptr i8, ptr %30, i64 %291
+  %293 = and i32 %278, -2
+  %294 = icmp eq i32 %293, 10
+  %295 = getelementptr inbounds i8, ptr %275, i64 8
+  %296 = load ptr, ptr %295, align 8
+  br i1 %294, label %297, label %308
+
+297:
+  %298 = getelementptr inbounds i8, ptr %124, i64 32
+  %299 = load ptr, ptr %298, align 8
+  %300 = icmp eq ptr %296, %299
+  br i1 %300, label %301, label %308
+
+301:
+  %302 = call double @PyFloat_AsDouble(ptr %275)
+  %303 = load i32, ptr %277, align 4
+  %304 = icmp eq i32 %303, 10
+  br i1 %304, label %305, label %306
+
+305:
+  store double %302, ptr %292, align 8
+  br label %382
+
+306:
+  %307 = fptrunc double %302 to float
+  store float %307, ptr %292, align 4
+  br label %382
+
+308:
+  %309 = getelementptr inbounds i8, ptr %124, i64 24
+  %310 = load ptr, ptr %309, align 8
+  %311 = icmp eq ptr %296, %310
+  br i1 %311, label %312, label %385
+
+312:
+  switch i32 %278, label %385 [
+    i32 1, label %313
+    i32 12, label %313
+    i32 2, label %353
+    i32 3, label %377
+    i32 4, label %355
+    i32 5, label %358
+    i32 10, label %358
+    i32 11, label %358
+    i32 6, label %359
+    i32 7, label %365
+    i32 8, label %371
+    i32 13, label %382
+  ]
+
+313:
+  %314 = icmp eq i32 %278, 12
+  %315 = getelementptr inbounds i8, ptr %275, i64 56
+  %316 = load ptr, ptr %315, align 8
+  %317 = getelementptr inbounds i8, ptr %124, i64 32
+  %318 = load ptr, ptr %317, align 8
+  %319 = icmp ne ptr %316, %318
+  %320 = getelementptr inbounds i8, ptr %275, i64 24
+  %321 = load i32, ptr %320, align 8
+  %322 = getelementptr inbounds i8, ptr %124, i64 12
+  %323 = load i32, ptr %322, align 4
+  %324 = icmp ne i32 %321, %323
+  %325 = or i1 %319, %324
+  %326 = getelementptr inbounds i8, ptr %275, i64 64
+  %327 = load i32, ptr %326, align 8
+  %328 = select i1 %314, i32 -1282, i32 -258
+  %329 = or i32 %327, %328
+  %330 = icmp ne i32 %329, -1
+  %331 = or i1 %325, %330
+  br i1 %331, label %385, label %332
+
+332:
+  %333 = getelementptr inbounds i8, ptr %275, i64 32
+  %334 = load ptr, ptr %333, align 8
+  %335 = getelementptr inbounds i8, ptr %124, i64 40
+  %336 = load i64, ptr %335, align 8
+  %337 = getelementptr i8, ptr %30, i64 %336
+  %338 = sext i32 %321 to i64
+  %339 = icmp eq i32 %321, 0
+  br i1 %339, label %350, label %343
+
+340:
+  %341 = add nuw i64 %344, 1
+  %342 = icmp eq i64 %341, %338
+  br i1 %342, label %350, label %343
+
+343:
+  %344 = phi i64 [ %341, %340 ], [ 0, %332 ]
+  %345 = getelementptr i64, ptr %334, i64 %344
+  %346 = load i64, ptr %345, align 8
+  %347 = getelementptr i64, ptr %337, i64 %344
+  %348 = load i64, ptr %347, align 8
+  %349 = icmp eq i64 %346, %348
+  br i1 %349, label %340, label %385
+
+350:
+  %351 = getelementptr inbounds i8, ptr %275, i64 16
+  %352 = load ptr, ptr %351, align 8
+  store ptr %352, ptr %292, align 8
+  br label %382
+
+353:
+  %354 = call double @PyFloat_AsDouble(ptr %275)
+  store double %354, ptr %292, align 8
+  br label %382
+
+355:
+  %356 = call i32 @PyObject_IsTrue(ptr %275)
+  %357 = trunc i32 %356 to i8
+  store i8 %357, ptr %292, align 1
+  br label %382
+
+358:
+  call void @PyArray_ScalarAsCtype(ptr %275, ptr %292)
+  br label %382
+
+359:
+  %360 = call i64 @PyTuple_Size(ptr %275)
+  %361 = getelementptr inbounds i8, ptr %124, i64 40
+  %362 = load i64, ptr %361, align 8
+  %363 = icmp eq i64 %360, %362
+  %364 = freeze i1 %363
+  br i1 %364, label %382, label %385
+
+365:
+  %366 = call i64 @PyList_Size(ptr %275)
+  %367 = getelementptr inbounds i8, ptr %124, i64 40
+  %368 = load i64, ptr %367, align 8
+  %369 = icmp eq i64 %366, %368
+  %370 = freeze i1 %369
+  br i1 %370, label %382, label %385
+
+371:
+  %372 = call i64 @PyDict_Size(ptr %275)
+  %373 = getelementptr inbounds i8, ptr %124, i64 40
+  %374 = load i64, ptr %373, align 8
+  %375 = icmp eq i64 %372, %374
+  %376 = freeze i1 %375
+  br i1 %376, label %382, label %385
+
+377:
+  %378 = call i64 @PyLong_AsLongLongAndOverflow(ptr %275, ptr %5)
+  store i64 %378, ptr %292, align 8
+  %379 = load i32, ptr %5, align 4
+  %380 = freeze i32 %379
+  %381 = icmp eq i32 %380, 0
+  br i1 %381, label %382, label %385
+
+382:
+  %383 = add nuw i64 %123, 1
+  %384 = icmp eq i64 %383, %62
+  br i1 %384, label %386, label %122
+
+385:
+  br label %414
+
+386:
+  %387 = call fastcc i1 @arrays_are_right(ptr %30, ptr %57, ptr %60, i1 %16)
+  br i1 %387, label %388, label %414
+
+388:
+  store i64 1, ptr %30, align 8
+  %389 = load ptr, ptr %32, align 8
+  store i64 1, ptr %389, align 8
+  %390 = getelementptr inbounds i8, ptr %30, i64 24
+  %391 = load i64, ptr %390, align 8
+  %392 = icmp eq i64 %391, 0
+  br i1 %392, label %394, label %393
+
+393:
+  call fastcc void @hold(ptr %60, i64 %62)
+  br label %394
+
+394:
+  %395 = call fastcc i1 @prepare_outputs(ptr %30, i1 %16)
+  br i1 %395, label %396, label %418
+
+396:
+  %397 = call fastcc i64 @run(ptr %30)
+  %398 = icmp eq i64 %397, 0
+  br i1 %398, label %399, label %401
+
+399:
+  %400 = call fastcc i1 @guards_hold(ptr %30)
+  br i1 %400, label %402, label %401
+
+401:
+  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
+  br label %414
+
+402:
+  %403 = icmp sgt i64 %43, 0
+  br i1 %403, label %404, label %407
+
+404:
+  %405 = getelementptr inbounds i8, ptr %30, i64 112
+  %406 = add nsw i64 %43, -1
+  store i64 %406, ptr %405, align 8
+  br label %407
+
+407:
+  %408 = getelementptr inbounds i8, ptr %11, i64 8
+  store ptr %30, ptr %408, align 8
+  br i1 %16, label %409, label %411
+
+409:
+  %410 = call fastcc ptr @make_result(ptr %30, ptr %60)
+  br label %418
+
+411:
+  %412 = getelementptr ptr, ptr %1, i64 %9
+  %413 = load ptr, ptr %412, align 8
+  call void @Py_IncRef(ptr %413)
+  br label %418
+
+414:
+  %415 = getelementptr inbounds i8, ptr %30, i64 8
+  %416 = load ptr, ptr %415, align 8
+  %417 = icmp eq ptr %416, null
+  br i1 %417, label %420, label %27
+
+418:
+  %419 = phi ptr [ %410, %409 ], [ %413, %411 ], [ null, %394 ]
+  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
+  br label %422
+
+420:
+  %421 = call fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %9, ptr %3)
+  br label %422
+
+422:
+  %423 = phi ptr [ %421, %420 ], [ %419, %418 ]
+  ret ptr %423
 }
 
 declare i64 @PyTuple_Size(ptr)
+
 declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyList_Size(ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare i64 @PyDict_Size(ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
-declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
-declare ptr @PyDict_New()
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare ptr @PyCell_Get(ptr)
-declare ptr @PyFunction_GetCode(ptr)
-declare ptr @PyFunction_GetDefaults(ptr)
-declare ptr @PyFunction_GetKwDefaults(ptr)
-declare ptr @PyObject_GenericGetDict(ptr, ptr)
-declare ptr @PyObject_GenericGetAttr(ptr, ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare ptr @PyFloat_FromDouble(double)
-declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare i32 @PyObject_IsTrue(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyType_GetSlot(ptr, i32)
-declare ptr @PyType_GenericAlloc(ptr, i64)
+
+define internal fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %2, ptr %3) {
+  %5 = tail call ptr @PyTuple_New(i64 %2)
+  %6 = icmp eq ptr %5, null
+  br i1 %6, label %45, label %7
+
+7:
+  %8 = icmp eq i64 %2, 0
+  br i1 %8, label %9, label %11
+
+9:
+  %10 = icmp eq ptr %3, null
+  br i1 %10, label %36, label %19
+
+11:
+  %12 = phi i64 [ %17, %11 ], [ 0, %7 ]
+  %13 = getelementptr ptr, ptr %1, i64 %12
+  %14 = load ptr, ptr %13, align 8
+  tail call void @Py_IncRef(ptr %14)
+  %15 = load ptr, ptr %13, align 8
+  %16 = tail call i32 @PyTuple_SetItem(ptr %5, i64 %12, ptr %15)
+  %17 = add nuw i64 %12, 1
+  %18 = icmp eq i64 %17, %2
+  br i1 %18, label %9, label %11
+
+19:
+  %20 = tail call ptr @PyDict_New()
+  %21 = icmp eq ptr %20, null
+  br i1 %21, label %42, label %22
+
+22:
+  %23 = tail call i64 @PyTuple_Size(ptr %3)
+  %24 = getelementptr ptr, ptr %1, i64 %2
+  %25 = icmp eq i64 %23, 0
+  br i1 %25, label %36, label %29
+
+26:
+  %27 = add nuw i64 %30, 1
+  %28 = icmp eq i64 %27, %23
+  br i1 %28, label %36, label %29
+
+29:
+  %30 = phi i64 [ %27, %26 ], [ 0, %22 ]
+  %31 = tail call ptr @PyTuple_GetItem(ptr %3, i64 %30)
+  %32 = getelementptr ptr, ptr %24, i64 %30
+  %33 = load ptr, ptr %32, align 8
+  %34 = tail call i32 @PyDict_SetItem(ptr %20, ptr %31, ptr %33)
+  %35 = icmp eq i32 %34, 0
+  br i1 %35, label %26, label %42
+
+36:
+  %37 = phi ptr [ null, %9 ], [ %20, %22 ], [ %20, %26 ]
+  %38 = getelementptr inbounds i8, ptr %0, i64 8
+  %39 = load ptr, ptr %38, align 8
+  %40 = tail call ptr @PyType_GetSlot(ptr %39, i32 50)
+  %41 = tail call ptr %40(ptr %0, ptr %5, ptr %37)
+  br label %42
+
+42:
+  %43 = phi ptr [ %37, %36 ], [ null, %19 ], [ %20, %29 ]
+  %44 = phi ptr [ %41, %36 ], [ null, %19 ], [ null, %29 ]
+  tail call void @Py_DecRef(ptr %5)
+  tail call void @Py_DecRef(ptr %43)
+  br label %45
+
+45:
+  %46 = phi ptr [ null, %4 ], [ %44, %42 ]
+  ret ptr %46
+}
+
+define internal fastcc i1 @arrays_are_right(ptr %0, ptr %1, ptr %2, i1 %3) nounwind {
+  %5 = getelementptr inbounds i8, ptr %0, i64 136
+  %6 = getelementptr inbounds i8, ptr %0, i64 144
+  %7 = load i64, ptr %6, align 8
+  %8 = getelementptr i8, ptr %0, i64 %7
+  %9 = load i64, ptr %5, align 8
+  %10 = icmp eq i64 %9, 0
+  br i1 %10, label %62, label %11
+
+11:
+  %12 = phi i64 [ %60, %59 ], [ 0, %4 ]
+  %13 = getelementptr %struct.watch, ptr %8, i64 %12
+  %14 = load ptr, ptr %13, align 8
+  %15 = getelementptr inbounds i8, ptr %14, i64 16
+  %16 = load ptr, ptr %15, align 8
+  %17 = getelementptr inbounds i8, ptr %13, i64 8
+  %18 = load ptr, ptr %17, align 8
+  %19 = icmp eq ptr %16, %18
+  br i1 %19, label %20, label %101
+
+20:
+  %21 = getelementptr inbounds i8, ptr %13, i64 24
+  %22 = load i64, ptr %21, align 8
+  %23 = icmp slt i64 %22, 0
+  br i1 %23, label %59, label %24
+
+24:
+  %25 = getelementptr inbounds i8, ptr %13, i64 32
+  %26 = getelementptr inbounds i8, ptr %13, i64 40
+  %27 = getelementptr inbounds i8, ptr %13, i64 48
+  %28 = load ptr, ptr %27, align 8
+  %29 = getelementptr inbounds i8, ptr %13, i64 16
+  %30 = load i64, ptr %29, align 8
+  br label %31
+
+31:
+  %32 = phi i64 [ 0, %24 ], [ %57, %56 ]
+  %33 = icmp eq i64 %32, %22
+  br i1 %33, label %34, label %36
+
+34:
+  %35 = load i64, ptr %26, align 8
+  br label %39
+
+36:
+  %37 = load i64, ptr %25, align 8
+  %38 = mul i64 %37, %32
+  br label %39
+
+39:
+  %40 = phi i64 [ %35, %34 ], [ %38, %36 ]
+  %41 = getelementptr i8, ptr %18, i64 %40
+  %42 = mul i64 %30, %32
+  %43 = getelementptr i8, ptr %28, i64 %42
+  switch i64 %30, label %101 [
+    i64 8, label %52
+    i64 4, label %44
+    i64 1, label %48
+  ]
+
+44:
+  %45 = load i32, ptr %41, align 1
+  %46 = load i32, ptr %43, align 1
+  %47 = icmp eq i32 %45, %46
+  br i1 %47, label %56, label %101
+
+48:
+  %49 = load i8, ptr %41, align 1
+  %50 = load i8, ptr %43, align 1
+  %51 = icmp eq i8 %49, %50
+  br i1 %51, label %56, label %101
+
+52:
+  %53 = load i64, ptr %41, align 1
+  %54 = load i64, ptr %43, align 1
+  %55 = icmp eq i64 %53, %54
+  br i1 %55, label %56, label %101
+
+56:
+  %57 = add i64 %32, 1
+  %58 = icmp sgt i64 %57, %22
+  br i1 %58, label %59, label %31
+
+59:
+  %60 = add nuw i64 %12, 1
+  %61 = icmp eq i64 %60, %9
+  br i1 %61, label %62, label %11
+
+62:
+  %63 = getelementptr inbounds i8, ptr %0, i64 152
+  %64 = getelementptr inbounds i8, ptr %0, i64 160
+  %65 = load i64, ptr %64, align 8
+  %66 = getelementptr i8, ptr %0, i64 %65
+  %67 = load i64, ptr %63, align 8
+  br i1 %3, label %71, label %68
+
+68:
+  %69 = getelementptr inbounds i8, ptr %0, i64 176
+  %70 = load i64, ptr %69, align 8
+  br label %71
+
+71:
+  %72 = phi i64 [ %70, %68 ], [ 0, %62 ]
+  %73 = add i64 %72, %67
+  %74 = icmp eq i64 %73, 0
+  br i1 %74, label %101, label %75
+
+75:
+  %76 = phi i64 [ %99, %98 ], [ 0, %71 ]
+  %77 = getelementptr %struct.pair, ptr %66, i64 %76
+  %78 = load i64, ptr %77, align 8
+  %79 = getelementptr inbounds i8, ptr %77, i64 8
+  %80 = load i64, ptr %79, align 8
+  %81 = getelementptr ptr, ptr %2, i64 %78
+  %82 = load ptr, ptr %81, align 8
+  %83 = getelementptr inbounds i8, ptr %82, i64 16
+  %84 = load ptr, ptr %83, align 8
+  %85 = getelementptr ptr, ptr %2, i64 %80
+  %86 = load ptr, ptr %85, align 8
+  %87 = getelementptr inbounds i8, ptr %86, i64 16
+  %88 = load ptr, ptr %87, align 8
+  %89 = getelementptr %struct.step, ptr %1, i64 %78, i32 8
+  %90 = load i64, ptr %89, align 8
+  %91 = getelementptr i8, ptr %84, i64 %90
+  %92 = icmp ugt ptr %91, %88
+  br i1 %92, label %93, label %98
+
+93:
+  %94 = getelementptr %struct.step, ptr %1, i64 %80, i32 8
+  %95 = load i64, ptr %94, align 8
+  %96 = getelementptr i8, ptr %88, i64 %95
+  %97 = icmp ugt ptr %96, %84
+  br i1 %97, label %101, label %98
+
+98:
+  %99 = add nuw i64 %76, 1
+  %100 = icmp eq i64 %99, %73
+  br i1 %100, label %101, label %75
+
+101:
+  %102 = phi i1 [ true, %71 ], [ false, %93 ], [ true, %98 ], [ false, %52 ], [ false, %48 ], [ false, %44 ], [ false, %39 ], [ false, %11 ]
+  ret i1 %102
+}
+
+define internal fastcc void @hold(ptr %0, i64 %1) {
+  %3 = icmp eq i64 %1, 0
+  br i1 %3, label %4, label %5
+
+4:
+  ret void
+
+5:
+  %6 = phi i64 [ %9, %5 ], [ 0, %2 ]
+  %7 = getelementptr ptr, ptr %0, i64 %6
+  %8 = load ptr, ptr %7, align 8
+  tail call void @Py_IncRef(ptr %8)
+  %9 = add nuw i64 %6, 1
+  %10 = icmp eq i64 %9, %1
+  br i1 %10, label %4, label %5
+}
+
+define internal fastcc i1 @prepare_outputs(ptr %0, i1 %1) {
+  %3 = getelementptr inbounds i8, ptr %0, i64 64
+  %4 = getelementptr inbounds i8, ptr %0, i64 72
+  %5 = load i64, ptr %4, align 8
+  %6 = getelementptr i8, ptr %0, i64 %5
+  %7 = load i64, ptr %3, align 8
+  br i1 %1, label %12, label %8
+
+8:
+  %9 = getelementptr inbounds i8, ptr %0, i64 120
+  %10 = load i64, ptr %9, align 8
+  %11 = sub i64 %7, %10
+  br label %12
+
+12:
+  %13 = phi i64 [ %11, %8 ], [ 0, %2 ]
+  %14 = icmp eq i64 %13, %7
+  br i1 %14, label %64, label %15
+
+15:
+  %16 = phi i64 [ %61, %60 ], [ %13, %12 ]
+  %17 = getelementptr %struct.output, ptr %6, i64 %16
+  %18 = getelementptr inbounds i8, ptr %17, i64 40
+  %19 = load i64, ptr %18, align 8
+  %20 = icmp eq i64 %19, 0
+  br i1 %20, label %60, label %21
+
+21:
+  %22 = getelementptr i8, ptr %0, i64 %19
+  %23 = getelementptr inbounds i8, ptr %17, i64 56
+  %24 = load i64, ptr %23, align 8
+  %25 = icmp eq i64 %24, 0
+  br i1 %25, label %28, label %26
+
+26:
+  %27 = getelementptr i8, ptr %0, i64 %24
+  br label %58
+
+28:
+  %29 = load ptr, ptr %17, align 8
+  %30 = getelementptr inbounds i8, ptr %17, i64 8
+  %31 = load ptr, ptr %30, align 8
+  %32 = tail call fastcc i1 @may_be_written(ptr %0, ptr %17, ptr %29)
+  br i1 %32, label %52, label %33
+
+33:
+  %34 = tail call fastcc i1 @may_be_written(ptr %0, ptr %17, ptr %31)
+  br i1 %34, label %50, label %35
+
+35:
+  %36 = getelementptr inbounds i8, ptr %17, i64 16
+  %37 = load ptr, ptr %36, align 8
+  tail call void @Py_IncRef(ptr %37)
+  %38 = load ptr, ptr @ndarray, align 8
+  %39 = load ptr, ptr %36, align 8
+  %40 = getelementptr inbounds i8, ptr %17, i64 24
+  %41 = load i64, ptr %40, align 8
+  %42 = trunc i64 %41 to i32
+  %43 = getelementptr inbounds i8, ptr %17, i64 32
+  %44 = load i64, ptr %43, align 8
+  %45 = getelementptr i8, ptr %0, i64 %44
+  %46 = tail call ptr @PyArray_NewFromDescr(ptr %38, ptr %39, i32 %42, ptr %45, ptr null, ptr null, i32 0, ptr null)
+  %47 = icmp eq ptr %46, null
+  br i1 %47, label %64, label %48
+
+48:
+  %49 = getelementptr inbounds i8, ptr %17, i64 48
+  store ptr %31, ptr %49, align 8
+  br label %50
+
+50:
+  %51 = phi ptr [ %46, %48 ], [ %31, %33 ]
+  store ptr %29, ptr %30, align 8
+  store ptr %51, ptr %17, align 8
+  br label %52
+
+52:
+  %53 = phi ptr [ %29, %28 ], [ %51, %50 ]
+  %54 = icmp eq ptr %53, null
+  br i1 %54, label %64, label %55
+
+55:
+  %56 = getelementptr inbounds i8, ptr %53, i64 16
+  %57 = load ptr, ptr %56, align 8
+  br label %58
+
+58:
+  %59 = phi ptr [ %27, %26 ], [ %57, %55 ]
+  store ptr %59, ptr %22, align 8
+  br label %60
+
+60:
+  %61 = add i64 %16, 1
+  %62 = load i64, ptr %3, align 8
+  %63 = icmp eq i64 %61, %62
+  br i1 %63, label %64, label %15
+
+64:
+  %65 = phi i1 [ true, %12 ], [ false, %35 ], [ false, %52 ], [ true, %60 ]
+  ret i1 %65
+}
+
+define internal fastcc i64 @run(ptr %0) {
+  %2 = getelementptr inbounds i8, ptr %0, i64 96
+  %3 = load i64, ptr %2, align 8
+  %4 = getelementptr i8, ptr %0, i64 %3
+  %5 = getelementptr inbounds i8, ptr %0, i64 24
+  %6 = load i64, ptr %5, align 8
+  %7 = icmp eq i64 %6, 1
+  br i1 %7, label %12, label %8
+
+8:
+  %9 = getelementptr inbounds i8, ptr %0, i64 16
+  %10 = load ptr, ptr %9, align 8
+  %11 = tail call i64 %10(ptr %4)
+  br label %17
+
+12:
+  %13 = tail call ptr @PyEval_SaveThread()
+  %14 = getelementptr inbounds i8, ptr %0, i64 16
+  %15 = load ptr, ptr %14, align 8
+  %16 = tail call i64 %15(ptr %4)
+  tail call void @PyEval_RestoreThread(ptr %13)
+  br label %17
+
+17:
+  %18 = phi i64 [ %11, %8 ], [ %16, %12 ]
+  ret i64 %18
+}
+
+define internal fastcc i1 @guards_hold(ptr %0) nounwind {
+  %2 = getelementptr inbounds i8, ptr %0, i64 120
+  %3 = getelementptr inbounds i8, ptr %0, i64 128
+  %4 = load i64, ptr %3, align 8
+  %5 = getelementptr i8, ptr %0, i64 %4
+  %6 = load i64, ptr %2, align 8
+  %7 = icmp eq i64 %6, 0
+  br i1 %7, label %48, label %11
+
+8:
+  %9 = add nuw i64 %12, 1
+  %10 = icmp eq i64 %9, %6
+  br i1 %10, label %48, label %11
+
+11:
+  %12 = phi i64 [ %9, %8 ], [ 0, %1 ]
+  %13 = getelementptr %struct.guard, ptr %5, i64 %12
+  %14 = getelementptr inbounds i8, ptr %13, i64 8
+  %15 = load i64, ptr %14, align 8
+  %16 = getelementptr i8, ptr %0, i64 %15
+  %17 = load i64, ptr %13, align 8
+  switch i64 %17, label %48 [
+    i64 0, label %18
+    i64 1, label %22
+    i64 2, label %26
+    i64 3, label %30
+    i64 4, label %34
+    i64 5, label %38
+    i64 6, label %40
+  ]
+
+18:
+  %19 = load i8, ptr %16, align 1
+  %20 = icmp ne i8 %19, 0
+  %21 = zext i1 %20 to i64
+  br label %43
+
+22:
+  %23 = load i64, ptr %16, align 8
+  %24 = icmp ne i64 %23, 0
+  %25 = zext i1 %24 to i64
+  br label %43
+
+26:
+  %27 = load i32, ptr %16, align 4
+  %28 = icmp ne i32 %27, 0
+  %29 = zext i1 %28 to i64
+  br label %43
+
+30:
+  %31 = load double, ptr %16, align 8
+  %32 = fcmp une double %31, 0.000000e+00
+  %33 = zext i1 %32 to i64
+  br label %43
+
+34:
+  %35 = load float, ptr %16, align 4
+  %36 = fcmp une float %35, 0.000000e+00
+  %37 = zext i1 %36 to i64
+  br label %43
+
+38:
+  %39 = load i64, ptr %16, align 8
+  br label %43
+
+40:
+  %41 = load i32, ptr %16, align 4
+  %42 = sext i32 %41 to i64
+  br label %43
+
+43:
+  %44 = phi i64 [ %42, %40 ], [ %39, %38 ], [ %37, %34 ], [ %33, %30 ], [ %29, %26 ], [ %25, %22 ], [ %21, %18 ]
+  %45 = getelementptr inbounds i8, ptr %13, i64 16
+  %46 = load i64, ptr %45, align 8
+  %47 = icmp eq i64 %44, %46
+  br i1 %47, label %8, label %48
+
+48:
+  %49 = phi i1 [ true, %1 ], [ true, %8 ], [ false, %43 ], [ false, %11 ]
+  ret i1 %49
+}
+
+define internal fastcc void @leave(ptr %0, ptr %1, i64 %2) {
+  tail call fastcc void @drop_outputs(ptr %0)
+  %4 = getelementptr inbounds i8, ptr %0, i64 24
+  %5 = load i64, ptr %4, align 8
+  %6 = icmp eq i64 %5, 0
+  br i1 %6, label %8, label %7
+
+7:
+  tail call fastcc void @let_go(ptr %1, i64 %2)
+  br label %8
+
+8:
+  %9 = getelementptr inbounds i8, ptr %0, i64 184
+  %10 = load ptr, ptr %9, align 8
+  store i64 0, ptr %10, align 8
+  store i64 0, ptr %0, align 8
+  ret void
+}
+
+define internal fastcc ptr @make_result(ptr %0, ptr %1) {
+  %3 = getelementptr inbounds i8, ptr %0, i64 80
+  %4 = getelementptr inbounds i8, ptr %0, i64 88
+  %5 = load i64, ptr %4, align 8
+  %6 = getelementptr i8, ptr %0, i64 %5
+  %7 = getelementptr inbounds i8, ptr %0, i64 72
+  %8 = load i64, ptr %7, align 8
+  %9 = getelementptr i8, ptr %0, i64 %8
+  %10 = getelementptr inbounds i8, ptr %0, i64 104
+  %11 = load i64, ptr %10, align 8
+  %12 = getelementptr i8, ptr %0, i64 %11
+  %13 = load i64, ptr %3, align 8
+  %14 = icmp eq i64 %13, 0
+  br i1 %14, label %141, label %15
+
+15:
+  %16 = phi ptr [ %131, %129 ], [ %12, %2 ]
+  %17 = phi i64 [ %132, %129 ], [ 0, %2 ]
+  %18 = getelementptr %struct.making, ptr %6, i64 %17
+  %19 = getelementptr inbounds i8, ptr %18, i64 8
+  %20 = load i64, ptr %19, align 8
+  %21 = getelementptr inbounds i8, ptr %18, i64 16
+  %22 = load ptr, ptr %21, align 8
+  %23 = getelementptr i8, ptr %0, i64 %20
+  %24 = sub i64 0, %20
+  %25 = getelementptr ptr, ptr %16, i64 %24
+  %26 = load i64, ptr %18, align 8
+  %27 = ptrtoint ptr %22 to i64
+  switch i64 %26, label %120 [
+    i64 0, label %28
+    i64 1, label %31
+    i64 13, label %33
+    i64 2, label %36
+    i64 3, label %39
+    i64 4, label %43
+    i64 5, label %46
+    i64 6, label %50
+    i64 7, label %54
+    i64 11, label %55
+    i64 8, label %69
+    i64 9, label %83
+    i64 10, label %97
+    i64 12, label %118
+  ]
+
+28:
+  %29 = getelementptr %struct.output, ptr %9, i64 %20
+  %30 = load ptr, ptr %29, align 8
+  tail call void @Py_IncRef(ptr %30)
+  br label %121
+
+31:
+  %32 = tail call ptr @PyArray_Scalar(ptr %23, ptr %22, ptr null)
+  br label %121
+
+33:
+  %34 = tail call ptr @PyType_GenericAlloc(ptr %22, i64 0)
+  %35 = icmp eq ptr %34, null
+  br i1 %35, label %135, label %126
+
+36:
+  %37 = load double, ptr %23, align 8
+  %38 = tail call ptr @PyFloat_FromDouble(double %37)
+  br label %121
+
+39:
+  %40 = load float, ptr %23, align 4
+  %41 = fpext float %40 to double
+  %42 = tail call ptr @PyFloat_FromDouble(double %41)
+  br label %121
+
+43:
+  %44 = load i64, ptr %23, align 8
+  %45 = tail call ptr @PyLong_FromLongLong(i64 %44)
+  br label %121
+
+46:
+  %47 = load i32, ptr %23, align 4
+  %48 = sext i32 %47 to i64
+  %49 = tail call ptr @PyLong_FromLongLong(i64 %48)
+  br label %121
+
+50:
+  %51 = load i8, ptr %23, align 1
+  %52 = zext i8 %51 to i64
+  %53 = tail call ptr @PyBool_FromLong(i64 %52)
+  br label %121
+
+54:
+  tail call void @Py_IncRef(ptr %22)
+  br label %121
+
+55:
+  %56 = tail call ptr @PyTuple_New(i64 %27)
+  %57 = icmp eq ptr %56, null
+  %58 = icmp eq ptr %22, null
+  %59 = or i1 %58, %57
+  br i1 %59, label %121, label %60
+
+60:
+  %61 = phi i64 [ %67, %60 ], [ 0, %55 ]
+  %62 = getelementptr i64, ptr %23, i64 %61
+  %63 = load i64, ptr %62, align 8
+  %64 = getelementptr ptr, ptr %1, i64 %63
+  %65 = load ptr, ptr %64, align 8
+  tail call void @Py_IncRef(ptr %65)
+  %66 = tail call i32 @PyTuple_SetItem(ptr %56, i64 %61, ptr %65)
+  %67 = add nuw i64 %61, 1
+  %68 = icmp eq i64 %67, %27
+  br i1 %68, label %121, label %60
+
+69:
+  %70 = tail call ptr @PyTuple_New(i64 %20)
+  %71 = icmp eq ptr %70, null
+  %72 = icmp eq i64 %20, 0
+  %73 = or i1 %72, %71
+  br i1 %73, label %81, label %74
+
+74:
+  %75 = phi i64 [ %79, %74 ], [ 0, %69 ]
+  %76 = getelementptr ptr, ptr %25, i64 %75
+  %77 = load ptr, ptr %76, align 8
+  %78 = tail call i32 @PyTuple_SetItem(ptr %70, i64 %75, ptr %77)
+  %79 = add nuw i64 %75, 1
+  %80 = icmp eq i64 %79, %20
+  br i1 %80, label %81, label %74
+
+81:
+  %82 = select i1 %71, ptr %16, ptr %25
+  br label %121
+
+83:
+  %84 = tail call ptr @PyList_New(i64 %20)
+  %85 = icmp eq ptr %84, null
+  %86 = icmp eq i64 %20, 0
+  %87 = or i1 %86, %85
+  br i1 %87, label %95, label %88
+
+88:
+  %89 = phi i64 [ %93, %88 ], [ 0, %83 ]
+  %90 = getelementptr ptr, ptr %25, i64 %89
+  %91 = load ptr, ptr %90, align 8
+  %92 = tail call i32 @PyList_SetItem(ptr %84, i64 %89, ptr %91)
+  %93 = add nuw i64 %89, 1
+  %94 = icmp eq i64 %93, %20
+  br i1 %94, label %95, label %88
+
+95:
+  %96 = select i1 %85, ptr %16, ptr %25
+  br label %121
+
+97:
+  %98 = tail call ptr @PyDict_New()
+  %99 = icmp eq ptr %98, null
+  br i1 %99, label %114, label %100
+
+100:
+  %101 = icmp eq i64 %20, 0
+  br i1 %101, label %113, label %105
+
+102:
+  %103 = add nuw i64 %106, 1
+  %104 = icmp eq i64 %103, %20
+  br i1 %104, label %113, label %105
+
+105:
+  %106 = phi i64 [ %103, %102 ], [ 0, %100 ]
+  %107 = tail call ptr @PyTuple_GetItem(ptr %22, i64 %106)
+  %108 = getelementptr ptr, ptr %25, i64 %106
+  %109 = load ptr, ptr %108, align 8
+  %110 = tail call i32 @PyDict_SetItem(ptr %98, ptr %107, ptr %109)
+  %111 = icmp eq i32 %110, 0
+  br i1 %111, label %102, label %112
+
+112:
+  tail call void @Py_DecRef(ptr %98)
+  br label %114
+
+113:
+  tail call fastcc void @let_go(ptr %25, i64 %20)
+  br label %114
+
+114:
+  %115 = phi ptr [ %98, %113 ], [ null, %112 ], [ null, %97 ]
+  %116 = icmp eq ptr %115, null
+  %117 = select i1 %116, ptr %16, ptr %25
+  br label %121
+
+118:
+  %119 = tail call ptr @PyObject_Vectorcall(ptr %22, ptr %25, i64 %20, ptr null)
+  tail call fastcc void @let_go(ptr %25, i64 %20)
+  br label %121
+
+120:
+  unreachable
+
+121:
+  %122 = phi ptr [ %25, %118 ], [ %16, %54 ], [ %16, %50 ], [ %16, %46 ], [ %16, %43 ], [ %16, %39 ], [ %16, %36 ], [ %16, %31 ], [ %16, %28 ], [ %82, %81 ], [ %96, %95 ], [ %117, %114 ], [ %16, %55 ], [ %16, %60 ]
+  %123 = phi ptr [ %119, %118 ], [ %22, %54 ], [ %53, %50 ], [ %49, %46 ], [ %45, %43 ], [ %42, %39 ], [ %38, %36 ], [ %32, %31 ], [ %30, %28 ], [ %70, %81 ], [ %84, %95 ], [ %115, %114 ], [ %56, %55 ], [ %56, %60 ]
+  %124 = icmp eq ptr %123, null
+  br i1 %124, label %135, label %125
+
+125:
+  store ptr %123, ptr %122, align 8
+  br label %129
+
+126:
+  %127 = load i64, ptr %23, align 8
+  %128 = getelementptr inbounds i8, ptr %34, i64 16
+  store i64 %127, ptr %128, align 8
+  store ptr %34, ptr %16, align 8
+  br label %129
+
+129:
+  %130 = phi ptr [ %122, %125 ], [ %16, %126 ]
+  %131 = getelementptr i8, ptr %130, i64 8
+  %132 = add i64 %17, 1
+  %133 = load i64, ptr %3, align 8
+  %134 = icmp eq i64 %132, %133
+  br i1 %134, label %141, label %15
+
+135:
+  %136 = phi ptr [ %122, %121 ], [ %16, %33 ]
+  %137 = ptrtoint ptr %136 to i64
+  %138 = ptrtoint ptr %12 to i64
+  %139 = sub i64 %137, %138
+  %140 = ashr exact i64 %139, 3
+  tail call fastcc void @let_go(ptr %12, i64 %140)
+  br label %143
+
+141:
+  %142 = load ptr, ptr %12, align 8
+  br label %143
+
+143:
+  %144 = phi ptr [ %142, %141 ], [ null, %135 ]
+  ret ptr %144
+}
+
 declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
+
+declare ptr @PyList_GetItem(ptr, i64)
+
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+
 declare ptr @PyErr_Occurred()
+
 declare void @PyErr_Clear()
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
+
+declare ptr @PyCell_Get(ptr)
+
+declare void @Py_DecRef(ptr)
+
+declare ptr @PyFunction_GetCode(ptr)
+
+declare ptr @PyFunction_GetDefaults(ptr)
+
+declare ptr @PyFunction_GetKwDefaults(ptr)
+
+declare ptr @PyObject_GenericGetAttr(ptr, ptr)
+
+declare ptr @PyObject_GenericGetDict(ptr, ptr)
+
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+
+declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
+
+declare double @PyFloat_AsDouble(ptr)
+
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
+
+declare i32 @PyObject_IsTrue(ptr)
+
 declare void @PyArray_ScalarAsCtype(ptr, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+
+declare i64 @PyList_Size(ptr)
+
+declare i64 @PyDict_Size(ptr)
+
+define internal fastcc i1 @may_be_written(ptr %0, ptr %1, ptr %2) nounwind {
+  %4 = icmp eq ptr %2, null
+  br i1 %4, label %51, label %5
+
+5:
+  %6 = load i64, ptr %2, align 8
+  %7 = icmp ne i64 %6, 1
+  %8 = getelementptr inbounds i8, ptr %2, i64 72
+  %9 = load ptr, ptr %8, align 8
+  %10 = icmp ne ptr %9, null
+  %11 = or i1 %7, %10
+  %12 = getelementptr inbounds i8, ptr %2, i64 48
+  %13 = load ptr, ptr %12, align 8
+  %14 = icmp ne ptr %13, null
+  %15 = or i1 %11, %14
+  %16 = getelementptr inbounds i8, ptr %2, i64 64
+  %17 = load i32, ptr %16, align 8
+  %18 = and i32 %17, 1285
+  %19 = icmp ne i32 %18, 1285
+  %20 = or i1 %15, %19
+  %21 = getelementptr inbounds i8, ptr %2, i64 56
+  %22 = load ptr, ptr %21, align 8
+  %23 = getelementptr inbounds i8, ptr %1, i64 16
+  %24 = load ptr, ptr %23, align 8
+  %25 = icmp ne ptr %22, %24
+  %26 = or i1 %20, %25
+  %27 = getelementptr inbounds i8, ptr %2, i64 24
+  %28 = load i32, ptr %27, align 8
+  %29 = zext i32 %28 to i64
+  %30 = getelementptr inbounds i8, ptr %1, i64 24
+  %31 = load i64, ptr %30, align 8
+  %32 = icmp ne i64 %31, %29
+  %33 = or i1 %26, %32
+  br i1 %33, label %51, label %34
+
+34:
+  %35 = getelementptr inbounds i8, ptr %2, i64 32
+  %36 = load ptr, ptr %35, align 8
+  %37 = getelementptr inbounds i8, ptr %1, i64 32
+  %38 = load i64, ptr %37, align 8
+  %39 = getelementptr i8, ptr %0, i64 %38
+  %40 = icmp eq i32 %28, 0
+  br i1 %40, label %51, label %41
+
+41:
+  %42 = phi i64 [ %48, %41 ], [ 0, %34 ]
+  %43 = getelementptr i64, ptr %36, i64 %42
+  %44 = load i64, ptr %43, align 8
+  %45 = getelementptr i64, ptr %39, i64 %42
+  %46 = load i64, ptr %45, align 8
+  %47 = icmp eq i64 %44, %46
+  %48 = add nuw i64 %42, 1
+  %49 = icmp ne i64 %48, %29
+  %50 = select i1 %47, i1 %49, i1 false
+  br i1 %50, label %41, label %51
+
+51:
+  %52 = phi i1 [ false, %3 ], [ false, %5 ], [ true, %34 ], [ %47, %41 ]
+  ret i1 %52
+}
+
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 
-@ndarray = internal global ptr null
-@suspensions = internal global ptr null
-@out = internal global ptr null
+declare ptr @PyEval_SaveThread()
 
-; Before the first call: NumPy's array type, which new arrays are made of; a word that is not zero while every call has to go
-; to __call__; and the name `out`.
-define void @initialise(ptr %ndarray, ptr %suspensions, ptr %out) {
-  store ptr %ndarray, ptr @ndarray
-  store ptr %suspensions, ptr @suspensions
-  store ptr %out, ptr @out
+declare void @PyEval_RestoreThread(ptr)
+
+define internal fastcc void @drop_outputs(ptr %0) {
+  %2 = getelementptr inbounds i8, ptr %0, i64 64
+  %3 = getelementptr inbounds i8, ptr %0, i64 72
+  %4 = load i64, ptr %3, align 8
+  %5 = getelementptr i8, ptr %0, i64 %4
+  %6 = load i64, ptr %2, align 8
+  %7 = icmp eq i64 %6, 0
+  br i1 %7, label %8, label %9
+
+8:
   ret void
+
+9:
+  %10 = phi i64 [ %18, %17 ], [ %6, %1 ]
+  %11 = phi i64 [ %19, %17 ], [ 0, %1 ]
+  %12 = getelementptr %struct.output, ptr %5, i64 %11, i32 6
+  %13 = load ptr, ptr %12, align 8
+  %14 = icmp eq ptr %13, null
+  br i1 %14, label %17, label %15
+
+15:
+  store ptr null, ptr %12, align 8
+  tail call void @Py_DecRef(ptr %13)
+  %16 = load i64, ptr %2, align 8
+  br label %17
+
+17:
+  %18 = phi i64 [ %16, %15 ], [ %10, %9 ]
+  %19 = add i64 %11, 1
+  %20 = icmp eq i64 %19, %18
+  br i1 %20, label %8, label %9
 }
 
-define ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) {
-start:
-  %key = alloca ptr
-  %value = alloca ptr
-  %position = alloca i64
-  %overflow = alloca i32
-  %nargs = and i64 %nargsf, 9223372036854775807 ; the highest bit says that the word before the arguments may be written
-  %field = getelementptr i8, ptr %self, i64 FRAME_OFFSET
-  %first = load ptr, ptr %field
-  %unbound = icmp eq ptr %first, null
-  %suspensions.at = load ptr, ptr @suspensions
-  %suspensions = load i64, ptr %suspensions.at
-  %off = icmp ne i64 %suspensions, 0
-  %through.python = or i1 %unbound, %off
-  br i1 %through.python, label %slow, label %keywords
-keywords:
-  %plain = icmp eq ptr %kwnames, null
-  br i1 %plain, label %try, label %keyword
-keyword: ; out alone is taken
-  %kwnames.size = call i64 @PyTuple_Size(ptr %kwnames)
-  %kwnames.one = icmp eq i64 %kwnames.size, 1
-  br i1 %kwnames.one, label %keyword.name, label %slow
-keyword.name:
-  %kwname = call ptr @PyTuple_GetItem(ptr %kwnames, i64 0)
-  %out.name = load ptr, ptr @out
-  %is.out = icmp eq ptr %kwname, %out.name
-  br i1 %is.out, label %try, label %slow
+define internal fastcc void @let_go(ptr %0, i64 %1) {
+  %3 = icmp eq i64 %1, 0
+  br i1 %3, label %4, label %5
 
-; --- one frame after another -------------------------------------------------------------------------------------------
-try:
-  %holder = phi ptr [ %first, %keywords ], [ %first, %keyword.name ], [ %next, %miss ]
-  %frame.at = getelementptr %Array, ptr %holder, i64 0, i32 2
-  %frame = load ptr, ptr %frame.at
-  %busy.at = getelementptr %Frame, ptr %frame, i64 0, i32 0
-  %busy = load i64, ptr %busy.at
-  %lock.at = getelementptr %Frame, ptr %frame, i64 0, i32 23
-  %lock = load ptr, ptr %lock.at
-  %locked = load i64, ptr %lock
-  %occupied = or i64 %busy, %locked
-  %taken = icmp ne i64 %occupied, 0
-  br i1 %taken, label %miss, label %idle
-idle:
-  %arity.at = getelementptr %Frame, ptr %frame, i64 0, i32 4
-  %arity = load i64, ptr %arity.at
-  %fits = icmp eq i64 %arity, %nargs
-  br i1 %fits, label %counted, label %miss
-counted:
-  %runs.at = getelementptr %Frame, ptr %frame, i64 0, i32 14
-  %runs = load i64, ptr %runs.at
-  %spent = icmp eq i64 %runs, 0
-  %outs.at = getelementptr %Frame, ptr %frame, i64 0, i32 21
-  %outs.all = load i64, ptr %outs.at
-  %outs = select i1 %plain, i64 0, i64 %outs.all
-  %outs.none = icmp eq i64 %outs, 0
-  %outs.missing = xor i1 %plain, %outs.none ; without `out` there are none either
-  %unfit = or i1 %spent, %outs.missing
-  br i1 %unfit, label %miss, label %fetching
-
-miss:
-  %next.at = getelementptr %Frame, ptr %frame, i64 0, i32 1
-  %next = load ptr, ptr %next.at
-  %last = icmp eq ptr %next, null
-  br i1 %last, label %slow, label %try
-
-slow:
-  %answer = call ptr @call_in_python(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
-  ret ptr %answer
-
-; --- what the program reads --------------------------------------------------------------------------------------------
-fetching:
-  %steps.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 5
-  %steps.plain = load i64, ptr %steps.count.at
-  %steps.count = add i64 %steps.plain, %outs
-  %steps.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 6
-  %steps.offset = load i64, ptr %steps.offset.at
-  %steps = getelementptr i8, ptr %frame, i64 %steps.offset
-  %objects.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 7
-  %objects.offset = load i64, ptr %objects.offset.at
-  %objects = getelementptr i8, ptr %frame, i64 %objects.offset
-  %dicts.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 24
-  %dicts.count = load i64, ptr %dicts.count.at
-  %dicts.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 25
-  %dicts.offset = load i64, ptr %dicts.offset.at
-  %dicts = getelementptr i8, ptr %frame, i64 %dicts.offset
-  br label %dict
-
-dict: ; first the tables: what is in another one must not be read
-  %d = phi i64 [ 0, %fetching ], [ %d.next, %dict.same ]
-  %dicts.all = icmp eq i64 %d, %dicts.count
-  br i1 %dicts.all, label %held, label %dict.table
-dict.table:
-  %dict.at.word = getelementptr %Dict, ptr %dicts, i64 %d, i32 0
-  %dict.object = load ptr, ptr %dict.at.word
-  %dict.table.at = getelementptr i8, ptr %dict.object, i64 32
-  %dict.table.now = load ptr, ptr %dict.table.at
-  %dict.values.at = getelementptr i8, ptr %dict.object, i64 40
-  %dict.values = load ptr, ptr %dict.values.at
-  %dict.expected.at = getelementptr %Dict, ptr %dicts, i64 %d, i32 1
-  %dict.expected = load ptr, ptr %dict.expected.at
-  %dict.table.same = icmp eq ptr %dict.table.now, %dict.expected
-  %dict.whole = icmp eq ptr %dict.values, null
-  %dict.readable = and i1 %dict.table.same, %dict.whole
-  br i1 %dict.readable, label %dict.layout, label %miss
-dict.layout: ; another table of another size may have come to the same place
-  %dict.layout.at = getelementptr i8, ptr %dict.table.now, i64 8
-  %dict.layout.now = load i32, ptr %dict.layout.at
-  %dict.layout.low = and i32 %dict.layout.now, 16777215
-  %dict.layout.wide = zext i32 %dict.layout.low to i64
-  %dict.layout.expected.at = getelementptr %Dict, ptr %dicts, i64 %d, i32 2
-  %dict.layout.expected = load i64, ptr %dict.layout.expected.at
-  %dict.layout.same = icmp eq i64 %dict.layout.wide, %dict.layout.expected
-  br i1 %dict.layout.same, label %dict.same, label %miss
-dict.same:
-  %d.next = add i64 %d, 1
-  br label %dict
-
-held: ; then the words, all of them: one branch less for each
-  %held.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 26
-  %held.count = load i64, ptr %held.count.at
-  %held.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 27
-  %held.offset = load i64, ptr %held.offset.at
-  %helds = getelementptr i8, ptr %frame, i64 %held.offset
-  br label %held.each
-held.each:
-  %h = phi i64 [ 0, %held ], [ %h.next, %held.look ]
-  %differing = phi i64 [ 0, %held ], [ %differing.next, %held.look ]
-  %held.all = icmp eq i64 %h, %held.count
-  br i1 %held.all, label %held.done, label %held.look
-held.look:
-  %held.at.word = getelementptr %Held, ptr %helds, i64 %h, i32 0
-  %held.at = load ptr, ptr %held.at.word
-  %held.first.now = load i64, ptr %held.at
-  %held.second.at = getelementptr i64, ptr %held.at, i64 1
-  %held.second.now = load i64, ptr %held.second.at
-  %held.first.at = getelementptr %Held, ptr %helds, i64 %h, i32 1
-  %held.first = load i64, ptr %held.first.at
-  %held.second.word = getelementptr %Held, ptr %helds, i64 %h, i32 2
-  %held.second = load i64, ptr %held.second.word
-  %held.first.differs = xor i64 %held.first.now, %held.first
-  %held.second.differs = xor i64 %held.second.now, %held.second
-  %held.differs = or i64 %held.first.differs, %held.second.differs
-  %differing.next = or i64 %differing, %held.differs
-  %h.next = add i64 %h, 1
-  br label %held.each
-held.done:
-  %held.same = icmp eq i64 %differing, 0
-  br i1 %held.same, label %step, label %miss
-
-step:
-  %k = phi i64 [ 0, %held.done ], [ %k.next, %checked ]
-  %fetched.all = icmp eq i64 %k, %steps.count
-  br i1 %fetched.all, label %guarded, label %fetch
-
-fetch: ; most are arguments that have to be arrays, fetch 0 and check 1: these are not asked what they are: 1.5 ns less for each
-  %fetch.at = getelementptr %Step, ptr %steps, i64 %k, i32 0
-  %both = load i64, ptr %fetch.at
-  %is.array.argument = icmp eq i64 %both, 4294967296
-  br i1 %is.array.argument, label %array.argument, label %fetch.how
-array.argument:
-  %array.what.at = getelementptr %Step, ptr %steps, i64 %k, i32 4
-  %array.what = load i64, ptr %array.what.at
-  %array.argument.at = getelementptr ptr, ptr %args, i64 %array.what
-  %array = load ptr, ptr %array.argument.at
-  %array.place = getelementptr ptr, ptr %objects, i64 %k
-  store ptr %array, ptr %array.place
-  %array.type.at = getelementptr %Object, ptr %array, i64 0, i32 1
-  %array.type = load ptr, ptr %array.type.at
-  %ndarray = load ptr, ptr @ndarray
-  %array.exact = icmp eq ptr %array.type, %ndarray
-  br i1 %array.exact, label %array.expect, label %miss
-array.expect:
-  %array.dtype.at = getelementptr %Step, ptr %steps, i64 %k, i32 6
-  %array.dtype = load ptr, ptr %array.dtype.at
-  %array.shape.at = getelementptr %Step, ptr %steps, i64 %k, i32 7
-  %array.shape = load i64, ptr %array.shape.at
-  %array.target.at = getelementptr %Step, ptr %steps, i64 %k, i32 8
-  %array.target.offset = load i64, ptr %array.target.at
-  %array.target = getelementptr i8, ptr %frame, i64 %array.target.offset
-  br label %check.array
-
-fetch.how:
-  %how = load i32, ptr %fetch.at
-  %parent.at = getelementptr %Step, ptr %steps, i64 %k, i32 2
-  %parent.number = load i32, ptr %parent.at
-  %parent.index = zext i32 %parent.number to i64
-  %parent.place = getelementptr ptr, ptr %objects, i64 %parent.index
-  %what.at = getelementptr %Step, ptr %steps, i64 %k, i32 4
-  %what = load i64, ptr %what.at
-  %what.object = inttoptr i64 %what to ptr
-  switch i32 %how, label %miss [
-    i32 0, label %fetch.argument
-    i32 1, label %fetch.constant
-    i32 2, label %fetch.tuple
-    i32 3, label %fetch.list
-    i32 4, label %fetch.dict
-    i32 5, label %fetch.first
-    i32 6, label %fetch.next
-    i32 7, label %fetch.cell
-    i32 8, label %fetch.code
-    i32 9, label %fetch.defaults
-    i32 10, label %fetch.kwdefaults
-    i32 11, label %fetch.type
-    i32 12, label %fetch.attributes
-    i32 13, label %fetch.entry
-    i32 14, label %fetch.function
-    i32 15, label %fetch.slot
-    i32 16, label %fetch.attributes.of
-    i32 17, label %fetch.first
-    i32 18, label %fetch.next
-  ]
-fetch.argument:
-  %argument.at = getelementptr ptr, ptr %args, i64 %what
-  %argument = load ptr, ptr %argument.at
-  br label %fetched
-fetch.constant:
-  br label %fetched
-fetch.tuple:
-  %tuple.parent = load ptr, ptr %parent.place
-  %tuple.item = call ptr @PyTuple_GetItem(ptr %tuple.parent, i64 %what)
-  br label %fetched
-fetch.list:
-  %list.parent = load ptr, ptr %parent.place
-  %list.item = call ptr @PyList_GetItem(ptr %list.parent, i64 %what)
-  br label %fetched
-fetch.entry:
-  %entry.dict.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
-  br label %fetch.item
-fetch.dict:
-  br label %fetch.item
-fetch.item: ; null where there is none, which may be what is expected
-  %dict.at = phi ptr [ %entry.dict.at, %fetch.entry ], [ %parent.place, %fetch.dict ]
-  %dict.parent = load ptr, ptr %dict.at
-  %dict.item = call ptr @PyDict_GetItemWithError(ptr %dict.parent, ptr %what.object)
-  %dict.none = icmp eq ptr %dict.item, null
-  br i1 %dict.none, label %fetch.dict.none, label %fetched
-fetch.dict.none:
-  %dict.error = call ptr @PyErr_Occurred()
-  %dict.failed = icmp ne ptr %dict.error, null
-  br i1 %dict.failed, label %fetch.dict.failed, label %fetched
-fetch.dict.failed:
-  call void @PyErr_Clear()
-  br label %miss
-fetch.first: ; the items of a dict in its own order, one step after the other
-  store i64 0, ptr %position
-  br label %fetch.next
-fetch.next:
-  %next.parent = load ptr, ptr %parent.place
-  %next.there = call i32 @PyDict_Next(ptr %next.parent, ptr %position, ptr %key, ptr %value)
-  %next.key = load ptr, ptr %key
-  %next.value = load ptr, ptr %value
-  %next.more = icmp ne i32 %next.there, 0
-  br i1 %next.more, label %next.found, label %miss
-next.found:
-  %next.same = icmp eq ptr %next.key, %what.object
-  br i1 %next.same, label %fetched, label %next.other
-next.other: ; texts that are made anew for each dict are other objects
-  %next.by.value = icmp ugt i32 %how, 16
-  br i1 %next.by.value, label %next.types, label %miss
-next.types:
-  %next.type.at = getelementptr %Object, ptr %next.key, i64 0, i32 1
-  %next.type = load ptr, ptr %next.type.at
-  %what.type.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
-  %what.type = load ptr, ptr %what.type.at
-  %next.alike = icmp eq ptr %next.type, %what.type
-  br i1 %next.alike, label %next.compare, label %miss
-next.compare:
-  %next.compared = call i32 @PyObject_RichCompareBool(ptr %next.key, ptr %what.object, i32 2)
-  %next.equal = icmp eq i32 %next.compared, 1
-  br i1 %next.equal, label %fetched, label %miss
-fetch.cell: ; the cell goes on referring to it
-  %cell.value = call ptr @PyCell_Get(ptr %what.object)
-  %cell.empty = icmp eq ptr %cell.value, null
-  br i1 %cell.empty, label %fetched, label %fetch.cell.full
-fetch.cell.full:
-  call void @Py_DecRef(ptr %cell.value)
-  br label %fetched
-fetch.code:
-  %code = call ptr @PyFunction_GetCode(ptr %what.object)
-  br label %fetched
-fetch.defaults:
-  %defaults = call ptr @PyFunction_GetDefaults(ptr %what.object)
-  br label %fetched
-fetch.kwdefaults:
-  %kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
-  br label %fetched
-fetch.function: ; all that a function has for itself, where that is no container
-  %function.code = call ptr @PyFunction_GetCode(ptr %what.object)
-  %function.defaults = call ptr @PyFunction_GetDefaults(ptr %what.object)
-  %function.kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
-  %function.code.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
-  %function.code.expected = load ptr, ptr %function.code.at
-  %function.defaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 6
-  %function.defaults.expected = load ptr, ptr %function.defaults.at
-  %function.kwdefaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 7
-  %function.kwdefaults.expected = load ptr, ptr %function.kwdefaults.at
-  %function.code.same = icmp eq ptr %function.code, %function.code.expected
-  %function.defaults.same = icmp eq ptr %function.defaults, %function.defaults.expected
-  %function.kwdefaults.same = icmp eq ptr %function.kwdefaults, %function.kwdefaults.expected
-  %function.and0 = and i1 %function.code.same, %function.defaults.same
-  %function.and1 = and i1 %function.and0, %function.kwdefaults.same
-  br i1 %function.and1, label %fetched, label %miss
-fetch.type:
-  %class.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
-  %class = load ptr, ptr %class.at
-  br label %fetched
-fetch.slot: ; of a class whose slots are all that their names mean; the object goes on referring to it
-  %slot.parent = load ptr, ptr %parent.place
-  %slot = call ptr @PyObject_GenericGetAttr(ptr %slot.parent, ptr %what.object)
-  %slot.none = icmp eq ptr %slot, null
-  br i1 %slot.none, label %fetch.attributes.failed, label %fetch.slot.there
-fetch.slot.there:
-  call void @Py_DecRef(ptr %slot)
-  br label %fetched
-fetch.attributes.of:
-  %attributes.parent = load ptr, ptr %parent.place
-  br label %fetch.attributes.found
-fetch.attributes:
-  br label %fetch.attributes.found
-fetch.attributes.found: ; the object goes on referring to them
-  %attributes.owner = phi ptr [ %attributes.parent, %fetch.attributes.of ], [ %what.object, %fetch.attributes ]
-  %attributes = call ptr @PyObject_GenericGetDict(ptr %attributes.owner, ptr null)
-  %attributes.none = icmp eq ptr %attributes, null
-  br i1 %attributes.none, label %fetch.attributes.failed, label %fetch.attributes.there
-fetch.attributes.failed:
-  call void @PyErr_Clear()
-  br label %miss
-fetch.attributes.there:
-  call void @Py_DecRef(ptr %attributes)
-  br label %fetched
-
-fetched:
-  %object = phi ptr [ %argument, %fetch.argument ], [ %what.object, %fetch.constant ], [ %tuple.item, %fetch.tuple ],
-                    [ %list.item, %fetch.list ], [ %dict.item, %fetch.item ], [ null, %fetch.dict.none ],
-                    [ %next.value, %next.found ], [ %next.value, %next.compare ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
-                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ], [ %what.object, %fetch.function ],
-                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ], [ %slot, %fetch.slot.there ]
-  %object.place = getelementptr ptr, ptr %objects, i64 %k
-  store ptr %object, ptr %object.place
-  %check.at = getelementptr %Step, ptr %steps, i64 %k, i32 1
-  %check = load i32, ptr %check.at
-  %expected.at = getelementptr %Step, ptr %steps, i64 %k, i32 6
-  %expected = load ptr, ptr %expected.at
-  %is.expected = icmp eq ptr %object, %expected
-  %by.identity = icmp eq i32 %check, 0
-  br i1 %by.identity, label %check.identity, label %check.presence
-check.identity:
-  br i1 %is.expected, label %checked, label %miss
-check.presence:
-  %absent = icmp eq ptr %object, null
-  br i1 %absent, label %miss, label %check.anything
-check.anything:
-  %any = icmp eq i32 %check, 9
-  br i1 %any, label %checked, label %check.alternatives
-check.alternatives:
-  %check.pair = and i32 %check, -2
-  %alternatives = icmp eq i32 %check.pair, 10
-  br i1 %alternatives, label %check.cotangent, label %check.type
-check.type: ; exactly this type: a subclass may do anything
-  %type.at = getelementptr %Object, ptr %object, i64 0, i32 1
-  %type = load ptr, ptr %type.at
-  %type.expected.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
-  %type.expected = load ptr, ptr %type.expected.at
-  %type.right = icmp eq ptr %type, %type.expected
-  br i1 %type.right, label %check.kind, label %miss
-check.kind:
-  %detail.at = getelementptr %Step, ptr %steps, i64 %k, i32 7
-  %detail = load i64, ptr %detail.at
-  %target.at = getelementptr %Step, ptr %steps, i64 %k, i32 8
-  %target.offset = load i64, ptr %target.at
-  %target = getelementptr i8, ptr %frame, i64 %target.offset
-  switch i32 %check, label %miss [
-    i32 1, label %check.array.any
-    i32 2, label %check.float
-    i32 3, label %check.int
-    i32 4, label %check.bool
-    i32 5, label %check.scalar
-    i32 6, label %check.tuple
-    i32 7, label %check.list
-    i32 8, label %check.dict
-    i32 12, label %check.array.any
-    i32 13, label %checked
-  ]
-check.cotangent: ; a float, or a number of the dtype itself
-  %cotangent.type.at = getelementptr %Object, ptr %object, i64 0, i32 1
-  %cotangent.type = load ptr, ptr %cotangent.type.at
-  %cotangent.float = icmp eq ptr %cotangent.type, %expected
-  %cotangent.at = getelementptr %Step, ptr %steps, i64 %k, i32 8
-  %cotangent.offset = load i64, ptr %cotangent.at
-  %cotangent.target = getelementptr i8, ptr %frame, i64 %cotangent.offset
-  br i1 %cotangent.float, label %cotangent.convert, label %cotangent.scalar
-cotangent.convert:
-  %cotangent.value = call double @PyFloat_AsDouble(ptr %object)
-  %cotangent.double = icmp eq i32 %check, 10
-  br i1 %cotangent.double, label %cotangent.store, label %cotangent.narrow
-cotangent.store:
-  store double %cotangent.value, ptr %cotangent.target
-  br label %checked
-cotangent.narrow:
-  %cotangent.narrowed = fptrunc double %cotangent.value to float
-  store float %cotangent.narrowed, ptr %cotangent.target
-  br label %checked
-cotangent.scalar:
-  %cotangent.scalar.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
-  %cotangent.scalar.type = load ptr, ptr %cotangent.scalar.at
-  %cotangent.right = icmp eq ptr %cotangent.type, %cotangent.scalar.type
-  br i1 %cotangent.right, label %cotangent.read, label %miss
-cotangent.read:
-  call void @PyArray_ScalarAsCtype(ptr %object, ptr %cotangent.target)
-  br label %checked
-
-check.array.any:
-  %is.written = icmp eq i32 %check, 12
-  %flags.any = select i1 %is.written, i32 1281, i32 257 ; C contiguous and aligned; writeable
-  br label %check.array
-check.array:
-  %tested = phi ptr [ %array, %array.expect ], [ %object, %check.array.any ]
-  %dtype.expected = phi ptr [ %array.dtype, %array.expect ], [ %expected, %check.array.any ]
-  %flags.mask = phi i32 [ 257, %array.expect ], [ %flags.any, %check.array.any ]
-  %shape.offset = phi i64 [ %array.shape, %array.expect ], [ %detail, %check.array.any ]
-  %data.target = phi ptr [ %array.target, %array.expect ], [ %target, %check.array.any ]
-  %dtype.at = getelementptr %Array, ptr %tested, i64 0, i32 7
-  %dtype = load ptr, ptr %dtype.at
-  %dtype.right = icmp eq ptr %dtype, %dtype.expected
-  %ndim.at = getelementptr %Array, ptr %tested, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at
-  %ndim.expected.at = getelementptr %Step, ptr %steps, i64 %k, i32 3
-  %ndim.expected = load i32, ptr %ndim.expected.at
-  %ndim.right = icmp eq i32 %ndim, %ndim.expected
-  %flags.at = getelementptr %Array, ptr %tested, i64 0, i32 8
-  %flags = load i32, ptr %flags.at
-  %flags.needed = and i32 %flags, %flags.mask
-  %flags.right = icmp eq i32 %flags.needed, %flags.mask
-  %array.and0 = and i1 %dtype.right, %ndim.right
-  %array.and1 = and i1 %array.and0, %flags.right
-  br i1 %array.and1, label %check.shape, label %miss
-check.shape:
-  %shape.at = getelementptr %Array, ptr %tested, i64 0, i32 4
-  %shape = load ptr, ptr %shape.at
-  %shape.expected = getelementptr i8, ptr %frame, i64 %shape.offset
-  %rank = zext i32 %ndim to i64
-  br label %check.axis
-check.axis:
-  %axis = phi i64 [ 0, %check.shape ], [ %axis.next, %check.extent ]
-  %shape.right = icmp eq i64 %axis, %rank
-  br i1 %shape.right, label %array.right, label %check.extent
-check.extent:
-  %extent.at = getelementptr i64, ptr %shape, i64 %axis
-  %extent = load i64, ptr %extent.at
-  %extent.expected.at = getelementptr i64, ptr %shape.expected, i64 %axis
-  %extent.expected = load i64, ptr %extent.expected.at
-  %axis.next = add i64 %axis, 1
-  %extent.right = icmp eq i64 %extent, %extent.expected
-  br i1 %extent.right, label %check.axis, label %miss
-array.right:
-  %data.at = getelementptr %Array, ptr %tested, i64 0, i32 2
-  %data = load ptr, ptr %data.at
-  store ptr %data, ptr %data.target
-  br label %checked
-
-check.float: ; of exact floats and ints these functions raise nothing
-  %float = call double @PyFloat_AsDouble(ptr %object)
-  store double %float, ptr %target
-  br label %checked
-check.int:
-  %int = call i64 @PyLong_AsLongLongAndOverflow(ptr %object, ptr %overflow)
-  %overflown = load i32, ptr %overflow
-  store i64 %int, ptr %target
-  %int.right = icmp eq i32 %overflown, 0
-  br i1 %int.right, label %checked, label %miss
-check.bool:
-  %truth = call i32 @PyObject_IsTrue(ptr %object)
-  %truth.byte = trunc i32 %truth to i8
-  store i8 %truth.byte, ptr %target
-  br label %checked
-check.scalar:
-  call void @PyArray_ScalarAsCtype(ptr %object, ptr %target)
-  br label %checked
-check.tuple:
-  %tuple.length = call i64 @PyTuple_Size(ptr %object)
-  %tuple.right = icmp eq i64 %tuple.length, %detail
-  br i1 %tuple.right, label %checked, label %miss
-check.list:
-  %list.length = call i64 @PyList_Size(ptr %object)
-  %list.right = icmp eq i64 %list.length, %detail
-  br i1 %list.right, label %checked, label %miss
-check.dict:
-  %dict.length = call i64 @PyDict_Size(ptr %object)
-  %dict.right = icmp eq i64 %dict.length, %detail
-  br i1 %dict.right, label %checked, label %miss
-
-checked:
-  %k.next = add i64 %k, 1
-  br label %step
-
-; --- the run -----------------------------------------------------------------------------------------------------------
-guarded:
-  %arrays.right = call i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects, i1 %plain)
-  br i1 %arrays.right, label %running, label %miss
-running:
-  store i64 1, ptr %busy.at
-  store i64 1, ptr %lock
-  %alone.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
-  %alone = load i64, ptr %alone.at
-  %unwatched = icmp ne i64 %alone, 0 ; others may run meanwhile, and let go of what the caller does not hold for us
-  br i1 %unwatched, label %holding, label %preparing
-holding:
-  call void @hold(ptr %objects, i64 %steps.count)
-  br label %preparing
-preparing:
-  %memory = call i32 @prepare_outputs(ptr %frame, i1 %plain)
-  %prepared = icmp eq i32 %memory, 0
-  br i1 %prepared, label %run, label %over
-run:
-  %program.at = getelementptr %Frame, ptr %frame, i64 0, i32 2
-  %program = load ptr, ptr %program.at
-  %table.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 12
-  %table.offset = load i64, ptr %table.offset.at
-  %table = getelementptr i8, ptr %frame, i64 %table.offset
-  %long = icmp eq i64 %alone, 1
-  br i1 %long, label %run.alone, label %run.held
-run.held:
-  %status.held = call i64 %program(ptr %table)
-  br label %ran
-run.alone:
-  %thread = call ptr @PyEval_SaveThread()
-  %status.alone = call i64 %program(ptr %table)
-  call void @PyEval_RestoreThread(ptr %thread)
-  br label %ran
-ran:
-  %status = phi i64 [ %status.held, %run.held ], [ %status.alone, %run.alone ]
-  %computed = icmp eq i64 %status, 0
-  br i1 %computed, label %computed.all, label %declined
-computed.all:
-  %as.seen = call i1 @guards_hold(ptr %frame)
-  br i1 %as.seen, label %made, label %declined
-declined: ; these values are for another program
-  call void @drop_outputs(ptr %frame)
-  br i1 %unwatched, label %declined.let.go, label %declined.over
-declined.let.go:
-  call void @let_go(ptr %objects, i64 %steps.count)
-  br label %declined.over
-declined.over:
-  store i64 0, ptr %lock
-  store i64 0, ptr %busy.at
-  br label %miss
-made:
-  %runs.counted = icmp sgt i64 %runs, 0
-  %runs.less = sub i64 %runs, 1
-  %runs.left = select i1 %runs.counted, i64 %runs.less, i64 %runs
-  store i64 %runs.left, ptr %runs.at
-  %latest.at = getelementptr i8, ptr %field, i64 8
-  store ptr %frame, ptr %latest.at
-  br i1 %plain, label %make, label %give.out
-make:
-  %result = call ptr @make_result(ptr %frame, ptr %objects)
-  br label %over
-give.out: ; comes behind the arguments by position
-  %out.at = getelementptr ptr, ptr %args, i64 %nargs
-  %out.given = load ptr, ptr %out.at
-  call void @Py_IncRef(ptr %out.given)
-  br label %over
-over:
-  %returned = phi ptr [ null, %preparing ], [ %result, %make ], [ %out.given, %give.out ]
-  call void @drop_outputs(ptr %frame)
-  br i1 %unwatched, label %let.go, label %leave
-let.go:
-  call void @let_go(ptr %objects, i64 %steps.count)
-  br label %leave
-leave:
-  store i64 0, ptr %lock
-  store i64 0, ptr %busy.at
-  ret ptr %returned
-}
-
-; --- memory for the results --------------------------------------------------------------------------------------------
-; Zero, or -1 with an exception set.
-define internal i32 @prepare_outputs(ptr %frame, i1 %plain) {
-start:
-  %guards.at = getelementptr %Frame, ptr %frame, i64 0, i32 15
-  %guards = load i64, ptr %guards.at
-  %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 8
-  %count = load i64, ptr %count.at
-  %outputs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 9
-  %outputs.offset = load i64, ptr %outputs.offset.at
-  %outputs = getelementptr i8, ptr %frame, i64 %outputs.offset
-  %results = sub i64 %count, %guards
-  %given = select i1 %plain, i64 0, i64 %results ; those that `out` has
-  br label %each
-each:
-  %k = phi i64 [ %given, %start ], [ %k.next, %prepared ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %done, label %output
-output:
-  %output.at = getelementptr %Output, ptr %outputs, i64 %k
-  %target.at = getelementptr %Output, ptr %output.at, i64 0, i32 5
-  %target.offset = load i64, ptr %target.at
-  %target = getelementptr i8, ptr %frame, i64 %target.offset
-  %put = icmp eq i64 %target.offset, 0
-  br i1 %put, label %prepared, label %own
-own:
-  %number.at = getelementptr %Output, ptr %output.at, i64 0, i32 7
-  %number.offset = load i64, ptr %number.at
-  %is.array = icmp eq i64 %number.offset, 0
-  br i1 %is.array, label %array, label %number
-number:
-  %number.place = getelementptr i8, ptr %frame, i64 %number.offset
-  store ptr %number.place, ptr %target
-  br label %prepared
-array:
-  %first = load ptr, ptr %output.at
-  %first.free = call i1 @may_be_written(ptr %frame, ptr %output.at, ptr %first)
-  br i1 %first.free, label %chosen, label %earlier
-earlier:
-  %second.at = getelementptr %Output, ptr %output.at, i64 0, i32 1
-  %second = load ptr, ptr %second.at
-  %second.free = call i1 @may_be_written(ptr %frame, ptr %output.at, ptr %second)
-  br i1 %second.free, label %swapped, label %fresh
-swapped:
-  store ptr %first, ptr %second.at
-  store ptr %second, ptr %output.at
-  br label %chosen
-fresh:
-  %dtype.at = getelementptr %Output, ptr %output.at, i64 0, i32 2
-  %dtype = load ptr, ptr %dtype.at
-  %ndim.at = getelementptr %Output, ptr %output.at, i64 0, i32 3
-  %ndim.long = load i64, ptr %ndim.at
-  %ndim = trunc i64 %ndim.long to i32
-  %shape.offset.at = getelementptr %Output, ptr %output.at, i64 0, i32 4
-  %shape.offset = load i64, ptr %shape.offset.at
-  %shape = getelementptr i8, ptr %frame, i64 %shape.offset
-  %type = load ptr, ptr @ndarray
-  call void @Py_IncRef(ptr %dtype) ; the new array takes this reference
-  %new = call ptr @PyArray_NewFromDescr(ptr %type, ptr %dtype, i32 %ndim, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  %failed = icmp eq ptr %new, null
-  br i1 %failed, label %error, label %placed
-placed:
-  %old.at = getelementptr %Output, ptr %output.at, i64 0, i32 6
-  store ptr %second, ptr %old.at
-  store ptr %first, ptr %second.at
-  store ptr %new, ptr %output.at
-  br label %chosen
-chosen:
-  %chosen.array = phi ptr [ %first, %array ], [ %second, %swapped ], [ %new, %placed ]
-  %data.at = getelementptr %Array, ptr %chosen.array, i64 0, i32 2
-  %data = load ptr, ptr %data.at
-  store ptr %data, ptr %target
-  br label %prepared
-prepared:
-  %k.next = add i64 %k, 1
-  br label %each
-done:
-  ret i32 0
-error:
-  ret i32 -1
-}
-
-; Whether an array of ours is referred to by its frame alone, and whoever had it left it as it was made.
-define internal i1 @may_be_written(ptr %frame, ptr %output, ptr %array) {
-start:
-  %none = icmp eq ptr %array, null
-  br i1 %none, label %no, label %there
-there:
-  %references = load i64, ptr %array
-  %alone = icmp eq i64 %references, 1
-  %weak.at = getelementptr %Array, ptr %array, i64 0, i32 9
-  %weak = load ptr, ptr %weak.at
-  %unseen = icmp eq ptr %weak, null ; else the caller may come back for it
-  %base.at = getelementptr %Array, ptr %array, i64 0, i32 6
-  %base = load ptr, ptr %base.at
-  %own = icmp eq ptr %base, null
-  %flags.at = getelementptr %Array, ptr %array, i64 0, i32 8
-  %flags = load i32, ptr %flags.at
-  %flags.needed = and i32 %flags, 1285 ; C contiguous, owns its data, aligned, writeable
-  %flags.right = icmp eq i32 %flags.needed, 1285
-  %dtype.at = getelementptr %Array, ptr %array, i64 0, i32 7
-  %dtype = load ptr, ptr %dtype.at
-  %dtype.expected.at = getelementptr %Output, ptr %output, i64 0, i32 2
-  %dtype.expected = load ptr, ptr %dtype.expected.at
-  %dtype.right = icmp eq ptr %dtype, %dtype.expected
-  %ndim.at = getelementptr %Array, ptr %array, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at
-  %rank = zext i32 %ndim to i64
-  %ndim.expected.at = getelementptr %Output, ptr %output, i64 0, i32 3
-  %ndim.expected = load i64, ptr %ndim.expected.at
-  %ndim.right = icmp eq i64 %rank, %ndim.expected
-  %and0 = and i1 %alone, %unseen
-  %and1 = and i1 %and0, %own
-  %and2 = and i1 %and1, %flags.right
-  %and3 = and i1 %and2, %dtype.right
-  %and4 = and i1 %and3, %ndim.right
-  br i1 %and4, label %sized, label %no
-sized:
-  %shape.at = getelementptr %Array, ptr %array, i64 0, i32 4
-  %shape = load ptr, ptr %shape.at
-  %shape.offset.at = getelementptr %Output, ptr %output, i64 0, i32 4
-  %shape.offset = load i64, ptr %shape.offset.at
-  %shape.expected = getelementptr i8, ptr %frame, i64 %shape.offset
-  br label %axes
-axes:
-  %axis = phi i64 [ 0, %sized ], [ %axis.next, %extents ]
-  %all = icmp eq i64 %axis, %rank
-  br i1 %all, label %yes, label %extents
-extents:
-  %extent.at = getelementptr i64, ptr %shape, i64 %axis
-  %extent = load i64, ptr %extent.at
-  %extent.expected.at = getelementptr i64, ptr %shape.expected, i64 %axis
-  %extent.expected = load i64, ptr %extent.expected.at
-  %axis.next = add i64 %axis, 1
-  %same = icmp eq i64 %extent, %extent.expected
-  br i1 %same, label %axes, label %no
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-; Let go of the arrays that are no longer kept: last, because what refers to them may run code of its own.
-define internal void @drop_outputs(ptr %frame) {
-start:
-  %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 8
-  %count = load i64, ptr %count.at
-  %outputs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 9
-  %outputs.offset = load i64, ptr %outputs.offset.at
-  %outputs = getelementptr i8, ptr %frame, i64 %outputs.offset
-  br label %each
-each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %dropped ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %done, label %output
-output:
-  %old.at = getelementptr %Output, ptr %outputs, i64 %k, i32 6
-  %old = load ptr, ptr %old.at
-  %none = icmp eq ptr %old, null
-  br i1 %none, label %dropped, label %drop
-drop:
-  store ptr null, ptr %old.at
-  call void @Py_DecRef(ptr %old)
-  br label %dropped
-dropped:
-  %k.next = add i64 %k, 1
-  br label %each
-done:
+4:
   ret void
+
+5:
+  %6 = phi i64 [ %9, %5 ], [ 0, %2 ]
+  %7 = getelementptr ptr, ptr %0, i64 %6
+  %8 = load ptr, ptr %7, align 8
+  tail call void @Py_DecRef(ptr %8)
+  %9 = add nuw i64 %6, 1
+  %10 = icmp eq i64 %9, %1
+  br i1 %10, label %4, label %5
 }
 
-define internal void @hold(ptr %objects, i64 %count) {
-start:
-  br label %each
-each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %object ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %done, label %object
-object:
-  %at = getelementptr ptr, ptr %objects, i64 %k
-  %one = load ptr, ptr %at
-  call void @Py_IncRef(ptr %one) ; of null nothing
-  %k.next = add i64 %k, 1
-  br label %each
-done:
-  ret void
-}
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 
-define internal void @let_go(ptr %objects, i64 %count) {
-start:
-  br label %each
-each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %object ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %done, label %object
-object:
-  %at = getelementptr ptr, ptr %objects, i64 %k
-  %one = load ptr, ptr %at
-  call void @Py_DecRef(ptr %one) ; of null nothing
-  %k.next = add i64 %k, 1
-  br label %each
-done:
-  ret void
-}
+declare ptr @PyFloat_FromDouble(double)
 
-; Whether the arrays that are watched hold what they held, and none overlap that may not.
-define internal i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects, i1 %plain) {
-start:
-  %watches.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 17
-  %watches.count = load i64, ptr %watches.count.at
-  %watches.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 18
-  %watches.offset = load i64, ptr %watches.offset.at
-  %watches = getelementptr i8, ptr %frame, i64 %watches.offset
-  br label %watching
-watching:
-  %k = phi i64 [ 0, %start ], [ %k.next, %watched ]
-  %watched.all = icmp eq i64 %k, %watches.count
-  br i1 %watched.all, label %pairs.start, label %watch
-watch:
-  %array.at = getelementptr %Watch, ptr %watches, i64 %k, i32 0
-  %array = load ptr, ptr %array.at
-  %data.at = getelementptr %Array, ptr %array, i64 0, i32 2
-  %data = load ptr, ptr %data.at
-  %data.expected.at = getelementptr %Watch, ptr %watches, i64 %k, i32 1
-  %data.expected = load ptr, ptr %data.expected.at
-  %item.at = getelementptr %Watch, ptr %watches, i64 %k, i32 2
-  %item = load i64, ptr %item.at
-  %count.at = getelementptr %Watch, ptr %watches, i64 %k, i32 3
-  %count = load i64, ptr %count.at
-  %step.at = getelementptr %Watch, ptr %watches, i64 %k, i32 4
-  %step = load i64, ptr %step.at
-  %last.at = getelementptr %Watch, ptr %watches, i64 %k, i32 5
-  %last.offset = load i64, ptr %last.at
-  %held.at = getelementptr %Watch, ptr %watches, i64 %k, i32 6
-  %held = load ptr, ptr %held.at
-  %data.right = icmp eq ptr %data, %data.expected
-  br i1 %data.right, label %elements, label %no
-elements:
-  %j = phi i64 [ 0, %watch ], [ %j.next, %element ]
-  %j.last = icmp eq i64 %j, %count
-  %j.offset = mul i64 %j, %step
-  %offset = select i1 %j.last, i64 %last.offset, i64 %j.offset
-  %element.at = getelementptr i8, ptr %data, i64 %offset
-  %held.offset = mul i64 %j, %item
-  %held.element.at = getelementptr i8, ptr %held, i64 %held.offset
-  switch i64 %item, label %no [
-    i64 8, label %long
-    i64 4, label %int
-    i64 1, label %byte
-  ]
-long:
-  %long.now = load i64, ptr %element.at, align 1
-  %long.held = load i64, ptr %held.element.at, align 1
-  %long.same = icmp eq i64 %long.now, %long.held
-  br label %element
-int:
-  %int.now = load i32, ptr %element.at, align 1
-  %int.held = load i32, ptr %held.element.at, align 1
-  %int.same = icmp eq i32 %int.now, %int.held
-  br label %element
-byte:
-  %byte.now = load i8, ptr %element.at
-  %byte.held = load i8, ptr %held.element.at
-  %byte.same = icmp eq i8 %byte.now, %byte.held
-  br label %element
-element:
-  %same = phi i1 [ %long.same, %long ], [ %int.same, %int ], [ %byte.same, %byte ]
-  %j.next = add i64 %j, 1
-  %more = icmp ult i64 %j, %count
-  %on = and i1 %same, %more
-  br i1 %on, label %elements, label %compared
-compared:
-  br i1 %same, label %watched, label %no
-watched:
-  %k.next = add i64 %k, 1
-  br label %watching
+declare ptr @PyLong_FromLongLong(i64)
 
-pairs.start:
-  %pairs.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 19
-  %pairs.plain = load i64, ptr %pairs.count.at
-  %pairs.out.at = getelementptr %Frame, ptr %frame, i64 0, i32 22
-  %pairs.out = load i64, ptr %pairs.out.at
-  %pairs.more = select i1 %plain, i64 0, i64 %pairs.out
-  %pairs.count = add i64 %pairs.plain, %pairs.more
-  %pairs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 20
-  %pairs.offset = load i64, ptr %pairs.offset.at
-  %pairs = getelementptr i8, ptr %frame, i64 %pairs.offset
-  br label %pairing
-pairing:
-  %p = phi i64 [ 0, %pairs.start ], [ %p.next, %apart ]
-  %paired.all = icmp eq i64 %p, %pairs.count
-  br i1 %paired.all, label %yes, label %pair
-pair:
-  %a.at = getelementptr %Pair, ptr %pairs, i64 %p, i32 0
-  %a = load i64, ptr %a.at
-  %b.at = getelementptr %Pair, ptr %pairs, i64 %p, i32 1
-  %b = load i64, ptr %b.at
-  %a.begin = call ptr @begin_of(ptr %objects, i64 %a)
-  %b.begin = call ptr @begin_of(ptr %objects, i64 %b)
-  %a.bytes.at = getelementptr %Step, ptr %steps, i64 %a, i32 9
-  %a.bytes = load i64, ptr %a.bytes.at
-  %b.bytes.at = getelementptr %Step, ptr %steps, i64 %b, i32 9
-  %b.bytes = load i64, ptr %b.bytes.at
-  %a.end = getelementptr i8, ptr %a.begin, i64 %a.bytes
-  %b.end = getelementptr i8, ptr %b.begin, i64 %b.bytes
-  %a.first = icmp ule ptr %a.end, %b.begin
-  %b.first = icmp ule ptr %b.end, %a.begin
-  %disjoint = or i1 %a.first, %b.first
-  br i1 %disjoint, label %apart, label %no
-apart:
-  %p.next = add i64 %p, 1
-  br label %pairing
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
+declare ptr @PyBool_FromLong(i64)
 
-define internal ptr @begin_of(ptr %objects, i64 %k) {
-  %object.at = getelementptr ptr, ptr %objects, i64 %k
-  %object = load ptr, ptr %object.at
-  %data.at = getelementptr %Array, ptr %object, i64 0, i32 2
-  %data = load ptr, ptr %data.at
-  ret ptr %data
-}
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
-; Whether the program saw what the function saw when it was recorded.
-define internal i1 @guards_hold(ptr %frame) {
-start:
-  %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 15
-  %count = load i64, ptr %count.at
-  %guards.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 16
-  %guards.offset = load i64, ptr %guards.offset.at
-  %guards = getelementptr i8, ptr %frame, i64 %guards.offset
-  br label %each
-each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %looked ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %yes, label %guard
-guard:
-  %kind.at = getelementptr %Guard, ptr %guards, i64 %k, i32 0
-  %kind = load i64, ptr %kind.at
-  %offset.at = getelementptr %Guard, ptr %guards, i64 %k, i32 1
-  %offset = load i64, ptr %offset.at
-  %at = getelementptr i8, ptr %frame, i64 %offset
-  %expected.at = getelementptr %Guard, ptr %guards, i64 %k, i32 2
-  %expected = load i64, ptr %expected.at
-  switch i64 %kind, label %no [
-    i64 0, label %truth.byte
-    i64 1, label %truth.long
-    i64 2, label %truth.int
-    i64 3, label %truth.double
-    i64 4, label %truth.float
-    i64 5, label %long
-    i64 6, label %int
-  ]
-truth.byte:
-  %byte = load i8, ptr %at
-  %byte.true = icmp ne i8 %byte, 0
-  br label %truth
-truth.long:
-  %long.number = load i64, ptr %at
-  %long.true = icmp ne i64 %long.number, 0
-  br label %truth
-truth.int:
-  %int.number = load i32, ptr %at
-  %int.true = icmp ne i32 %int.number, 0
-  br label %truth
-truth.double:
-  %double.number = load double, ptr %at
-  %double.true = fcmp une double %double.number, 0.0 ; NaN is true
-  br label %truth
-truth.float:
-  %float.number = load float, ptr %at
-  %float.true = fcmp une float %float.number, 0.0
-  br label %truth
-truth:
-  %true = phi i1 [ %byte.true, %truth.byte ], [ %long.true, %truth.long ], [ %int.true, %truth.int ],
-                 [ %double.true, %truth.double ], [ %float.true, %truth.float ]
-  %true.wide = zext i1 %true to i64
-  br label %compare
-long:
-  %long.value = load i64, ptr %at
-  br label %compare
-int:
-  %int.value = load i32, ptr %at
-  %int.wide = sext i32 %int.value to i64
-  br label %compare
-compare:
-  %seen = phi i64 [ %true.wide, %truth ], [ %long.value, %long ], [ %int.wide, %int ]
-  %same = icmp eq i64 %seen, %expected
-  br i1 %same, label %looked, label %no
-looked:
-  %k.next = add i64 %k, 1
-  br label %each
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
+declare ptr @PyType_GenericAlloc(ptr, i64)
 
-; --- what is returned --------------------------------------------------------------------------------------------------
-; A new reference, or null with an exception set.
-define internal ptr @make_result(ptr %frame, ptr %objects) {
-start:
-  %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 10
-  %count = load i64, ptr %count.at
-  %makings.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 11
-  %makings.offset = load i64, ptr %makings.offset.at
-  %makings = getelementptr i8, ptr %frame, i64 %makings.offset
-  %outputs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 9
-  %outputs.offset = load i64, ptr %outputs.offset.at
-  %outputs = getelementptr i8, ptr %frame, i64 %outputs.offset
-  %stack.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 13
-  %stack.offset = load i64, ptr %stack.offset.at
-  %stack = getelementptr i8, ptr %frame, i64 %stack.offset
-  br label %each
-each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %pushed ]
-  %height = phi i64 [ 0, %start ], [ %height.next, %pushed ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %done, label %making
-making:
-  %kind.at = getelementptr %Making, ptr %makings, i64 %k, i32 0
-  %kind = load i64, ptr %kind.at
-  %detail.at = getelementptr %Making, ptr %makings, i64 %k, i32 1
-  %detail = load i64, ptr %detail.at
-  %taken.at = getelementptr %Making, ptr %makings, i64 %k, i32 2
-  %taken = load ptr, ptr %taken.at
-  %number = getelementptr i8, ptr %frame, i64 %detail
-  %below = sub i64 %height, %detail
-  %parts = getelementptr ptr, ptr %stack, i64 %below
-  switch i64 %kind, label %unknown [
-    i64 0, label %array
-    i64 1, label %scalar
-    i64 2, label %double
-    i64 3, label %float
-    i64 4, label %long
-    i64 5, label %int
-    i64 6, label %bool
-    i64 7, label %constant
-    i64 8, label %tuple
-    i64 9, label %list
-    i64 10, label %dict
-    i64 11, label %values
-    i64 12, label %called
-    i64 13, label %numpy.double
-  ]
-array:
-  %array.at = getelementptr %Output, ptr %outputs, i64 %detail, i32 0
-  %array.object = load ptr, ptr %array.at
-  call void @Py_IncRef(ptr %array.object)
-  br label %made
-scalar:
-  %scalar.object = call ptr @PyArray_Scalar(ptr %number, ptr %taken, ptr null)
-  br label %made
-numpy.double: ; what PyArray_Scalar does for this dtype, without its questions: 8 ns less
-  %numpy.double.object = call ptr @PyType_GenericAlloc(ptr %taken, i64 0)
-  %numpy.double.failed = icmp eq ptr %numpy.double.object, null
-  br i1 %numpy.double.failed, label %failed, label %numpy.double.there
-numpy.double.there:
-  %numpy.double.value = load i64, ptr %number
-  %numpy.double.at = getelementptr %Number, ptr %numpy.double.object, i64 0, i32 2
-  store i64 %numpy.double.value, ptr %numpy.double.at
-  br label %made
-double:
-  %double.value = load double, ptr %number
-  %double.object = call ptr @PyFloat_FromDouble(double %double.value)
-  br label %made
-float:
-  %float.value = load float, ptr %number
-  %float.wide = fpext float %float.value to double
-  %float.object = call ptr @PyFloat_FromDouble(double %float.wide)
-  br label %made
-long:
-  %long.value = load i64, ptr %number
-  %long.object = call ptr @PyLong_FromLongLong(i64 %long.value)
-  br label %made
-int:
-  %int.value = load i32, ptr %number
-  %int.wide = sext i32 %int.value to i64
-  %int.object = call ptr @PyLong_FromLongLong(i64 %int.wide)
-  br label %made
-bool:
-  %bool.value = load i8, ptr %number
-  %bool.wide = zext i8 %bool.value to i64
-  %bool.object = call ptr @PyBool_FromLong(i64 %bool.wide)
-  br label %made
-constant:
-  call void @Py_IncRef(ptr %taken)
-  br label %made
-tuple:
-  %tuple.new = call ptr @PyTuple_New(i64 %detail)
-  %tuple.failed = icmp eq ptr %tuple.new, null
-  br i1 %tuple.failed, label %failed, label %tuple.each
-tuple.each:
-  %tuple.k = phi i64 [ 0, %tuple ], [ %tuple.k.next, %tuple.item ]
-  %tuple.full = icmp eq i64 %tuple.k, %detail
-  br i1 %tuple.full, label %contained, label %tuple.item
-tuple.item: ; takes the reference
-  %tuple.part.at = getelementptr ptr, ptr %parts, i64 %tuple.k
-  %tuple.part = load ptr, ptr %tuple.part.at
-  %tuple.set = call i32 @PyTuple_SetItem(ptr %tuple.new, i64 %tuple.k, ptr %tuple.part)
-  %tuple.k.next = add i64 %tuple.k, 1
-  br label %tuple.each
-list:
-  %list.new = call ptr @PyList_New(i64 %detail)
-  %list.failed = icmp eq ptr %list.new, null
-  br i1 %list.failed, label %failed, label %list.each
-list.each:
-  %list.k = phi i64 [ 0, %list ], [ %list.k.next, %list.item ]
-  %list.full = icmp eq i64 %list.k, %detail
-  br i1 %list.full, label %contained, label %list.item
-list.item: ; takes the reference
-  %list.part.at = getelementptr ptr, ptr %parts, i64 %list.k
-  %list.part = load ptr, ptr %list.part.at
-  %list.set = call i32 @PyList_SetItem(ptr %list.new, i64 %list.k, ptr %list.part)
-  %list.k.next = add i64 %list.k, 1
-  br label %list.each
-dict:
-  %dict.new = call ptr @PyDict_New()
-  %dict.failed = icmp eq ptr %dict.new, null
-  br i1 %dict.failed, label %failed, label %dict.each
-dict.each:
-  %dict.k = phi i64 [ 0, %dict ], [ %dict.k.next, %dict.item ]
-  %dict.full = icmp eq i64 %dict.k, %detail
-  br i1 %dict.full, label %dict.release, label %dict.item
-dict.item:
-  %dict.key = call ptr @PyTuple_GetItem(ptr %taken, i64 %dict.k)
-  %dict.part.at = getelementptr ptr, ptr %parts, i64 %dict.k
-  %dict.part = load ptr, ptr %dict.part.at
-  %dict.set = call i32 @PyDict_SetItem(ptr %dict.new, ptr %dict.key, ptr %dict.part)
-  %dict.k.next = add i64 %dict.k, 1
-  %dict.bad = icmp ne i32 %dict.set, 0
-  br i1 %dict.bad, label %dict.drop, label %dict.each
-dict.drop:
-  call void @Py_DecRef(ptr %dict.new)
-  br label %failed
-dict.release: ; it has references of its own
-  call void @let_go(ptr %parts, i64 %detail)
-  br label %contained
-values: ; what was fetched, by the numbers of the steps; it is held
-  %values.count = ptrtoint ptr %taken to i64
-  %values.new = call ptr @PyTuple_New(i64 %values.count)
-  %values.failed = icmp eq ptr %values.new, null
-  br i1 %values.failed, label %failed, label %values.each
-values.each:
-  %values.k = phi i64 [ 0, %values ], [ %values.k.next, %values.item ]
-  %values.full = icmp eq i64 %values.k, %values.count
-  br i1 %values.full, label %made, label %values.item
-values.item:
-  %values.step.at = getelementptr i64, ptr %number, i64 %values.k
-  %values.step = load i64, ptr %values.step.at
-  %values.object.at = getelementptr ptr, ptr %objects, i64 %values.step
-  %values.object = load ptr, ptr %values.object.at
-  call void @Py_IncRef(ptr %values.object)
-  %values.set = call i32 @PyTuple_SetItem(ptr %values.new, i64 %values.k, ptr %values.object)
-  %values.k.next = add i64 %values.k, 1
-  br label %values.each
-called: ; of the last things made, all of them arguments
-  %called.object = call ptr @PyObject_Vectorcall(ptr %taken, ptr %parts, i64 %detail, ptr null)
-  call void @let_go(ptr %parts, i64 %detail)
-  %called.failed = icmp eq ptr %called.object, null
-  br i1 %called.failed, label %failed.below, label %contained
-contained:
-  %container = phi ptr [ %tuple.new, %tuple.each ], [ %list.new, %list.each ], [ %dict.new, %dict.release ],
-                       [ %called.object, %called ]
-  store ptr %container, ptr %parts
-  %height.contained = add i64 %below, 1
-  br label %pushed
-made:
-  %object = phi ptr [ %array.object, %array ], [ %scalar.object, %scalar ],
-                    [ %numpy.double.object, %numpy.double.there ], [ %double.object, %double ],
-                    [ %float.object, %float ], [ %long.object, %long ], [ %int.object, %int ], [ %bool.object, %bool ],
-                    [ %taken, %constant ], [ %values.new, %values.each ]
-  %missing = icmp eq ptr %object, null
-  br i1 %missing, label %failed, label %push
-push:
-  %top = getelementptr ptr, ptr %stack, i64 %height
-  store ptr %object, ptr %top
-  %height.made = add i64 %height, 1
-  br label %pushed
-pushed:
-  %height.next = phi i64 [ %height.contained, %contained ], [ %height.made, %push ]
-  %k.next = add i64 %k, 1
-  br label %each
-done:
-  %result = load ptr, ptr %stack
-  ret ptr %result
-unknown: ; frames.py makes no such making
-  unreachable
-failed.below:
-  call void @let_go(ptr %stack, i64 %below)
-  ret ptr null
-failed:
-  call void @let_go(ptr %stack, i64 %height)
-  ret ptr null
-}
+declare ptr @PyTuple_New(i64)
 
-; --- the slow path -----------------------------------------------------------------------------------------------------
-; The type's own tp_call, which is the __call__ written in Python, with a tuple and a dict.
-define internal ptr @call_in_python(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {
-start:
-  %tuple = call ptr @PyTuple_New(i64 %nargs)
-  %tuple.failed = icmp eq ptr %tuple, null
-  br i1 %tuple.failed, label %error, label %arguments
-arguments:
-  %k = phi i64 [ 0, %start ], [ %k.next, %argument ]
-  %all = icmp eq i64 %k, %nargs
-  br i1 %all, label %keywords, label %argument
-argument:
-  %at = getelementptr ptr, ptr %args, i64 %k
-  %one = load ptr, ptr %at
-  call void @Py_IncRef(ptr %one)
-  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %k, ptr %one)
-  %k.next = add i64 %k, 1
-  br label %arguments
-keywords:
-  %none = icmp eq ptr %kwnames, null
-  br i1 %none, label %call, label %names
-names:
-  %dict = call ptr @PyDict_New()
-  %dict.failed = icmp eq ptr %dict, null
-  br i1 %dict.failed, label %error.tuple, label %named
-named:
-  %count = call i64 @PyTuple_Size(ptr %kwnames)
-  %values = getelementptr ptr, ptr %args, i64 %nargs
-  br label %items
-items:
-  %j = phi i64 [ 0, %named ], [ %j.next, %item ]
-  %named.all = icmp eq i64 %j, %count
-  br i1 %named.all, label %call, label %item
-item:
-  %name = call ptr @PyTuple_GetItem(ptr %kwnames, i64 %j)
-  %value.at = getelementptr ptr, ptr %values, i64 %j
-  %value = load ptr, ptr %value.at
-  %stored = call i32 @PyDict_SetItem(ptr %dict, ptr %name, ptr %value)
-  %j.next = add i64 %j, 1
-  %bad = icmp ne i32 %stored, 0
-  br i1 %bad, label %error.both, label %items
-call:
-  %by.name = phi ptr [ null, %keywords ], [ %dict, %items ]
-  %type.at = getelementptr %Object, ptr %self, i64 0, i32 1
-  %type = load ptr, ptr %type.at
-  %tp_call = call ptr @PyType_GetSlot(ptr %type, i32 50) ; Py_tp_call
-  %result = call ptr %tp_call(ptr %self, ptr %tuple, ptr %by.name)
-  call void @Py_DecRef(ptr %tuple)
-  call void @Py_DecRef(ptr %by.name) ; of null nothing
-  ret ptr %result
-error.both:
-  call void @Py_DecRef(ptr %dict)
-  br label %error.tuple
-error.tuple:
-  call void @Py_DecRef(ptr %tuple)
-  br label %error
-error:
-  ret ptr null
-}
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+
+declare ptr @PyList_New(i64)
+
+declare i32 @PyList_SetItem(ptr, i64, ptr)
+
+declare ptr @PyDict_New()
+
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+
+declare ptr @PyType_GetSlot(ptr, i32)

@@ -36,7 +36,7 @@ class Constant:
 
 
 class Make(IntEnum):
-    """The kind of thing that is made next; the numbers are those of entry.ll."""
+    """The kind of thing that is made next; the numbers are those of entry.c."""
 
     ARRAY = 0
     SCALAR = 1

@@ -14,7 +14,7 @@ from pullback.backends.native.entry.offsets import int_at, word_at
 
 #: Offsets in bytes of the fields of a dict, of its table and of a function; CPython 3.11 to 3.14
 #: (Include/cpython/dictobject.h, Include/internal/pycore_dict.h, Include/cpython/funcobject.h). The first two are those of
-#: entry.ll.
+#: entry.c.
 _TABLE, _SPLIT_VALUES = 32, 40
 _LAYOUT, _ENTRIES_USED, _INDICES = 8, 24, 32
 _CODE, _DEFAULTS = 48, 56

@@ -1,4 +1,4 @@
-"""The native entry as machine code: entry.ll, loaded once for every place in which callables keep their frame."""
+"""The native entry as machine code: entry.ll, made of entry.c and loaded once for every place in which callables keep their frame."""
 
 import ctypes
 import functools
@@ -17,16 +17,16 @@ _OUT = sys.intern("out")
 @functools.cache
 def entry_address(frame_offset: int) -> int:
     """Address of the vectorcall for callables with the reference to their frame at this offset in bytes."""
-    loaded = load(text(frame_offset))
+    loaded = load(text())
     _loaded.append(loaded)
-    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))
-    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT))
+    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loaded.address("initialise"))
+    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT), frame_offset)
     return loaded.address("entry")
 
 
-def text(frame_offset: int) -> str:
+def text() -> str:
     """The code as LLVM IR."""
-    return Path(__file__).with_name("entry.ll").read_text(encoding="utf-8").replace("FRAME_OFFSET", str(frame_offset))
+    return Path(__file__).with_name("entry.ll").read_text(encoding="utf-8")
 
 
 #: The code stays as long as the process does: callables may be called until its end.

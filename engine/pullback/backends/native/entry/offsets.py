@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-#: Offsets in bytes of the fields of an object and of an array; `%Object` and `%Array` in entry.ll are the same.
+#: Offsets in bytes of the fields of an object and of an array; `object` and `array` in entry.c are the same.
 REFERENCES, TYPE = 0, 8
 DATA, DIMENSIONS, SHAPE, STRIDES, BASE, DTYPE, FLAGS, WEAK_REFERENCES = 16, 24, 32, 40, 48, 56, 64, 72
-#: Offset and size of the value of a number in float64; `%Number` in entry.ll is the same.
+#: Offset and size of the value of a number in float64; `number` in entry.c is the same.
 VALUE, NUMBER = 16, 24
 
 

@@ -14,7 +14,7 @@ from pullback.dataclass import dataclass
 
 
 class Fetch(IntEnum):
-    """Ways to fetch what a program reads or what must not have changed; the numbers are those of entry.ll."""
+    """Ways to fetch what a program reads or what must not have changed; the numbers are those of entry.c."""
 
     ARGUMENT = 0
     CONSTANT = 1
@@ -38,7 +38,7 @@ class Fetch(IntEnum):
 
 
 class Check(IntEnum):
-    """Checks of what was fetched, and what becomes of it; the numbers are those of entry.ll."""
+    """Checks of what was fetched, and what becomes of it; the numbers are those of entry.c."""
 
     IDENTITY = 0
     ARRAY = 1

@@ -29,7 +29,7 @@ IDLE, RUNNING, CLOSED = 0, 1, 2
 
 
 class Head(IntEnum):
-    """The words of the head; `%Frame` in entry.ll is the same."""
+    """The words of the head; `frame` in entry.c is the same."""
 
     BUSY = 0
     NEXT = 1
@@ -61,7 +61,7 @@ class Head(IntEnum):
     HELD_AT = 27
 
 
-#: Words of one of each, as in entry.ll.
+#: Words of one of each, as in entry.c.
 STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR, DICT, HELD = 8, 8, 3, 3, 7, 2, 3, 3
 
 ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
