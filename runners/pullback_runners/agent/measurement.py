@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from pullback_runners.agent.client import Claim
+from pullback_runners.agent.client import Claim, Job
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
@@ -22,6 +22,7 @@ from pullback_runners.progress import Progress
 from pullback_runners.projects.repositories import git
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Confined, Isolation
+from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree
 
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
@@ -51,7 +52,7 @@ def measure(
     folder: JobFolder,
     key: str,
     *,
-    cache: Path,
+    cache: Path | Store,
     device: str = "cpu",
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
@@ -80,22 +81,47 @@ def measure(
         "cpus": sorted(cpus),
         "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)}
+    place = cache if isinstance(cache, Path) else cache.place
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        "XDG_CACHE_HOME": str(place),
+        "PULLBACK_CACHE_DIR": str(folder.work / "objects"),  # object code that another job wrote is code of its commit
+    }
     if isolation.level != "none":
         # A job writes its HOME: none of its processes takes modules of the user from there.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
-    view = View(folder.work, _places_of(repository), [cache], device=device)
+    view = View(folder.work, _places_of(repository), device=device)
     deadline = time.monotonic() + job.timeout_s
     with folder.log.open("wb") as log:
-        if isolation.network:
-            built = replace(view, network=True)
-            status = _run(
-                {**order, "builds_only": True}, built, isolation, environment, log, folder, deadline, tell, stops
-            )
-            if status != 0:
-                return _result(status, folder)
-        status = _run(order, view, isolation, environment, log, folder, deadline, tell, stops)
+
+        def run(step: str | None, view: View) -> int:
+            return _run({**order, "step": step}, view, isolation, environment, log, folder, deadline, tell, stops)
+
+        is_kept = isinstance(cache, Store)
+        status = _run_in_steps(run, cache, view, isolation, folder, job) if is_kept else run(None, view)
     return _result(status, folder)
+
+
+def _run_in_steps(
+    run: Callable[[str | None, View], int], store: Store, view: View, isolation: Isolation, folder: JobFolder, job: Job
+) -> int:
+    """Make environments, build each commit, and measure, each with a cache of its own and what is kept of those before."""
+    builds = {"reference": job.reference, "commit": job.commit}
+    shas = {step: str(commit["sha"]) for step, commit in builds.items() if commit is not None}
+    if shas.get("reference") == shas["commit"]:
+        del shas["reference"]
+    for step in ("environments", *shas, None):
+        shown = store.shown(list(shas.values()))
+        isolation.give(folder.cache)
+        network = isolation.network and step is not None
+        try:
+            status = run(step, replace(view, writable={store.place: folder.cache}, kept=shown, network=network))
+            if status == 0 and step is not None:
+                store.take(folder.cache, ENVIRONMENTS if step == "environments" else build_of(shas[step]), shown)
+        finally:
+            remove_tree(folder.cache)
+        if status != 0:
+            break
+    return status
 
 
 def _run(

@@ -6,8 +6,8 @@ capabilities, set-user-ID has no effect, and no further user namespaces can be m
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pullback_runners.sandbox.places import device_nodes, python_places, system_places, without_inner
@@ -22,7 +22,10 @@ class View:
     work: Path
     """The folder that it starts in and may write; its HOME and TMPDIR."""
     readable: Sequence[Path] = ()
-    writable: Sequence[Path] = ()
+    writable: Mapping[Path, Path] = field(default_factory=dict)
+    """Folders, by the names that it knows them by."""
+    kept: Sequence[tuple[Path, Path]] = ()
+    """Files and folders in those, read-only: each with the name that it knows it by."""
     network: bool = False
     device: str = "cpu"
 
@@ -57,6 +60,8 @@ def _mounts(view: View) -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), str(path))
         else:
             yield from ("--ro-bind", os.path.realpath(path), str(path))
-    for path in (*view.writable, view.work):
-        yield from ("--bind", str(path), str(path))
+    for name, path in (*view.writable.items(), (view.work, view.work)):
+        yield from ("--bind", str(path), str(name))
+    for path, name in view.kept:
+        yield from ("--ro-bind", str(path), str(name))
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")

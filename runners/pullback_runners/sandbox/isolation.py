@@ -25,6 +25,7 @@ from typing import IO, Literal
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.bubblewrap import View, bubblewrap_command
 from pullback_runners.sandbox.limits import Limits, Watch
+from pullback_runners.sandbox.store import Store, own_folder, secret_key
 from pullback_runners.sandbox.users import BuildUser, held_user
 
 Level = Literal["none", "user", "sandbox"]
@@ -97,18 +98,19 @@ class Isolation:
         """The name of the user of jobs, for people."""
         return "the agent's user" if self.user is None else self.user.name
 
-    def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path:
-        """The folder of environments and builds: what one user or, in sandboxes, one project wrote is not run by another.
+    def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path | Store:
+        """What was kept of environments and builds: what one user or, in sandboxes, one project wrote is not run by another.
 
-        Of a project there are two: what its own commits wrote, and what those of forks did.
+        In sandboxes it is a store that the agent alone writes. A job of a fork is shown the project's, too, and what is kept of it goes into one of its own.
         """
         if self.level != "sandbox":
             return data / ("cache" if self.user is None else f"cache-{self.user.name}")
         folder = data / f"sandboxed-{self.runs_as if self.user else 'own'}"
-        self.give(folder)
-        folder /= sha256((project or "").encode()).hexdigest()[:16] + ("" if trusted else "-forks")
-        self.give(folder)
-        return folder
+        own = folder / sha256((project or "").encode()).hexdigest()[:16]
+        roots = [own] if trusted else [own, own.with_name(f"{own.name}-forks")]
+        for each in (folder, *roots):
+            own_folder(each, self.user and self.user.gid)
+        return Store(own, roots, secret_key(data))
 
     def give(self, folder: Path) -> None:
         """Make a folder that jobs may write, if it is not there."""
@@ -184,9 +186,16 @@ def isolated(
             (data / folder).chmod(mode)
         if user is not None:
             os.chown(data / "mirrors", -1, user.gid)
-        cache = isolation.cache(data, None)
-        isolation.give(cache)
-        _try(isolation, cache, [data / "mirrors", *readable], [data / "token", data / "spool", *secret])
+        found = isolation.cache(data, None)
+        cache = found if isinstance(found, Path) else found.place
+        if level != "sandbox":
+            isolation.give(cache)
+        _try(
+            isolation,
+            cache,
+            [data / "mirrors", *readable],
+            [data / name for name in ("token", "cache.key", "spool")] + [*secret],
+        )
         yield isolation
 
 

@@ -42,7 +42,7 @@ with isolated(data, asked["level"], asked["user"], readable=[repository], limits
     answer = {"report": None, "failure": None}
     try:
         answer["report"] = measure(
-            claim, repository, folder, "key", cache=isolation.cache(data, "demo"), cpus=frozenset(),
+            claim, repository, folder, "key", cache=isolation.cache(data, "demo", trusted=asked["trusted"]), cpus=frozenset(),
             tell=lambda _: None, stops=lambda: None, isolation=isolation)
     except JobFailedError as failure:
         answer["failure"] = [failure.kind, str(failure)]
@@ -109,15 +109,18 @@ def repository(open_folder):
 def job(open_folder, data, repository, command):
     """Do a job of a commit, whose build runs a program if one is given, and return its end."""
 
-    def job(level, *, build=None, timeout_s=60.0, limits=None, network=False):
+    def job(level, *, build=None, timeout_s=60.0, limits=None, network=False, trusted=True):
         if build is not None:
             repository.write("hostile.py", build)
             declared = (repository.folder / "pullback.toml").read_text()
-            repository.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]'))
+            if "hostile.py" not in declared:
+                repository.write(
+                    "pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]')
+                )
         sha = repository.commit("a commit")
         user = USER if level != "none" and os.geteuid() == 0 else None
         asked = {"data": str(data), "repository": str(repository.folder), "sha": sha, "level": level, "user": user}
-        asked |= {"timeout_s": timeout_s, "limits": limits or {}, "network": network}
+        asked |= {"timeout_s": timeout_s, "limits": limits or {}, "network": network, "trusted": trusted}
         arguments, environment = command
         done = subprocess.run(
             [*arguments, json.dumps(asked)],

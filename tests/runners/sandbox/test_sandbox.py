@@ -275,6 +275,57 @@ def test_a_build_that_takes_without_end_is_ended_in_a_sentence_and_leaves_nothin
     assert _left() == []
 
 
+POISON = """
+import json, os
+from pathlib import Path
+
+cache = Path(os.environ["XDG_CACHE_HOME"]) / "pullback"
+projects = cache / "projects"
+said = {"altered": [], "found": [str(each) for each in cache.rglob("*planted*")]}
+for each in projects.rglob("*"):
+    try:
+        with open(each, "a") as file:
+            file.write("\\nplanted = True\\n")
+        said["altered"].append(str(each))
+    except OSError:
+        pass
+for name in ("environments/" + "0" * 15 + "a", "commits/PREVIOUS-00000000"):
+    (projects / name).mkdir(parents=True, exist_ok=True)
+    (projects / name / "planted").write_text("")
+    (projects / (name + ".bytes")).write_text("1")
+(cache / "native").mkdir(exist_ok=True)
+(cache / "native" / "planted.object").write_text("code")
+with open(os.environ["HOME"] + "/said.txt", "a") as file:
+    file.write(json.dumps(said) + "\\n")
+"""
+
+
+def _kept(data):
+    """Contents of all that is kept of jobs of the project's own commits."""
+    files = [each for each in data.glob("sandboxed-*/*/pullback/**/*") if each.is_file() and "-forks/" not in str(each)]
+    return {str(each): each.read_bytes() for each in files}
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, data, trusted):
+    assert job("sandbox")["failure"] is None
+    before = _kept(data)
+    assert [each for each in before if each.endswith("src/waves.py")]
+    poison = POISON.replace("PREVIOUS", repository.git("rev-parse", "HEAD"))
+    source = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", f"{poison}\n{source}")
+    first = job("sandbox", build=poison, trusted=trusted)
+    assert first["failure"] is None, first
+    own = f"commits/{repository.git('rev-parse', 'HEAD')}-"
+    assert [each for said in first["said"][1:] for each in said["altered"] if own in each and "/files/" in each] == []
+    after = _kept(data)
+    assert {name: after[name] for name in before} == before
+    assert [name for name in after.keys() - before.keys() if trusted is False or own not in name] == []
+    second = job("sandbox", build=f"# another\n{poison}")
+    assert second["failure"] is None, second
+    assert second["said"][0]["found"] == []
+
+
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):
     build = f"""
 import os, sys
@@ -306,7 +357,7 @@ def test_a_job_ends_with_its_agent(open_folder, data, repository, command):
     repository.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]'))
     asked = {"data": str(data), "repository": str(repository.folder), "sha": repository.commit("sleeps")}
     asked |= {"level": "sandbox", "user": USER if os.geteuid() == 0 else None}
-    asked |= {"timeout_s": 100.0, "limits": {}, "network": False}
+    asked |= {"timeout_s": 100.0, "limits": {}, "network": False, "trusted": True}
     arguments, environment = command
     with subprocess.Popen([*arguments, json.dumps(asked)], env=environment, stdout=subprocess.DEVNULL) as agent:
         _until(_left)
