@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +23,7 @@ from pullback_runners.progress import Progress
 from pullback_runners.projects.repositories import git
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Confined, Isolation
+from pullback_runners.sandbox.proxy import INSIDE, BuildProxy
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree
 
 END_GRACE_S = 10.0
@@ -45,6 +47,17 @@ _PASSED_ON = (
     HOST_VARIABLE,
 )
 
+# Where packages come from, for builds that reach it; an address with a password is the agent's alone.
+_INDEX = (
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CERT",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "SSL_CERT_FILE",
+)
+
 
 def measure(
     claim: Claim,
@@ -62,7 +75,7 @@ def measure(
     """Build and measure a job and return its report; JobFailedError says why there is none.
 
     `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. Both
-    are done in `isolation`, where builds alone have a network, if anything has. Whatever happens in here, an exception from a signal handler included,
+    are done in `isolation`, where builds alone have a network, if anything has, and then a proxy to listed hosts. Whatever happens in here, an exception from a signal handler included,
     no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -86,6 +99,8 @@ def measure(
         "XDG_CACHE_HOME": str(place),
         "PULLBACK_CACHE_DIR": str(folder.work / "objects"),  # object code that another job wrote is code of its commit
     }
+    if isolation.builds is not None:
+        environment |= {name: value for name in _INDEX if "@" not in (value := os.environ.get(name, "@"))}
     if isolation.level != "none":
         # A job writes its HOME: none of its processes takes modules of the user from there.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
@@ -94,15 +109,38 @@ def measure(
     with folder.log.open("wb") as log:
 
         def run(step: str | None, view: View) -> int:
-            return _run({**order, "step": step}, view, isolation, environment, log, folder, deadline, tell, stops)
+            way = str(INSIDE) if isolation.builds else None
+            return _run(
+                {**order, "step": step, "proxy": way}, view, isolation, environment, log, folder, deadline, tell, stops
+            )
 
-        is_kept = isinstance(cache, Store)
-        status = _run_in_steps(run, cache, view, isolation, folder, job) if is_kept else run(None, view)
-    return _result(status, folder)
+        if not isinstance(cache, Store):
+            return _result(run(None, view), folder)
+        with _proxy_of(isolation, folder) as proxy:
+            status = _run_in_steps(run, cache, view, isolation, folder, job, proxy)
+    try:
+        return _result(status, folder)
+    except JobFailedError as failure:
+        if proxy is None or not proxy.said:
+            raise
+        raise JobFailedError(failure.kind, "\n".join([str(failure), *proxy.said])) from failure
+
+
+def _proxy_of(isolation: Isolation, folder: JobFolder) -> AbstractContextManager[BuildProxy | None]:
+    if isolation.builds is None:
+        return nullcontext()
+    owner = None if isolation.user is None else isolation.user.uid
+    return BuildProxy(folder.path / "builds", isolation.builds, owner)
 
 
 def _run_in_steps(
-    run: Callable[[str | None, View], int], store: Store, view: View, isolation: Isolation, folder: JobFolder, job: Job
+    run: Callable[[str | None, View], int],
+    store: Store,
+    view: View,
+    isolation: Isolation,
+    folder: JobFolder,
+    job: Job,
+    proxy: BuildProxy | None,
 ) -> int:
     """Make environments, build each commit, and measure, each with a cache of its own and what is kept of those before."""
     builds = {"reference": job.reference, "commit": job.commit}
@@ -112,9 +150,9 @@ def _run_in_steps(
     for step in ("environments", *shas, None):
         shown = store.shown(list(shas.values()))
         isolation.give(folder.cache)
-        network = isolation.network and step is not None
+        way = [] if proxy is None or step is None else [(proxy.file, INSIDE)]
         try:
-            status = run(step, replace(view, writable={store.place: folder.cache}, kept=shown, network=network))
+            status = run(step, replace(view, writable={store.place: folder.cache}, kept=[*shown, *way]))
             if status == 0 and step is not None:
                 store.take(folder.cache, ENVIRONMENTS if step == "environments" else build_of(shas[step]), shown)
         finally:
@@ -195,6 +233,7 @@ def _follow(
             chunk = os.read(progress_fd, 1 << 16)
             if not chunk:
                 process.wait(timeout=END_GRACE_S)
+                _refuse_to_go_on(confined, stops, seconds, deadline)  # the kernel may have ended it for what it took
                 return digest
             *lines, unread = (unread + chunk).split(b"\n")
             if len(unread) > _LONGEST_LINE_BYTES:

@@ -25,6 +25,7 @@ from pullback_runners.agent.spool import write_synced
 from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.limits import limit_this_process
+from pullback_runners.sandbox.proxy import forward_loopback
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -81,7 +82,10 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     logging.getLogger("pullback_runners.projects").setLevel(logging.INFO)
     repository, commit, compared = Path(order["repository"]), order["commit"], order["reference"]
     if (step := order["step"]) is not None:
-        return _prepare(job, order, step, tell)
+        if order["proxy"] is not None:
+            forward_loopback(Path(order["proxy"]))
+        _prepare(job, order, step, tell)
+        return None
     tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
     project, files = _project(job, repository, commit)
     built = build_subject(project, repository, commit)

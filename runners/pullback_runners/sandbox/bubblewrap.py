@@ -1,6 +1,6 @@
 """The command of bubblewrap (bwrap(1)) that shows a process what a view lists and nothing else.
 
-Namespaces of its own for users, mounts, processes, IPC, host name and, without `network`, network. All that is shown is read-only but the
+Namespaces of its own for users, mounts, processes, IPC, host name and network. All that is shown is read-only but the
 folders that it may write; `/tmp` and `/dev/shm` are memory of bounded size. Programs in it gain no rights: there are no
 capabilities, set-user-ID has no effect, and no further user namespaces can be made. It ends with the process that started it.
 """
@@ -26,7 +26,6 @@ class View:
     """Folders, by the names that it knows them by."""
     kept: Sequence[tuple[Path, Path]] = ()
     """Files and folders in those, read-only: each with the name that it knows it by."""
-    network: bool = False
     device: str = "cpu"
 
 
@@ -40,9 +39,9 @@ def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
             "--unshare-pid",
             "--unshare-ipc",
             "--unshare-uts",
+            "--unshare-net",
             "--unshare-cgroup-try",
         ),
-        *([] if view.network else ["--unshare-net"]),
         *("--cap-drop", "ALL"),
         *_mounts(view),
         *("--chdir", str(view.work), "--"),
@@ -55,7 +54,7 @@ def _mounts(view: View) -> Iterator[str]:
         yield from ("--dev-bind", str(node), str(node))
     for folder in ("/dev/shm", "/tmp"):  # noqa: S108 - of the sandbox
         yield from ("--perms", "1777", "--size", str(_MEMORY_BYTES), "--tmpfs", folder)
-    for path in without_inner([*system_places(network=view.network), *python_places(), *view.readable]):
+    for path in without_inner([*system_places(), *python_places(), *view.readable]):
         if path.is_symlink() and len(path.parts) == 2:  # /lib, of a system that has merged it into /usr
             yield from ("--symlink", str(path.readlink()), str(path))
         else:
