@@ -114,7 +114,7 @@ class Isolation:
         return "the agent's user" if self.user is None else self.user.name
 
     def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path | Store:
-        """What was kept of environments and builds: what one user or, in sandboxes, one project wrote is not run by another.
+        """The environments and builds that were kept: what one user or, in sandboxes, one project wrote is not run by another.
 
         In sandboxes it is a store that the agent alone writes. A job of a fork is shown the project's, too, and what is kept of it goes into one of its own.
         """

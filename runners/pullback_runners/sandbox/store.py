@@ -25,7 +25,7 @@ _INNER = ("pullback", "projects")
 
 
 def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
-    """What a step may leave that builds a commit."""
+    """Kinds and names that a step which builds a commit may leave."""
     return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{8}")}
 
 
@@ -45,7 +45,7 @@ class Store:
     key: bytes = field(repr=False)
 
     def shown(self, shas: Sequence[str]) -> list[tuple[Path, Path]]:
-        """What a job of some commits is shown: each path, and the one that it has in the cache."""
+        """The folders that a job of some commits is shown: each path, and the one that it has in the cache."""
         wanted = dict(ENVIRONMENTS)
         builds = re.compile("|".join(pattern.pattern for sha in shas for pattern in build_of(sha).values()))
         found: dict[Path, Path] = {}
