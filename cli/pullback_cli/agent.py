@@ -46,8 +46,24 @@ def agent(
         ),
     ] = None,
     build_network: Annotated[
-        bool, typer.Option("--build-network", help="Builds in the sandbox have a network; measured code never has.")
+        bool,
+        typer.Option(
+            "--build-network",
+            help="Builds in the sandbox reach the package index that pip and uv are configured with on this machine, by a proxy of the "
+            "agent; measured code reaches nothing.",
+        ),
     ] = False,
+    build_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            envvar="PULLBACK_BUILD_HOST",
+            help="Host that builds in the sandbox reach by the same proxy, on ports 80 and 443 unless one is given; repeatable.",
+        ),
+    ] = None,
+    build_gib: Annotated[
+        float, typer.Option(min=0, help="The most that the builds of one job send and receive.")
+    ] = 8.0,
     build_user: Annotated[
         str | None,
         typer.Option(
@@ -101,14 +117,23 @@ def agent(
     from pullback_runners.agent.daemon import AgentOptions, run_agent
     from pullback_runners.agent.logs import log_plainly
     from pullback_runners.agent.room import GIB
+    from pullback_runners.projects.packages import hosts_of_index
+    from pullback_runners.sandbox.proxy import BuildNetwork
 
     if not server.startswith(("http://", "https://")):
         raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
     level = isolation or (IsolationLevel.NONE if build_user is None else IsolationLevel.USER)
     if level == "none" and build_user is not None:
         raise RefusalError(f"--isolation none: jobs run as the agent's user; leave out --build-user {build_user}")
-    if build_network and level != "sandbox":
-        raise RefusalError("--build-network: only a sandbox has no network; leave it out, or add --isolation sandbox")
+    for option in ["--build-network"] * build_network + ["--build-host"] * bool(build_host):
+        if level != "sandbox":
+            raise RefusalError(f"{option}: only a sandbox has no network; leave it out, or add --isolation sandbox")
+    hosts = [*(build_host or ()), *(hosts_of_index() if build_network else ())]
+    if build_network and not hosts:
+        raise RefusalError(
+            "--build-network: neither pip nor uv is configured with a package index on this machine (`pip config list`); name its hosts "
+            "with --build-host"
+        )
     if danger_unsandboxed and level == "sandbox":
         raise RefusalError("--danger-unsandboxed: this agent has a sandbox; leave one of the two out")
     log_plainly()
@@ -122,7 +147,7 @@ def agent(
             token=_secret(token_file),
             token_file=token_file,
             isolation=level.value,
-            build_network=build_network,
+            builds=BuildNetwork(hosts, int(build_gib * GIB)) if hosts else None,
             danger_unsandboxed=danger_unsandboxed,
             build_user=build_user,
             labels=dict(_pair(text) for text in label or ()),

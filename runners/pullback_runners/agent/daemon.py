@@ -31,6 +31,7 @@ from pullback_runners.agent.upload import UploadLoop
 from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.isolation import Isolation, Level, isolated
+from pullback_runners.sandbox.proxy import BuildNetwork
 
 _log = structlog.get_logger()
 
@@ -53,7 +54,7 @@ class AgentOptions:
     token: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     isolation: Level = "none"  # of jobs from the agent
-    build_network: bool = False  # for builds in a sandbox
+    builds: BuildNetwork | None = None  # for builds in a sandbox
     danger_unsandboxed: bool = False  # code of forks runs without a sandbox
     build_user: str | None = None  # as whom jobs are built and measured; None: the agent's own user
     token_file: Path | None = None  # where `token` came from, which a build user must not read
@@ -80,7 +81,7 @@ def run_agent(options: AgentOptions) -> None:
             options.data,
             options.isolation,
             options.build_user,
-            network=options.build_network,
+            builds=options.builds,
             readable=folders,
             secret=[] if options.token_file is None else [options.token_file],
         ) as isolation,
@@ -113,9 +114,7 @@ class _Agent:
         self._uploads = UploadLoop(client, self._spool)
         self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
         # Hardware decides what an agent can measure; a job names what it needs.
-        self._labels = {**options.labels, "device": options.device}
-        if isolation.level != "none":
-            self._labels["isolation"] = isolation.level
+        self._labels = {**options.labels, "device": options.device, **isolation.labels()}
         if options.danger_unsandboxed:
             self._labels["danger"] = "unsandboxed"
 

@@ -4,6 +4,7 @@ attempt.json         the lease, the report's idempotency key and the folder's ow
 measuring.json       process mark of the measuring process, written right after its start
 report.sha256        the digest of the report, as the measuring process told it
 log.txt              what the measuring process and its workers printed
+cache/               the cache of one step in a sandbox
 work/                what the measuring process writes, which may be another user's:
 work/current/        the files at HEAD, for a commit that is older than the project's pullback.toml
 work/report.json     the finished report (appears whole or not at all)
@@ -12,7 +13,6 @@ work/failure.json    instead of it: why there is none
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -24,6 +24,7 @@ from pullback_runners.agent.client import Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.agent.spool import write_synced
+from pullback_runners.sandbox.store import remove_tree
 from pullback_runners.sandbox.users import BuildUser
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
@@ -40,6 +41,7 @@ class JobFolder:
         self.log = path / "log.txt"
         self.report = self.work / "report.json"
         self.failure = self.work / "failure.json"
+        self.cache = path / "cache"
         self._attempt = path / "attempt.json"
         self._measuring = path / "measuring.json"
         self._digest = path / "report.sha256"
@@ -93,7 +95,7 @@ class JobFolder:
 
     def remove(self) -> None:
         """Delete the folder and all in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
 
 
 def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = None) -> Mapping[str, Any] | None:

@@ -9,11 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from pullback_runners.agent.client import Claim
+from pullback_runners.agent.client import Claim, Job
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
@@ -22,6 +23,8 @@ from pullback_runners.progress import Progress
 from pullback_runners.projects.repositories import git
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Confined, Isolation
+from pullback_runners.sandbox.proxy import INSIDE, BuildProxy
+from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree
 
 END_GRACE_S = 10.0
 _LOOK_S = 0.25
@@ -44,6 +47,17 @@ _PASSED_ON = (
     HOST_VARIABLE,
 )
 
+# Where packages come from, for builds that reach it; an address with a password is the agent's alone.
+_INDEX = (
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CERT",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "SSL_CERT_FILE",
+)
+
 
 def measure(
     claim: Claim,
@@ -51,7 +65,7 @@ def measure(
     folder: JobFolder,
     key: str,
     *,
-    cache: Path,
+    cache: Path | Store,
     device: str = "cpu",
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
@@ -61,7 +75,7 @@ def measure(
     """Build and measure a job and return its report; JobFailedError says why there is none.
 
     `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. Both
-    are done in `isolation`, where builds alone have a network, if anything has. Whatever happens in here, an exception from a signal handler included,
+    are done in `isolation`, where builds alone have a network, if anything has, and then a proxy to listed hosts. Whatever happens in here, an exception from a signal handler included,
     no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -80,22 +94,72 @@ def measure(
         "cpus": sorted(cpus),
         "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"XDG_CACHE_HOME": str(cache)}
+    place = cache if isinstance(cache, Path) else cache.place
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+        "XDG_CACHE_HOME": str(place),
+        "PULLBACK_CACHE_DIR": str(folder.work / "objects"),  # object code that another job wrote is code of its commit
+    }
+    if isolation.builds is not None:
+        environment |= {name: value for name in _INDEX if "@" not in (value := os.environ.get(name, "@"))}
     if isolation.level != "none":
         # A job writes its HOME: none of its processes takes modules of the user from there.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
-    view = View(folder.work, _places_of(repository), [cache], device=device)
+    view = View(folder.work, _places_of(repository), device=device)
     deadline = time.monotonic() + job.timeout_s
     with folder.log.open("wb") as log:
-        if isolation.network:
-            built = replace(view, network=True)
-            status = _run(
-                {**order, "builds_only": True}, built, isolation, environment, log, folder, deadline, tell, stops
+
+        def run(step: str | None, view: View) -> int:
+            way = str(INSIDE) if isolation.builds else None
+            return _run(
+                {**order, "step": step, "proxy": way}, view, isolation, environment, log, folder, deadline, tell, stops
             )
-            if status != 0:
-                return _result(status, folder)
-        status = _run(order, view, isolation, environment, log, folder, deadline, tell, stops)
-    return _result(status, folder)
+
+        if not isinstance(cache, Store):
+            return _result(run(None, view), folder)
+        with _proxy_of(isolation, folder) as proxy:
+            status = _run_in_steps(run, cache, view, isolation, folder, job, proxy)
+    try:
+        return _result(status, folder)
+    except JobFailedError as failure:
+        if proxy is None or not proxy.said:
+            raise
+        raise JobFailedError(failure.kind, "\n".join([str(failure), *proxy.said])) from failure
+
+
+def _proxy_of(isolation: Isolation, folder: JobFolder) -> AbstractContextManager[BuildProxy | None]:
+    if isolation.builds is None:
+        return nullcontext()
+    owner = None if isolation.user is None else isolation.user.uid
+    return BuildProxy(folder.path / "builds", isolation.builds, owner)
+
+
+def _run_in_steps(
+    run: Callable[[str | None, View], int],
+    store: Store,
+    view: View,
+    isolation: Isolation,
+    folder: JobFolder,
+    job: Job,
+    proxy: BuildProxy | None,
+) -> int:
+    """Make environments, build each commit, and measure, each with a cache of its own and what is kept of those before."""
+    builds = {"reference": job.reference, "commit": job.commit}
+    shas = {step: str(commit["sha"]) for step, commit in builds.items() if commit is not None}
+    if shas.get("reference") == shas["commit"]:
+        del shas["reference"]
+    for step in ("environments", *shas, None):
+        shown = store.shown(list(shas.values()))
+        isolation.give(folder.cache)
+        way = [] if proxy is None or step is None else [(proxy.file, INSIDE)]
+        try:
+            status = run(step, replace(view, writable={store.place: folder.cache}, kept=[*shown, *way]))
+            if status == 0 and step is not None:
+                store.take(folder.cache, ENVIRONMENTS if step == "environments" else build_of(shas[step]), shown)
+        finally:
+            remove_tree(folder.cache)
+        if status != 0:
+            break
+    return status
 
 
 def _run(
@@ -169,6 +233,7 @@ def _follow(
             chunk = os.read(progress_fd, 1 << 16)
             if not chunk:
                 process.wait(timeout=END_GRACE_S)
+                _refuse_to_go_on(confined, stops, seconds, deadline)  # the kernel may have ended it for what it took
                 return digest
             *lines, unread = (unread + chunk).split(b"\n")
             if len(unread) > _LONGEST_LINE_BYTES:

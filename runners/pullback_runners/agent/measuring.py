@@ -25,6 +25,7 @@ from pullback_runners.agent.spool import write_synced
 from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.limits import limit_this_process
+from pullback_runners.sandbox.proxy import forward_loopback
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -75,18 +76,18 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
 def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any] | None:
     """Build what was ordered, by the file of the commit that is judged, and measure it unless it is only to be built."""
-    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
-    from pullback_runners.projects.definitions import project_of_commit  # noqa: PLC0415
     from pullback_runners.projects.subjects import build_subject  # noqa: PLC0415
 
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     logging.getLogger("pullback_runners.projects").setLevel(logging.INFO)
     repository, commit, compared = Path(order["repository"]), order["commit"], order["reference"]
+    if (step := order["step"]) is not None:
+        if order["proxy"] is not None:
+            forward_loopback(Path(order["proxy"]))
+        _prepare(job, order, step, tell)
+        return None
     tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
-    try:
-        project, files = project_of_commit(repository, commit["sha"], job.current)
-    except UsageError as error:
-        raise BuildError(str(error)) from error
+    project, files = _project(job, repository, commit)
     built = build_subject(project, repository, commit)
     _warn(built)
     workloads = project.workload_files(files or built.files)
@@ -95,11 +96,38 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
         _warn(reference)
     else:
         reference = built
-    if order.get("builds_only"):
-        return None
     if compared is None:
         return _run(order, project, built, workloads, tell)
     return _compare(order, project, reference, built, workloads, tell)
+
+
+def _prepare(job: JobFolder, order: Mapping[str, Any], step: str, tell: Callable[[Progress], None]) -> None:
+    """A step before measuring: make the environments of all commits, or build one of them."""
+    from pullback_runners.projects.subjects import build_subject, make_environments  # noqa: PLC0415
+
+    repository = Path(order["repository"])
+    wanted = (
+        [order[step]]
+        if step != "environments"
+        else [each for each in (order["reference"], order["commit"]) if each is not None]
+    )
+    for number, commit in enumerate(wanted):
+        tell(Progress("build", number, len(wanted), f"building {commit['sha'][:10]}"))
+        project, _ = _project(job, repository, commit)
+        if step == "environments":
+            make_environments(project, repository, commit)
+        else:
+            build_subject(project, repository, commit).compile_bytecode()
+
+
+def _project(job: JobFolder, repository: Path, commit: Mapping[str, Any]) -> "tuple[ProjectFile, Path | None]":
+    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
+    from pullback_runners.projects.definitions import project_of_commit  # noqa: PLC0415
+
+    try:
+        return project_of_commit(repository, commit["sha"], job.current)
+    except UsageError as error:
+        raise BuildError(str(error)) from error
 
 
 def _warn(built: "BuiltCommit") -> None:

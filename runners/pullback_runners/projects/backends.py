@@ -34,19 +34,10 @@ def backend_for(python: Path, files: Path, variables: Mapping[str, str]) -> Path
     That is so with uv, which makes one in no time, where nothing is required, and where the backend asks for more than the file
     says.
     """
-    system = _build_system(files / "pyproject.toml")
-    requires = system.get("requires")
-    if not requires or shutil.which("uv"):
+    found = make_backend(python, files, variables)
+    if found is None:
         return None
-    about = f"{platform_of(python)}\0{requires}"
-
-    def make(folder: Path) -> None:
-        begin_environment(python, folder, has_pip=False)
-        command = [*installer(folder / "bin" / "python"), "--", *map(str, requires)]
-        run_logged(command, folder, "installing [build-system] requires of pyproject.toml", dict(variables))
-
-    place = cache_folder() / "backends" / sha256(about.encode()).hexdigest()[:16]
-    found = kept_folder(place, make, MOST_BYTES) / "bin" / "python"
+    system = _build_system(files / "pyproject.toml")
     backend = str(system.get("build-backend", "setuptools.build_meta:__legacy__"))
     folders = [str(files / str(each)) for each in system.get("backend-path", ())]
     asked = subprocess.run(  # noqa: S603 - a backend of the commit, which is to build it
@@ -58,6 +49,22 @@ def backend_for(python: Path, files: Path, variables: Mapping[str, str]) -> Path
         timeout=_TIMEOUT_S,
     )
     return found if asked.returncode == 0 else None
+
+
+def make_backend(python: Path, files: Path, variables: Mapping[str, str]) -> Path | None:
+    """The Python of an environment with what a commit's backend requires, or None as above; nothing of the commit is run."""
+    requires = _build_system(files / "pyproject.toml").get("requires")
+    if not requires or shutil.which("uv"):
+        return None
+    about = f"{platform_of(python)}\0{requires}"
+
+    def make(folder: Path) -> None:
+        begin_environment(python, folder, has_pip=False)
+        command = [*installer(folder / "bin" / "python"), "--", *map(str, requires)]
+        run_logged(command, folder, "installing [build-system] requires of pyproject.toml", dict(variables))
+
+    place = cache_folder() / "backends" / sha256(about.encode()).hexdigest()[:16]
+    return kept_folder(place, make, MOST_BYTES) / "bin" / "python"
 
 
 def variables_for(backend: Path, variables: Mapping[str, str]) -> dict[str, str]:

@@ -42,7 +42,8 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
                 )  # others that want it try themselves, and do not wait for the end of this process
                 raise
             fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(finished)
+        with contextlib.suppress(OSError):  # in a sandbox it is read-only
+            os.utime(finished)
         _remove_oldest(place.parent, most_bytes)
     except OSError as error:
         raise BuildError(
@@ -70,7 +71,7 @@ def _remove_oldest(root: Path, most_bytes: int) -> None:
         place = finished.with_suffix("")
         if total <= most_bytes:
             return
-        with _beside(place, ".lock").open("ab") as lock, contextlib.suppress(BlockingIOError):
+        with _beside(place, ".lock").open("ab") as lock, contextlib.suppress(OSError):  # used, or read-only
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             total -= int(finished.read_text(encoding="ascii") or 0)
             finished.unlink()

@@ -9,11 +9,12 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.projects.backends import backend_for, variables_for
+from pullback_runners.projects.backends import backend_for, make_backend, variables_for
 from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
@@ -53,6 +54,11 @@ class BuiltCommit:
             f"{', '.join(self.outside)}; let [build] commands write below the top of the commit alone"
         )
 
+    def compile_bytecode(self) -> None:
+        """Compile its modules where it lies, which those that import it from a read-only folder cannot."""
+        command = [str(self.environment.python), "-m", "compileall", "-q", *map(str, self.subject.paths)]
+        subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a Python; what cannot be compiled says so where it is imported
+
     def document(self) -> dict[str, Any]:
         """The preparation of a subject as a report describes it."""
         return {**self.environment.document(), "outside": list(self.outside)}
@@ -78,6 +84,20 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
         return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
+
+
+def make_environments(project: ProjectFile, repository: Path, commit: Commit) -> None:
+    """Make what a commit is built and measured in, and run nothing of it; BuildError says why it cannot be had."""
+    with TemporaryDirectory() as folder:
+        files = Path(folder)
+        try:
+            write_commit(repository, commit["sha"], files, project.build.submodules)
+            environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
+            if project.build.install == "wheel":
+                make_backend(environment.python, files, {**os.environ, **project.environment})
+            _subject(project, (), environment, None)
+        except BuildError as error:
+            raise BuildError(f"commit {commit['sha'][:10]} cannot be built: {error}", error.log) from error
 
 
 def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
@@ -183,7 +203,8 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
             raise BuildError(f"it has no {missing[0].relative_to(files.resolve())}/ folder{said_of_empty(empty)}")
-    subject = _subject(project, paths, environment, folder / _OBJECTS)
+    chosen = os.environ.get("PULLBACK_CACHE_DIR")  # an agent's, for one job
+    subject = _subject(project, paths, environment, Path(chosen) / folder.name if chosen else folder / _OBJECTS)
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None

@@ -1,13 +1,13 @@
 """The command of bubblewrap (bwrap(1)) that shows a process what a view lists and nothing else.
 
-Namespaces of its own for users, mounts, processes, IPC, host name and, without `network`, network. All that is shown is read-only but the
+Namespaces of its own for users, mounts, processes, IPC, host name and network. All that is shown is read-only but the
 folders that it may write; `/tmp` and `/dev/shm` are memory of bounded size. Programs in it gain no rights: there are no
 capabilities, set-user-ID has no effect, and no further user namespaces can be made. It ends with the process that started it.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pullback_runners.sandbox.places import device_nodes, python_places, system_places, without_inner
@@ -22,8 +22,10 @@ class View:
     work: Path
     """The folder that it starts in and may write; its HOME and TMPDIR."""
     readable: Sequence[Path] = ()
-    writable: Sequence[Path] = ()
-    network: bool = False
+    writable: Mapping[Path, Path] = field(default_factory=dict)
+    """Folders, by the names that it knows them by."""
+    kept: Sequence[tuple[Path, Path]] = ()
+    """Files and folders in those, read-only: each with the name that it knows it by."""
     device: str = "cpu"
 
 
@@ -37,9 +39,9 @@ def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
             "--unshare-pid",
             "--unshare-ipc",
             "--unshare-uts",
+            "--unshare-net",
             "--unshare-cgroup-try",
         ),
-        *([] if view.network else ["--unshare-net"]),
         *("--cap-drop", "ALL"),
         *_mounts(view),
         *("--chdir", str(view.work), "--"),
@@ -52,11 +54,13 @@ def _mounts(view: View) -> Iterator[str]:
         yield from ("--dev-bind", str(node), str(node))
     for folder in ("/dev/shm", "/tmp"):  # noqa: S108 - of the sandbox
         yield from ("--perms", "1777", "--size", str(_MEMORY_BYTES), "--tmpfs", folder)
-    for path in without_inner([*system_places(network=view.network), *python_places(), *view.readable]):
+    for path in without_inner([*system_places(), *python_places(), *view.readable]):
         if path.is_symlink() and len(path.parts) == 2:  # /lib, of a system that has merged it into /usr
             yield from ("--symlink", str(path.readlink()), str(path))
         else:
             yield from ("--ro-bind", os.path.realpath(path), str(path))
-    for path in (*view.writable, view.work):
-        yield from ("--bind", str(path), str(path))
+    for name, path in (*view.writable.items(), (view.work, view.work)):
+        yield from ("--bind", str(path), str(name))
+    for path, name in view.kept:
+        yield from ("--ro-bind", str(path), str(name))
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")

@@ -3,8 +3,8 @@
 none      builds and measured code run as the agent's user, who can read its token
 user      they run as another user of this machine, who can read neither token nor spool nor the lease, and end with the job; with limits
           on what they take
-sandbox   they run where nothing of the machine is but what a view shows them (bubblewrap.py), without network while they
-          measure; with the same limits. As another user too, where the agent is root's
+sandbox   they run where nothing of the machine is but what a view shows them (bubblewrap.py), without network but for
+          a proxy of the agent while they build (proxy.py); with the same limits. As another user too, where the agent is root's
 
 A level is tried before the agent enrols, with the very command that a job gets.
 """
@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,10 @@ from typing import IO, Literal
 
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.bubblewrap import View, bubblewrap_command
+from pullback_runners.sandbox.groups import Group, Groups, groups_of_agent
 from pullback_runners.sandbox.limits import Limits, Watch
+from pullback_runners.sandbox.proxy import BuildNetwork
+from pullback_runners.sandbox.store import Store, own_folder, secret_key
 from pullback_runners.sandbox.users import BuildUser, held_user
 
 Level = Literal["none", "user", "sandbox"]
@@ -65,10 +68,12 @@ class Confined:
     user: BuildUser | None = None
     first: int | None = None
     """A descriptor of the first process of its sandbox, which is the last one to end."""
+    group: Group | None = None
 
     def trouble(self) -> str | None:
         """The reason why it has to end, by what it takes; None where it may go on."""
-        return None if self.watch is None else self.watch.trouble()
+        watched = None if self.watch is None else self.watch.trouble()
+        return watched or (None if self.group is None else self.group.trouble())
 
     def end(self) -> None:
         """End it, and wait until nothing of it is left."""
@@ -78,6 +83,8 @@ class Confined:
         if self.first is not None:
             select.select([self.first], [], [], _END_S)
             os.close(self.first)
+        if self.group is not None:
+            self.group.end()
         if self.user is not None:
             self.user.end_all()
 
@@ -89,26 +96,36 @@ class Isolation:
     level: Level = "none"
     user: BuildUser | None = None
     limits: Limits = field(default_factory=Limits)
-    network: bool = False
-    """True if builds in a sandbox have a network."""
+    builds: BuildNetwork | None = None
+    """The part of the network that builds in a sandbox reach; none of it else."""
+    groups: Groups | None = None
+    """Control groups of jobs, where the machine lets this agent make some."""
+
+    def labels(self) -> dict[str, str]:
+        """Labels of an agent, by which jobs choose and people see how its jobs are isolated."""
+        if self.level == "none":
+            return {}
+        kernel = "none" if self.groups is None else "limits" if self.groups.is_limited else "ends"
+        return {"isolation": self.level, "cgroup": kernel}
 
     @property
     def runs_as(self) -> str:
         """The name of the user of jobs, for people."""
         return "the agent's user" if self.user is None else self.user.name
 
-    def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path:
-        """The folder of environments and builds: what one user or, in sandboxes, one project wrote is not run by another.
+    def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path | Store:
+        """The environments and builds that were kept: what one user or, in sandboxes, one project wrote is not run by another.
 
-        Of a project there are two: what its own commits wrote, and what those of forks did.
+        In sandboxes it is a store that the agent alone writes. A job of a fork is shown the project's, too, and what is kept of it goes into one of its own.
         """
         if self.level != "sandbox":
             return data / ("cache" if self.user is None else f"cache-{self.user.name}")
         folder = data / f"sandboxed-{self.runs_as if self.user else 'own'}"
-        self.give(folder)
-        folder /= sha256((project or "").encode()).hexdigest()[:16] + ("" if trusted else "-forks")
-        self.give(folder)
-        return folder
+        own = folder / sha256((project or "").encode()).hexdigest()[:16]
+        roots = [own] if trusted else [own, own.with_name(f"{own.name}-forks")]
+        for each in (folder, *roots):
+            own_folder(each, None if self.user is None else self.user.gid)
+        return Store(own, roots, secret_key(data))
 
     def give(self, folder: Path) -> None:
         """Make a folder that jobs may write, if it is not there."""
@@ -133,24 +150,43 @@ class Isolation:
         """Start a process of a job."""
         is_sandbox = self.level == "sandbox"
         told, info_fd = os.pipe()
+        in_group: AbstractContextManager[Group | None] = (
+            nullcontext() if self.groups is None else self.groups.begin(self.limits)
+        )
         with os.fdopen(told, "rb") as answer:
             try:
-                process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own module
-                    [*(bubblewrap_command(_bubblewrap(), view, info_fd) if is_sandbox else ()), *command],
-                    cwd=view.work,
-                    env=dict(environment),
-                    pass_fds=[*pass_fds, *([info_fd] if is_sandbox else [])],
-                    start_new_session=True,
-                    **({} if self.user is None else self.user.process()),
-                    **streams,
-                )
+                with in_group as group:
+                    process = self._popen(
+                        command, view, environment, [*pass_fds, *([info_fd] if is_sandbox else [])], info_fd, streams
+                    )
             finally:
                 os.close(info_fd)
             about = answer.read()  # empty where there is no sandbox, or none came to be
         if self.level == "none":
             return Confined(process)
         first = os.pidfd_open(json.loads(about)["child-pid"]) if about else None
-        return Confined(process, Watch(self.limits, process.pid, view.work), self.user, first)
+        return Confined(process, Watch(self.limits, process.pid, view.work), self.user, first, group)
+
+    def _popen(
+        self,
+        command: Sequence[str],
+        view: View,
+        environment: Mapping[str, str],
+        pass_fds: Sequence[int],
+        info_fd: int,
+        streams: "Mapping[str, IO[bytes] | int | None]",
+    ) -> "subprocess.Popen[bytes]":
+        in_front = bubblewrap_command(_bubblewrap(), view, info_fd) if self.level == "sandbox" else ()
+        started: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own module
+            [*in_front, *command],
+            cwd=view.work,
+            env=dict(environment),
+            pass_fds=pass_fds,
+            start_new_session=True,
+            **({} if self.user is None else self.user.process()),
+            **streams,
+        )
+        return started
 
 
 @contextmanager
@@ -162,7 +198,7 @@ def isolated(
     readable: Sequence[Path] = (),
     secret: Sequence[Path] = (),
     limits: Limits | None = None,
-    network: bool = False,
+    builds: BuildNetwork | None = None,
 ) -> Iterator[Isolation]:
     """The isolation of an agent's jobs, tried; UsageError says why a level cannot be had here, and the remedy.
 
@@ -178,15 +214,22 @@ def isolated(
             f"--isolation {level}: name the user of jobs, who need not exist if it is a number (--build-user 61234)"
         )
     with nullcontext() if build_user is None else held_user(build_user) as user:
-        isolation = Isolation(level, user, limits or Limits(), network)
+        isolation = Isolation(level, user, limits or Limits(), builds, groups_of_agent(data))
         for folder, mode in (("", 0o711), ("jobs", 0o711), ("mirrors", 0o750), ("spool", 0o700)):
             (data / folder).mkdir(exist_ok=True)
             (data / folder).chmod(mode)
         if user is not None:
             os.chown(data / "mirrors", -1, user.gid)
-        cache = isolation.cache(data, None)
-        isolation.give(cache)
-        _try(isolation, cache, [data / "mirrors", *readable], [data / "token", data / "spool", *secret])
+        found = isolation.cache(data, None)
+        cache = found if isinstance(found, Path) else found.place
+        if level != "sandbox":
+            isolation.give(cache)
+        _try(
+            isolation,
+            cache,
+            [data / "mirrors", *readable],
+            [data / name for name in ("token", "cache.key", "spool")] + [*secret],
+        )
         yield isolation
 
 

@@ -11,14 +11,14 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt
 _SETTINGS = (
     *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "mime.types"),
     *("passwd", "group", "nsswitch.conf", "ssl", "pki", "ca-certificates", "crypto-policies", "fonts", "OpenCL"),
+    *("pip.conf", "uv"),
 )
-_NETWORK = ("resolv.conf", "hosts", "host.conf", "gai.conf", "services", "protocols", "pip.conf", "uv")
 _PACKAGES = ("pullback", "pullback_runners")
 
 
-def system_places(*, network: bool) -> list[Path]:
+def system_places() -> list[Path]:
     """Places of the system: programs, libraries, a few settings, descriptions of the hardware."""
-    settings = [f"/etc/{name}" for name in (*_SETTINGS, *(_NETWORK if network else ()))]
+    settings = [f"/etc/{name}" for name in _SETTINGS]
     return [path for each in (*_SYSTEM, *settings) if (path := Path(each)).exists()]
 
 

@@ -30,6 +30,7 @@ from pullback_runners.agent.measurement import measure
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.isolation import isolated
 from pullback_runners.sandbox.limits import Limits
+from pullback_runners.sandbox.proxy import BuildNetwork
 
 asked = json.loads(sys.argv[1])
 data, repository = Path(asked["data"]), Path(asked["repository"])
@@ -37,12 +38,12 @@ commit = {"sha": asked["sha"], "parents": [], "branch": "main", "author": "A", "
 lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)
 claim = Claim(Job("demo", commit, "trial", (), asked["timeout_s"], None), lease)
 with isolated(data, asked["level"], asked["user"], readable=[repository], limits=Limits(**asked["limits"]),
-              network=asked["network"]) as isolation:
+              builds=asked["builds"] and BuildNetwork(*asked["builds"])) as isolation:
     folder = JobFolder.create(data / "jobs", lease, "key", isolation.user)
     answer = {"report": None, "failure": None}
     try:
         answer["report"] = measure(
-            claim, repository, folder, "key", cache=isolation.cache(data, "demo"), cpus=frozenset(),
+            claim, repository, folder, "key", cache=isolation.cache(data, "demo", trusted=asked["trusted"]), cpus=frozenset(),
             tell=lambda _: None, stops=lambda: None, isolation=isolation)
     except JobFailedError as failure:
         answer["failure"] = [failure.kind, str(failure)]
@@ -109,15 +110,18 @@ def repository(open_folder):
 def job(open_folder, data, repository, command):
     """Do a job of a commit, whose build runs a program if one is given, and return its end."""
 
-    def job(level, *, build=None, timeout_s=60.0, limits=None, network=False):
+    def job(level, *, build=None, timeout_s=60.0, limits=None, builds=None, trusted=True):
         if build is not None:
             repository.write("hostile.py", build)
             declared = (repository.folder / "pullback.toml").read_text()
-            repository.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]'))
+            if "hostile.py" not in declared:
+                repository.write(
+                    "pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]')
+                )
         sha = repository.commit("a commit")
         user = USER if level != "none" and os.geteuid() == 0 else None
         asked = {"data": str(data), "repository": str(repository.folder), "sha": sha, "level": level, "user": user}
-        asked |= {"timeout_s": timeout_s, "limits": limits or {}, "network": network}
+        asked |= {"timeout_s": timeout_s, "limits": limits or {}, "builds": builds, "trusted": trusted}
         arguments, environment = command
         done = subprocess.run(
             [*arguments, json.dumps(asked)],

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -275,6 +278,57 @@ def test_a_build_that_takes_without_end_is_ended_in_a_sentence_and_leaves_nothin
     assert _left() == []
 
 
+POISON = """
+import json, os
+from pathlib import Path
+
+cache = Path(os.environ["XDG_CACHE_HOME"]) / "pullback"
+projects = cache / "projects"
+said = {"altered": [], "found": [str(each) for each in cache.rglob("*planted*")]}
+for each in projects.rglob("*"):
+    try:
+        with open(each, "a") as file:
+            file.write("\\nplanted = True\\n")
+        said["altered"].append(str(each))
+    except OSError:
+        pass
+for name in ("environments/" + "0" * 15 + "a", "commits/PREVIOUS-00000000"):
+    (projects / name).mkdir(parents=True, exist_ok=True)
+    (projects / name / "planted").write_text("")
+    (projects / (name + ".bytes")).write_text("1")
+(cache / "native").mkdir(exist_ok=True)
+(cache / "native" / "planted.object").write_text("code")
+with open(os.environ["HOME"] + "/said.txt", "a") as file:
+    file.write(json.dumps(said) + "\\n")
+"""
+
+
+def _kept(data):
+    """Contents of all that is kept of jobs of the project's own commits."""
+    files = [each for each in data.glob("sandboxed-*/*/pullback/**/*") if each.is_file() and "-forks/" not in str(each)]
+    return {str(each): each.read_bytes() for each in files}
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, data, trusted):
+    assert job("sandbox")["failure"] is None
+    before = _kept(data)
+    assert [each for each in before if each.endswith("src/waves.py")]
+    poison = POISON.replace("PREVIOUS", repository.git("rev-parse", "HEAD"))
+    source = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", f"{poison}\n{source}")
+    first = job("sandbox", build=poison, trusted=trusted)
+    assert first["failure"] is None, first
+    own = f"commits/{repository.git('rev-parse', 'HEAD')}-"
+    assert [each for said in first["said"][1:] for each in said["altered"] if own in each and "/files/" in each] == []
+    after = _kept(data)
+    assert {name: after[name] for name in before} == before
+    assert [name for name in after.keys() - before.keys() if trusted is False or own not in name] == []
+    second = job("sandbox", build=f"# another\n{poison}")
+    assert second["failure"] is None, second
+    assert second["said"][0]["found"] == []
+
+
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):
     build = f"""
 import os, sys
@@ -288,15 +342,71 @@ os.kill(-1, 9)
     assert "secret" not in json.dumps(answer)
 
 
-def test_builds_have_a_network_where_they_are_given_one_and_measured_code_has_none(job, spy, repository):
+FETCH = """
+import json, os, socket, subprocess, sys, urllib.request
+
+def fetch(url):
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.read().decode()
+    except OSError as error:
+        return str(error)
+
+def tunnel(host, port):
+    proxy = urllib.request.urlsplit(os.environ["HTTPS_PROXY"])
+    with socket.create_connection((proxy.hostname, proxy.port), 20) as way:
+        way.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
+        return way.recv(1 << 16).decode().splitlines()[0]
+
+listed, other = json.loads('PORTS')
+said = {
+    "listed": fetch(f"http://127.0.0.1:{listed}/"),
+    "other": fetch(f"http://127.0.0.1:{other}/"),
+    "tunnel": tunnel("127.0.0.1", listed),
+    "other tunnel": tunnel("127.0.0.1", other),
+    "links": [name for _, name in socket.if_nameindex()],
+}
+with open(os.environ["HOME"] + "/said.txt", "a") as file:
+    file.write(json.dumps(said) + "\\n")
+"""
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Two servers of files, and the ports of both."""
+    (tmp_path / "index.html").write_text("a package")
+    with ExitStack() as servers:
+        handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+        both = [servers.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler)) for _ in range(2)]
+        for server in both:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            servers.callback(server.shutdown)
+        yield [server.server_address[1] for server in both]
+
+
+def test_builds_reach_listed_hosts_by_the_agents_proxy_and_measured_code_reaches_nothing(job, spy, repository, served):
     source = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", f"{spy('')}\n{source}")
-    answer = job("sandbox", build=spy(""), network=True)
-    assert answer["report"] is not None
+    answer = job(
+        "sandbox", build=FETCH.replace("PORTS", json.dumps(served)), builds=[[f"127.0.0.1:{served[0]}"], 1 << 20]
+    )
+    assert answer["failure"] is None, answer
     build, *measured = answer["said"]
-    assert build["connects"]
+    refused = f"builds may not reach 127.0.0.1:{served[1]}: start the agent with --build-host 127.0.0.1:{served[1]} if they are to"
+    assert build["listed"] == "a package"
+    assert refused in build["other"]
+    assert build["tunnel"] == "HTTP/1.1 200 connected"
+    assert build["other tunnel"] == f"HTTP/1.1 403 {refused}"
+    assert build["links"] == ["lo"]
     assert [each["connects"] for each in measured] == [False] * len(measured)
     assert measured
+    failed = job(
+        "sandbox",
+        build=FETCH.replace("PORTS", json.dumps(served)) + "\nsys.exit(said['other'])",
+        builds=[[f"127.0.0.1:{served[0]}"], 1 << 20],
+    )
+    assert failed["failure"][0] == "build"
+    assert failed["failure"][1].splitlines()[-1] == refused
 
 
 def test_a_job_ends_with_its_agent(open_folder, data, repository, command):
@@ -306,7 +416,7 @@ def test_a_job_ends_with_its_agent(open_folder, data, repository, command):
     repository.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]'))
     asked = {"data": str(data), "repository": str(repository.folder), "sha": repository.commit("sleeps")}
     asked |= {"level": "sandbox", "user": USER if os.geteuid() == 0 else None}
-    asked |= {"timeout_s": 100.0, "limits": {}, "network": False}
+    asked |= {"timeout_s": 100.0, "limits": {}, "builds": None, "trusted": True}
     arguments, environment = command
     with subprocess.Popen([*arguments, json.dumps(asked)], env=environment, stdout=subprocess.DEVNULL) as agent:
         _until(_left)

@@ -1,0 +1,161 @@
+"""Caches of jobs in sandboxes: what the agent kept of earlier jobs, read-only, in a folder that ends with a step of the job.
+
+A step makes folders (projects/kept.py) in a cache of its own. When no process of it is left the agent keeps some of them: environments that were made
+before code of the commit ran, and the build of the one commit that was built. All else, object code included, nobody sees again.
+
+Each kept folder has a seal, the HMAC of its files' names, kinds, sizes and times by a key that jobs cannot read. The time of a change cannot be set by who
+makes it. A folder that was changed, or that somebody else put there, is removed instead of shown.
+"""
+
+import hmac
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+ENVIRONMENTS = {kind: re.compile(r"[0-9a-f]{16}") for kind in ("environments", "backends", "harnesses")}
+"""What a step may leave that runs no code of a commit: kinds of folders, and the form of their names."""
+MOST_BYTES = {"environments": 20 << 30, "backends": 2 << 30, "harnesses": 1 << 30, "commits": 5 << 30}
+_INNER = ("pullback", "projects")
+
+
+def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
+    """Kinds and names that a step which builds a commit may leave."""
+    return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{8}")}
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder that a job wrote: as deep as it likes, which shutil.rmtree cannot follow."""
+    subprocess.run(["rm", "-rf", "--", str(path)], check=False, capture_output=True)  # noqa: S603, S607 - a path of ours
+
+
+@dataclass(frozen=True)
+class Store:
+    """Folders that an agent kept of the jobs of one project."""
+
+    place: Path
+    """Where jobs see them, whichever of the roots they lie in: environments hold paths of themselves."""
+    roots: Sequence[Path]
+    """Those of the project's own commits, and for a job of a fork those of forks; kept is what goes into the last."""
+    key: bytes = field(repr=False)
+
+    def shown(self, shas: Sequence[str]) -> list[tuple[Path, Path]]:
+        """The folders that a job of some commits is shown: each path, and the one that it has in the cache."""
+        wanted = dict(ENVIRONMENTS)
+        builds = re.compile("|".join(pattern.pattern for sha in shas for pattern in build_of(sha).values()))
+        found: dict[Path, Path] = {}
+        for root in self.roots:
+            for kind, pattern in (wanted | {"commits": builds}).items():
+                folder = root.joinpath(*_INNER, kind)
+                for size in sorted(folder.glob("*.bytes")):
+                    kept = size.with_suffix("")
+                    if not pattern.fullmatch(kept.name):
+                        continue
+                    if not self._is_sealed(kept):
+                        self._remove(kept)
+                        continue
+                    for each in (kept, size):
+                        found.setdefault(self.place.joinpath(*_INNER, kind, each.name), each)
+        return [(kept, place) for place, kept in found.items()]
+
+    def take(self, own: Path, kinds: Mapping[str, "re.Pattern[str]"], shown: Sequence[tuple[Path, Path]]) -> None:
+        """Keep finished folders of some kinds of the cache of a step that has ended, and remove the rest of it."""
+        known = {place.name for _, place in shown}
+        taken = []
+        for kind, pattern in kinds.items():
+            folder = self.roots[-1].joinpath(*_INNER, kind)
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            for descriptor, name in _finished(own, kind):
+                if pattern.fullmatch(name) and name not in known:
+                    self._remove(folder / name)
+                    os.rename(name, folder / name, src_dir_fd=descriptor)
+                    taken.append(folder / name)
+        remove_tree(own)  # before the seals: links that it shares with what was kept go
+        for kept in taken:
+            with suppress(OSError):
+                mac, total = self._mac(kept)
+                _beside(kept, ".seal").write_text(mac, encoding="ascii")
+                _beside(kept, ".bytes").write_text(str(total), encoding="ascii")
+        for kind in kinds:
+            self._remove_oldest(self.roots[-1].joinpath(*_INNER, kind), MOST_BYTES[kind])
+
+    def _is_sealed(self, kept: Path) -> bool:
+        try:
+            return hmac.compare_digest(_beside(kept, ".seal").read_text(encoding="ascii"), self._mac(kept)[0])
+        except (OSError, ValueError):
+            return False
+
+    def _mac(self, kept: Path) -> tuple[str, int]:
+        """The seal of a folder, and the bytes in it."""
+        mac, total = hmac.new(self.key, str(kept).encode(), sha256), 0
+        waiting = [kept]
+        while waiting:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in sorted(entries, key=lambda each: each.name):
+                    about = entry.stat(follow_symlinks=False)
+                    facts = (entry.path, about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+                    mac.update(repr(facts).encode() + b"\0")
+                    if stat.S_ISDIR(about.st_mode):
+                        waiting.append(Path(entry.path))
+                    total += about.st_size
+        return mac.hexdigest(), total
+
+    def _remove(self, kept: Path) -> None:
+        for ending in (".seal", ".bytes"):
+            _beside(kept, ending).unlink(missing_ok=True)
+        remove_tree(kept)
+
+    def _remove_oldest(self, folder: Path, most_bytes: int) -> None:
+        by_age = sorted(folder.glob("*.bytes"), key=lambda path: path.stat().st_mtime, reverse=True)
+        total = 0
+        for size in by_age:
+            total += int(size.read_text(encoding="ascii"))
+            if total > most_bytes and size != by_age[0]:
+                self._remove(size.with_suffix(""))
+
+
+def secret_key(data: Path) -> bytes:
+    """The key of an agent's seals, made once."""
+    file = data / "cache.key"
+    if not file.exists():
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:  # noqa: PTH123 - Path.open knows no mode
+            new.write(os.urandom(32))
+    return file.read_bytes()
+
+
+def own_folder(folder: Path, gid: int | None) -> None:
+    """Make a folder that the agent alone writes and jobs read; one of another owner, as earlier releases gave to jobs, is made anew."""
+    if folder.exists() and folder.stat().st_uid != os.geteuid():
+        remove_tree(folder)
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    if gid is not None:
+        os.chown(folder, -1, gid)
+
+
+def _finished(own: Path, kind: str) -> Iterator[tuple[int, str]]:
+    """Finished folders of a kind, by name and a descriptor of where they lie; nothing where a link is on the way."""
+    descriptor = os.open(own, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for part in (*_INNER, kind):
+            try:
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            except OSError:
+                return
+            os.close(descriptor)
+            descriptor = inner
+        names = os.listdir(descriptor)  # noqa: PTH208 - of a descriptor
+        for name in sorted(each.removesuffix(".bytes") for each in names if each.endswith(".bytes")):
+            with suppress(OSError):
+                if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                    yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def _beside(place: Path, ending: str) -> Path:
+    return place.with_name(place.name + ending)
