@@ -168,6 +168,8 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
     axes = _axes_of(a, axis)
+    if not _absent(initial) and any(a.shape[axis] == 0 for axis in axes):  # what it begins with is all there is
+        return astype(sum_(a, axis, keepdims=keepdims), a.dtype) + initial
     found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes or np.ndim(a) == 0 else a
     return found if _absent(initial) else pair(found, initial)
 
