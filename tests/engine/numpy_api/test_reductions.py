@@ -99,6 +99,18 @@ def test_an_extremum_of_nothing_is_what_it_begins_with(reduce, dtype):
             assert pb.grad(lambda x: np.sum(function(x) ** 2))(x).shape == x.shape
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, bool])
+@pytest.mark.parametrize(
+    "reduce", [np.sum, np.prod, np.cumsum, np.cumprod, np.nansum, np.add.reduce], ids=lambda f: f.__name__
+)
+def test_small_integers_that_are_asked_for_stay_small(reduce, dtype):
+    x = np.arange(1, 300, 7)
+    for tier in pb.TIERS:
+        found = pb.compile(lambda x: reduce(x, dtype=dtype), tier=tier)(x)
+        np.testing.assert_array_equal(found, reduce(x, dtype=dtype))
+        assert found.dtype == dtype
+
+
 def test_nothing_to_reduce():
     assert pb.grad(lambda a: np.sum(a) + np.prod(a))(np.zeros(0)).shape == (0,)
     with pytest.raises(ValueError, match="zero-size"):
