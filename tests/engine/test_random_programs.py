@@ -78,6 +78,42 @@ def places_stored(a, b):
     return y * np.sum(y)
 
 
+def substituted(m, b):
+    y = np.zeros_like(b)
+    for k in range(len(b)):
+        y[k] = (b[k] - m[k, :k] @ y[:k]) / (2.0 + m[k, k] * m[k, k])
+    return y
+
+
+def stored_by_masks(a, b):
+    y = a + 0.0 * b
+    y[b > 0.2] *= 0.5
+    y[a < 0.0] = 0.1
+    np.copyto(y, b, where=a > 0.7)
+    np.putmask(y, b < -0.9, 0.3)
+    return y
+
+
+def stored_by_functions(a, b):
+    y = a * 1.0
+    np.put_along_axis(y, np.argmax(b, axis=-1)[..., None], 0.25, axis=-1)
+    np.fill_diagonal(y, b[0, 0])
+    np.multiply(y, b, out=y, where=a > 0.0)
+    y.sort(axis=-1)
+    y.flat[1] = np.sum(b)
+    return y
+
+
+def stored_in_steps(a, b):
+    rows = np.empty_like(a, shape=(len(a) + 2, *a.shape[1:]))
+    rows[0], rows[-1] = b[-1], 0.5
+    rows[1:-1] = a
+    for _ in range(3):
+        rows[1:-1] += 0.2 * (rows[2:] - 2 * rows[1:-1] + rows[:-2])
+        rows[0] = rows[1]
+    return rows
+
+
 def halving(v):
     return v if np.sum(v * v) < 1.0 else halving(v / 2)
 
@@ -148,6 +184,13 @@ pb.fori_loop(0, 3, lambda i, h: np.tanh(h + {a} * i), {b})|pb.while_loop(lambda 
 pb.checkpoint(lambda v, w: np.tanh(v * w) + v)({a}, {b})|pb.stop_gradient({a}) * {b}|cubed({a})|pb.vmap(lambda v: np.tanh(v) * np.sum(v))({a})|pb.grad(lambda v: np.sum(np.sin(v) ** 2))({a})
 rows_stored({a}, {b})|view_stored({a}, {b})|places_stored({a}, {b})|pb.numpy.updated({a}, 0, {b})|pb.numpy.added({a}, [0, 0], {b})
 pb.vmap(lambda v: rows_stored(v, v))({a})|pb.scan(lambda h, x: (view_stored(h, h), x), {a}, {b})[0]|pb.checkpoint(rows_stored)({a}, {b})
+{a}[..., :0] @ {b}[:0]|np.concatenate([{a}[:0], {b}, {a}])|np.append({a}[1:1], {b})|np.sum({a}[:0], axis=0) + {b}|np.prod({a}[2:2]) * {b}|substituted({a} @ {a}.T, {b}.T[0])|pb.numpy.updated({a}, slice(1, 1), {b}[:0])
+np.max({a}, axis=0, initial=0.2)|np.min({a}[:0], axis=0, initial=0.5) * {b}|np.logaddexp.reduce({a}, axis=-1)|np.logaddexp({a}, {b})|np.add.reduceat({a}, [0, 2], axis=0)|np.lib.stride_tricks.sliding_window_view({a}, 2, axis=-1)|np.einsum("...i,...i->...", {a}, {b})|np.einsum("ij,kj,kl->il", {a}, {b}, {c}, optimize=True)
+np.select([{a} > 0.4, {b} < 0.0], [{a} * {b}, np.sin({a})], {b})|np.piecewise({a}, [{a} < 0.0, {a} >= 0.5], [np.sin, np.tanh, lambda v: v * v])|np.kron({a}[:2, :2], {b}[:1])|np.cross({a}[..., :3], {b}[..., :3])|np.trapezoid({a}, axis=0)|np.gradient({a}, axis=-1)|np.convolve({a}.ravel(), {b}.ravel()[:3], "same")|np.vdot({a}, {b})
+np.fft.irfft(np.fft.rfft({a}) * (1.0 + 0.5j))|np.abs(np.fft.fft2({a}) * np.exp(1j * {b}) + 4.0)|np.angle({a} + 1j * {b} + 3.0)|np.real(np.exp(1j * {a}) / (2.0 + 1j * {b}))|np.linalg.multi_dot([{a}, {b}.T, {a}])|np.block([[{a}, {b}], [{b}, {a}]])|np.linalg.norm({a} + 2.0, 1, axis=0)|np.triu({a} @ {b}.T, 1)
+np.nansum(np.where({a} > 0.5, np.nan, {a}), axis=0)|np.nanmax(np.where({a} > 0.5, np.nan, {b}), axis=-1)|np.percentile({a}, [10, 60], axis=-1)|np.float32(0.5) * {a}.astype("f4") + {b}.astype("f4")|np.unwrap({a} * 3)|np.copysign({a}, {b})|np.fmod({a}, 0.7)|np.heaviside({a}, 0.5) * {b}|np.nan_to_num({a})
+stored_by_masks({a}, {b})|stored_by_functions({a}, {b})|stored_in_steps({a}, {b})|np.apply_along_axis(lambda v: np.cumsum(v) * v[0], -1, {a})|{a}[np.triu_indices(3)]|{a}[..., None, [0, 1]]|{a}[[2, 0], :, None][..., 0:1]
+pb.scan(lambda h, x: (pb.checkpoint(lambda u, v: np.tanh(u + v) * u)(h, x), h), {a}[0], {a})[1]|pb.checkpoint(lambda v: np.where({a} > v, {a}, v * v))({b})|pb.vmap(pb.checkpoint(lambda v: np.cumsum(v) * np.max(v)))({a})
 halving({a})|looped({a})|({a} if np.sum({a}) > 0.3 else {a} * 2)|sum({a}[i] * i for i in range(len({a})))|np.sum(np.stack([row * 0.5 for row in {a}]), axis=0)
 {a} * HOLDER.weights|{a} + HOLDER.parts[0]|{a} * HOLDER.parts[1]["last"]|{a} * local|{a} + WEIGHTS[:1]|{a} * np.arange(4)|np.ones_like({a}) * {b}|np.zeros((3, 4)) + {a}|{a} * (np.array([1.0, 2.0, 3.0, 4.0]) / 4)
 {a}.astype("f4") * {b}|{a} * np.float32(0.5)|np.real({a} * (1 + 2j) * {b})|np.abs(np.fft.fft({a}) + 3)|np.floor({a} * 3) * {b}|({a} > 0) * {b}|np.isnan({a}) + {b}|np.sign({a}) * {b}|({a} * 5).astype(int) * {b}

@@ -18,14 +18,16 @@ from pullback.rules.joining import along
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     refuse("numpy.cumsum", out=out)
     a, axis = in_line(a if dtype is None else astype(a, dtype), axis)
-    return cumulative.cumsum(a, axis=axis)
+    y = cumulative.cumsum(a, axis=axis)
+    return y if dtype is None else astype(y, dtype)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     refuse("numpy.cumprod", out=out)
     a, axis = in_line(a if dtype is None else astype(a, dtype), axis)
-    return cumulative.cumprod(a, axis=axis)
+    y = cumulative.cumprod(a, axis=axis)
+    return y if dtype is None else astype(y, dtype)
 
 
 @implements(np.cumulative_sum)

@@ -30,6 +30,7 @@ def sum_(
         summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
     else:
         summed = astype(a, np.add.reduce(np.ones(1, a.dtype)).dtype)  # truth values and small integers become integers
+    summed = summed if dtype is None else astype(summed, dtype)  # small integers became larger ones
     return summed if _absent(initial) else summed + initial
 
 
@@ -50,6 +51,7 @@ def prod(
         product = reductions.prod(a, axis=axes[0])
     else:
         product = reductions.prod(_joined(a, axes), axis=np.ndim(a) - len(axes))
+    product = product if dtype is None else astype(product, dtype)
     product = expand_dims(product, axes) if keepdims else product
     return product if _absent(initial) else product * initial
 
@@ -168,6 +170,8 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
     axes = _axes_of(a, axis)
+    if not _absent(initial) and any(a.shape[axis] == 0 for axis in axes):  # what it begins with is all there is
+        return astype(sum_(a, axis, keepdims=keepdims), a.dtype) + initial
     found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes or np.ndim(a) == 0 else a
     return found if _absent(initial) else pair(found, initial)
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.control.checkpoint_rule import checkpointed
 from pullback.control.scan_rule import Layout, scan
 from pullback.control.switch_rule import switch
 from pullback.control.while_rule import while_
@@ -294,10 +295,15 @@ def _split_switch(params: dict[str, Any]) -> dict[str, Any]:
     return {**params, "branches": tuple(map(split_body, params["branches"]))}
 
 
+def _split_checkpointed(params: dict[str, Any]) -> dict[str, Any]:
+    return {"body": split_body(params["body"])}
+
+
 _WITH_BODIES: Mapping[Primitive, Callable[[dict[str, Any]], dict[str, Any]]] = {
     scan: _split_scan,
     while_: _split_while,
     switch: _split_switch,
+    checkpointed: _split_checkpointed,
 }
 
 

@@ -149,6 +149,13 @@ def _has_complex_alone(graph: Graph) -> bool:
     return _has_complex(graph) and _has_no_writes(graph)
 
 
+def _has_empty(graph: Graph) -> bool:
+    """True if a value has no elements, inside loops and branches too."""
+    if any(not var.type.size for var in (*graph.inputs, *(var for node in graph.nodes for var in node.outputs))):
+        return True
+    return any(_has_empty(body) for node in graph.nodes for _, body in node.bodies())
+
+
 def _multiplies(graph: Graph) -> bool:
     """True if there is a product of matrices, inside loops and branches too."""
     return any(node.primitive is matmul or any(_multiplies(body) for _, body in node.bodies()) for node in graph.nodes)
@@ -258,6 +265,8 @@ def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass
     ]
     if lowered:
         passes += [Pass("lowered", lower)]
+        if native:
+            passes += [Pass("empty arrays", _later("empty", "leave_out_empty"), _has_empty)]
         if looping and not on_device:
             passes += [Pass("complex parts", _later("complex_parts", "split_complex"), _has_complex_alone)]
         passes += [

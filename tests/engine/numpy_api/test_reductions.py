@@ -83,6 +83,34 @@ def test_equal_extrema_share_equally():
     assert (value, tangent) == (3.0, 2.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, bool])
+@pytest.mark.parametrize("reduce", [np.max, np.min])
+def test_an_extremum_of_nothing_is_what_it_begins_with(reduce, dtype):
+    for x, axis in ((np.ones((3, 0), dtype), 1), (np.ones(0, dtype), None)):
+
+        def function(x, axis=axis):
+            return reduce(x, axis=axis, initial=dtype(1), keepdims=True)
+
+        for tier in pb.TIERS:
+            found = pb.compile(function, tier=tier)(x)
+            np.testing.assert_array_equal(found, function(x))
+            assert found.dtype == function(x).dtype
+        if np.dtype(dtype).kind == "f":
+            assert pb.grad(lambda x: np.sum(function(x) ** 2))(x).shape == x.shape
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, bool])
+@pytest.mark.parametrize(
+    "reduce", [np.sum, np.prod, np.cumsum, np.cumprod, np.nansum, np.add.reduce], ids=lambda f: f.__name__
+)
+def test_small_integers_that_are_asked_for_stay_small(reduce, dtype):
+    x = np.arange(1, 300, 7)
+    for tier in pb.TIERS:
+        found = pb.compile(lambda x: reduce(x, dtype=dtype), tier=tier)(x)
+        np.testing.assert_array_equal(found, reduce(x, dtype=dtype))
+        assert found.dtype == dtype
+
+
 def test_nothing_to_reduce():
     assert pb.grad(lambda a: np.sum(a) + np.prod(a))(np.zeros(0)).shape == (0,)
     with pytest.raises(ValueError, match="zero-size"):

@@ -153,7 +153,7 @@ _LOADED_LATER = {
         "running_argmax",
         "running_argmin",
     ),
-    "pullback.backends.native.kernels.branches": ("switch",),
+    "pullback.backends.native.kernels.branches": ("switch", "checkpointed"),
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
     "pullback.backends.native.kernels.diagonals": ("diagonal", "on_diagonal", "lower_triangle", "upper_triangle"),
     "pullback.backends.native.kernels.fourier": ("complex_of", "fft_parts", "rfft_parts", "irfft_parts"),

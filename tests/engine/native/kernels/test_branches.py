@@ -85,3 +85,52 @@ def test_branches_by_number_in_a_loop():
     assert plan.summary()["fallbacks"] == []
     with pytest.raises(ControlFlowError, match="index is 3"):
         plan(np.array([1, 3, 2]), X)
+
+
+def deep(h):
+    for _ in range(4):
+        h = np.tanh(M @ h + h[::-1])
+    return h
+
+
+def test_checkpoints():
+    check(pb.checkpoint(deep), X)
+    check(pb.value_and_grad(lambda x, m: np.sum(pb.checkpoint(lambda h: deep(h) * (m @ h))(x.T)), wrt=(0, 1)), X, M.T)
+
+
+def test_checkpoints_whose_results_are_operands_and_views_of_them():
+    check(pb.checkpoint(lambda x, m: (x, m.T, x[::-1] * 1.0)), X, M)
+
+
+def test_checkpoints_inside_of_checkpoints_and_batches():
+    network = pb.checkpoint(lambda h: pb.checkpoint(deep)(pb.checkpoint(deep)(h)) * h)
+    check(pb.value_and_grad(lambda x: np.sum(pb.vmap(network)(x))), M)
+
+
+def test_checkpoints_of_complex_values():
+    wave = pb.checkpoint(lambda z: np.exp(1j * z) * z)
+    check(pb.value_and_grad(lambda x: np.sum(np.abs(wave(x) + wave(1j * x)) ** 2)), X)
+
+
+def test_checkpoints_of_a_loop():
+    def loss(h):
+        return np.sum(pb.scan(lambda h, x: (np.sin(h) * x, h), h, np.ones((50, 5)), checkpoint_every=7)[0])
+
+    check(pb.value_and_grad(loss), X)
+
+
+def test_memory_of_a_checkpoint_is_used_again():
+    def peak(wrap):
+        plan = pb.compile(pb.grad(lambda x: np.sum(wrap(deep)(wrap(deep)(wrap(deep)(x))))), tier="native")
+        plan(X)
+        return plan.summary()["peak_bytes"]
+
+    assert peak(pb.checkpoint) < peak(lambda layer: layer)
+
+
+def test_a_checkpoint_that_fails_raises_what_the_tape_raises():
+    plan = pb.compile(pb.checkpoint(lambda m: np.linalg.inv(m)), tier="native")
+    same(plan(M + 6 * np.eye(5)), np.linalg.inv(M + 6 * np.eye(5)))
+    assert plan.summary()["fallbacks"] == []
+    with pytest.raises(np.linalg.LinAlgError):
+        plan(np.zeros_like(M))
