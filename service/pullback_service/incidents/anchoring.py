@@ -10,15 +10,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.trunk import TRUNK
-from pullback_service.ids import CommitId, JobId, ProjectId
-from pullback_service.incidents.confirming import HEARD_OF_WITHIN_S, measuring_machines
-from pullback_service.job_channel import ring
-from pullback_service.jobs.trust import trust_in
-from pullback_service.models.jobs import Job
+from pullback_service.ids import JobId, ProjectId
+from pullback_service.incidents.confirming import (
+    BEHIND,
+    HEARD_OF_WITHIN_S,
+    PlannedComparison,
+    measuring_machines,
+    queue_job,
+)
 
 EVERY_DAYS: Final = 7
-PRIORITY: Final = -10
-"""Behind whatever somebody asked for, and before the work of idle machines."""
 TIMEOUT_S: Final = 4 * 3600.0
 
 _ANCHORED: Final[LiteralString] = "SELECT id FROM project WHERE anchor_sha IS NOT NULL ORDER BY id"
@@ -79,24 +80,8 @@ async def hold_against_anchor(session: AsyncSession, project_id: ProjectId) -> l
         "anchor": anchor_id,
     }  # fmt: skip
     newest = await statements.rows(session, _NEWEST, values) if measuring else []
-    jobs = [
-        Job(
-            project_id=project_id,
-            commit_id=commit_id,
-            reference_id=anchor_id,
-            suite=measuring[machine_id].suite,
-            kind="compare",
-            priority=PRIORITY,
-            requires=measuring[machine_id].requires,
-            timeout_s=TIMEOUT_S,
-            machine_id=machine_id,
-            origin="anchor",
-            trust=await trust_in(session, {CommitId(anchor_id), CommitId(commit_id)}),
-        )
-        for machine_id, commit_id in newest
-    ]
-    session.add_all(jobs)
-    await session.flush()
-    if jobs:
-        await ring(session)
-    return [JobId(job.id) for job in jobs]
+    jobs = []
+    for machine_id, commit_id in newest:
+        wanted = PlannedComparison(anchor_id, commit_id, "anchor", priority=BEHIND, timeout_s=TIMEOUT_S)
+        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[machine_id])))
+    return jobs

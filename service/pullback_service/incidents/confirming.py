@@ -18,6 +18,8 @@ from pullback_service.models.series import Case
 
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
+BEHIND: Final = -10
+"""Behind whatever somebody asked for, and before the work of idle machines: the priority of what nothing speaks for yet."""
 TIMEOUT_S: Final = 3600.0
 HEARD_OF_WITHIN_S: Final = 24 * 3600
 """An agent that was heard of within a day will come back for a job."""
@@ -71,7 +73,7 @@ _SPENT: Final[LiteralString] = """
   WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS began)
 SELECT job.machine_id,
        sum(greatest(coalesce(worked.seconds, 0),
-                    CASE WHEN job.state IN ('queued', 'leased', 'running')
+                    CASE WHEN job.state IN ('queued', 'leased', 'running') AND job.priority >= %(from_priority)s
                          THEN %(a_job_s)s + job.effort * %(a_comparison_s)s * greatest(cardinality(job.cases), 1)
                               * greatest(cardinality(job.variants), 1)
                          ELSE 0 END))::float8 / 60
@@ -126,6 +128,11 @@ class Budget:
         self._left = dict(left)
         self._minutes_a_day = minutes_a_day
 
+    def comparisons_left(self, machine_id: int) -> int:
+        """The number of comparisons that one more job has time for."""
+        left_s = 60 * self._left.get(machine_id, self._minutes_a_day) - _A_JOB_S
+        return max(int(left_s / _A_COMPARISON_S), 0)
+
     def take(self, machine_id: int, cases: int, variants: int, effort: int) -> bool:
         """Take what a job is thought to need, where anything is left; false where nothing is."""
         left = self._left.get(machine_id, self._minutes_a_day)
@@ -135,10 +142,16 @@ class Budget:
         return True
 
 
-async def budget_of(session: AsyncSession, machines: Collection[int], minutes_a_day: float) -> Budget:
-    """The minutes that are left to machines today. Index: ix_job_of_incidents, uq_attempt_job_id_number."""
+async def budget_of(
+    session: AsyncSession, machines: Collection[int], minutes_a_day: float, *, behind: bool = False
+) -> Budget:
+    """The minutes that are left to machines today, also for what waits `behind` all others: else that takes nothing while it waits.
+
+    Index: ix_job_of_incidents, uq_attempt_job_id_number.
+    """
     values = {
         "machines": statements.array_of(machines), "a_job_s": _A_JOB_S, "a_comparison_s": _A_COMPARISON_S,
+        "from_priority": BEHIND if behind else BEHIND + 1,
     }  # fmt: skip
     rows = await statements.rows(session, _SPENT, values) if machines else []
     return Budget({machine: minutes_a_day - spent for machine, spent in rows}, minutes_a_day)
@@ -198,44 +211,53 @@ async def queue_confirmation(
 
 
 class PlannedComparison(NamedTuple):
-    """A comparison of two commits for an incident."""
+    """A comparison of two commits, of the whole suite where no cases are named."""
 
     reference_id: int
     commit_id: int
-    cases: Collection[int]
-    variants: Collection[str]
-    effort: int
     origin: str
+    cases: Collection[int] = ()
+    variants: Collection[str] = ()
+    effort: int = 1
     control_id: int | None = None
+    priority: int = PRIORITY
+    timeout_s: float = TIMEOUT_S
 
 
 async def queue_comparison(
     session: AsyncSession, incident: Incident, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
 ) -> int:
     """Queue a job for an incident and ring the bell; its id."""
+    job_id = await queue_job(session, incident.project_id, wanted, by, asked_by=asked_by)
+    session.add(IncidentJob(job_id=job_id, incident_id=incident.id, control_id=wanted.control_id))
+    return job_id
+
+
+async def queue_job(
+    session: AsyncSession, project_id: int, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
+) -> int:
+    """Queue the job of a comparison on a machine and ring the bell; its id. Index: pk_case, pk_commit."""
     cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}
-    labels = (await session.scalars(select(Case.label).where(Case.id.in_(cases)).order_by(Case.id))).all()
-    ends = {CommitId(wanted.reference_id), CommitId(wanted.commit_id)}
+    labels = select(Case.label).where(Case.id.in_(cases)).order_by(Case.id)
     job = Job(
-        project_id=incident.project_id,
+        project_id=project_id,
         commit_id=wanted.commit_id,
         reference_id=wanted.reference_id,
         suite=by.suite,
-        cases=list(labels),
+        cases=list(await session.scalars(labels)) if cases else [],
         variants=sorted(wanted.variants),
         kind="compare",
-        priority=PRIORITY,
+        priority=wanted.priority,
         requires=by.requires,
-        timeout_s=TIMEOUT_S,
+        timeout_s=wanted.timeout_s,
         effort=wanted.effort,
         machine_id=by.machine_id,
         origin=wanted.origin,
         asked_by=asked_by,
-        trust=await trust_in(session, ends),
+        trust=await trust_in(session, {CommitId(wanted.reference_id), CommitId(wanted.commit_id)}),
     )
     session.add(job)
     await session.flush()
-    session.add(IncidentJob(job_id=job.id, incident_id=incident.id, control_id=wanted.control_id))
     await ring(session)
     return job.id
 

@@ -129,7 +129,7 @@ async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day:
     pairs = await touched_pairs(session, reports) if reports else []
     brought = await brought_by(session, reports, trunk)
     await keep_incidents(session, project_id, trunk, pairs, brought=brought, minutes_a_day=minutes_a_day)
-    await compare_across_edges(session, project_id, trunk, brought)
+    await compare_across_edges(session, project_id, trunk, brought, minutes_a_day=minutes_a_day)
     await mark_detected(session, reports)
     return len(reports)
 

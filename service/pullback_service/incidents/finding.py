@@ -64,7 +64,8 @@ class Watched(NamedTuple):
 class Claim(NamedTuple):
     """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
 
-    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out. `of_anchor`: the reference is the
+    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out; or only a comparison across an edge of
+    levels says so, in which nothing was suspected before. `of_anchor`: the reference is the
     anchor of the project, or was.
     """
 

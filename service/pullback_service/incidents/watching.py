@@ -153,6 +153,17 @@ EXISTS (
      AND comparison.candidate_id = step.commit_id AND comparison.reference_id = step.reference_id)
 """
 """The condition of a step that a job states which compares with the anchor: what lies between is no matter of one commit."""
+_OF_EDGE: Final[LiteralString] = """
+(SELECT bool_and(job.origin IS NOT DISTINCT FROM 'confirm' AND NOT EXISTS (SELECT FROM incident_job WHERE job_id = job.id))
+   FROM comparison
+   JOIN series ON series.case_id = comparison.case_id AND series.machine_id = comparison.machine_id
+        AND series.variant = comparison.variant AND series.metric = comparison.metric
+   JOIN report ON report.id = comparison.report_id
+   LEFT JOIN job ON job.id = report.job_id
+  WHERE series.id = step.series_id AND comparison.candidate_id = step.commit_id
+    AND comparison.reference_id = step.reference_id AND report.status = 'accepted')
+"""
+"""The condition of a step that nobody states but a job across an edge of levels, for which no incident asked (`edges.py`)."""
 _CLAIMS: Final[LiteralString] = f"""
   WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))
 SELECT step.series_id, older.new_id, newer.new_id,
@@ -160,8 +171,9 @@ SELECT step.series_id, older.new_id, newer.new_id,
        AND EXISTS (SELECT FROM reading WHERE series_id = step.series_id AND commit_id = newer.new_id),
        step.reference_id, step.commit_id, step.outcome, step.evidence, step.log_ratio, step.low, step.high, step.n,
        step.doubt, before.value, after.value,
-       step.evidence = 'exact' AND coalesce(after.reports, 2) = 1
-       AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE,
+       CASE step.evidence WHEN 'exact' THEN coalesce(after.reports, 2) = 1
+            AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE
+            ELSE {_OF_EDGE} IS TRUE END,
        step.via = 'compared' AND {OF_ANCHOR}
   FROM step
   LEFT JOIN rewritten older ON older.old_id = step.reference_id
@@ -417,7 +429,7 @@ async def _observed(
     levels = await statements.rows(
         session, _LEVELS, {"ids": statements.array_of({row[9] for row in rows if row[9] is not None})}
     )
-    facts = await _facts(session, set(machine_of.values()))
+    facts = await read_facts(session, set(machine_of.values()))
     measured_of = {row[0]: row[1:] for row in levels}
     observed: dict[int, Sequence[Observed]] = {}
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
@@ -535,17 +547,23 @@ def _is_along(claim: Claim, places: Places) -> bool:
     )
 
 
-class _Facts(NamedTuple):
+class MachineFacts(NamedTuple):
     """The states of a machine, as digests of its facts, and when each but the first began."""
 
     since: Sequence[datetime]
     states: Sequence[str]
 
     def at(self, moment: datetime) -> str:
+        """The state at a moment."""
         return self.states[bisect_right(self.since, moment)]
 
+    def are_new(self, before: datetime, moment: datetime) -> bool:
+        """True if the state at a moment is none that was there up to another one."""
+        return self.at(moment) not in self.states[: bisect_right(self.since, before) + 1]
 
-async def _facts(session: AsyncSession, machines: Collection[int]) -> Mapping[int, _Facts]:
+
+async def read_facts(session: AsyncSession, machines: Collection[int]) -> Mapping[int, MachineFacts]:
+    """The states that machines were in. Index: pk_machine, ix_facts_change_machine_id."""
     values = {"machines": statements.array_of(machines)}
     changes: dict[int, list[tuple[datetime, Mapping[str, Any]]]] = defaultdict(list)
     for machine_id, at, before, after in await statements.rows(session, _FACTS_CHANGES, values):
@@ -557,7 +575,7 @@ async def _facts(session: AsyncSession, machines: Collection[int]) -> Mapping[in
             told.append(_digest_of(state))
             state |= before
         told.append(_digest_of(state))
-        found[machine_id] = _Facts([at for at, _ in changes[machine_id]], told[::-1])
+        found[machine_id] = MachineFacts([at for at, _ in changes[machine_id]], told[::-1])
     return found
 
 

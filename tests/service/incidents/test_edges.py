@@ -1,4 +1,6 @@
-"""The first commit that another release of the harness measured is compared with the last before it."""
+"""The first commit of another level is compared with the last before it: of another harness, workload, method or state of the machine."""
+
+import copy
 
 import pytest
 from sqlalchemy import text
@@ -7,8 +9,10 @@ from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
 pytestmark = pytest.mark.anyio
 
 KINDS = ["run", "compare"]
+CASES = ["dense[n=100,act=tanh,f4,cpu]", "lstm[n=100,act=tanh,f4,cpu]"]
+VARIANTS = ["fused", "unfused"]
 JOBS = """
-SELECT older.sha, newer.sha, job.suite, job.origin, job.cases
+SELECT older.sha, newer.sha, job.suite, job.origin, ARRAY (SELECT unnest(job.cases) ORDER BY 1), job.variants
   FROM job JOIN commit older ON older.id = job.reference_id JOIN commit newer ON newer.id = job.commit_id
  WHERE job.kind = 'compare' ORDER BY job.id
 """
@@ -21,15 +25,32 @@ async def agent(history, enroll, reports):  # noqa: F811
     await history.upload(history.commit(1))
     job = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "standard", "timeout_s": 60}
     await history.client.post("/api/v1/jobs", json=job)
-    first = await (await agent.take(kinds=KINDS)).report(history.commit(1))
+    first = await (await agent.take(kinds=KINDS)).report(measured(history, 1, agent))
     assert first.status_code == 201, first.text
     return agent
 
 
-def measured(history, number, release, agent=None):
-    document = history.commit(number)
+def measured(
+    history, number, agent, *, release="0.1", facts=None, texts=None, method=None, subject=None, more=(), **parts
+):
+    """The report of a commit by an agent: its harness, the facts of its machine, texts of workloads, a method of times."""
+    document = history.commit(number, **parts)
     document["harness"]["version"] = release
-    return document if agent is None else document | {"machine": agent.machine}
+    if agent is not None:
+        document["machine"] = copy.deepcopy(agent.machine)
+        document["machine"]["facts"] = {"cpu": "fast", **(facts or {})}
+    for workload in more:
+        case = copy.deepcopy(document["cases"][0])
+        case["case"]["workload"] = workload
+        document["cases"].append(case)
+    for case in document["cases"]:
+        workload = case["case"]["workload"]
+        for variant in case["variants"]:
+            of_text = (texts or {}).get(workload, "one")
+            variant["digests"] = {"workload": f"{workload}-{of_text}", "subject": subject or f"files-of-{number}"}
+            if method is not None:
+                variant["metrics"]["time"]["method"] = method
+    return document
 
 
 async def compared(database):
@@ -37,25 +58,107 @@ async def compared(database):
         return [tuple(row) for row in await session.execute(text(JOBS))]
 
 
-async def test_the_ends_of_an_edge_are_compared_once(history, agent, database, reports):
-    await history.upload(*(measured(history, number, "0.1", agent) for number in (2, 3)))
-    assert await compared(database) == []
-    await history.upload(measured(history, 4, "0.2", agent), measured(history, 4, "0.2", agent))
-    edge = [(reports.sha(3), reports.sha(4), "standard", "confirm", None)]
-    assert [(*job[:4], job[4] or None) for job in await compared(database)] == edge
-    await history.upload(measured(history, 5, "0.2", agent), measured(history, 4, "0.2", agent))
-    assert len(await compared(database)) == 1
-    # Its answer is a claim of that commit, as of any comparison in turns.
+async def answer(history, agent, document, log_ratio, outcome, *, reference):
+    """Do the next job, a comparison."""
     claimed = (await agent.claim(kinds=KINDS)).json()
-    document = history.paired(measured(history, 4, "0.2", agent), 0.2, "slower", reference=reports.sha(3))
-    response = await Lease(history.client, claimed, agent.machine).report(document)
+    response = await Lease(history.client, claimed, agent.machine).report(
+        history.paired(document, log_ratio, outcome, reference=reference)
+    )
     assert response.status_code == 201, response.text
     await history.look()
+
+
+async def test_the_ends_of_an_edge_are_compared_once(history, agent, database, reports):
+    await history.upload(*(measured(history, number, agent) for number in (2, 3)))
+    assert await compared(database) == []
+    newer = [measured(history, number, agent, release="0.2") for number in (4, 4, 5)]
+    await history.upload(*newer[:2])
+    edge = [(reports.sha(3), reports.sha(4), "standard", "confirm", CASES, VARIANTS)]
+    assert await compared(database) == edge
+    await history.upload(newer[2], measured(history, 4, agent, release="0.2"))
+    assert await compared(database) == edge
+
+
+async def test_commits_that_are_looked_at_together_have_one_edge(history, agent, database, reports):
+    await history.client.post("/api/v1/reports", json=measured(history, 2, agent))
+    for number in (3, 4, 5):
+        await history.client.post("/api/v1/reports", json=measured(history, number, agent, release="0.2"))
+    await history.look()
+    assert [job[:2] for job in await compared(database)] == [(reports.sha(2), reports.sha(3))]
+
+
+async def test_a_comparison_across_an_edge_raises_a_suspicion_that_is_measured_again(history, agent, database, reports):
+    """Nothing spoke for it before, and it has many series: some of them are slower by chance."""
+    await history.upload(measured(history, 2, agent), measured(history, 3, agent, release="0.2"))
+    document = measured(history, 3, agent, release="0.2")
+    await answer(history, agent, document, 0.2, "slower", reference=reports.sha(2))
     assert [(each.commit.sha, each.incident.state) for each in await history.incidents()] == [
-        (reports.sha(4), "confirmed")
+        (reports.sha(3), "confirming")
+    ]
+    assert await history.told() == []
+    assert (await compared(database))[1][:4] == (reports.sha(2), reports.sha(3), "standard", "confirm")
+    await answer(history, agent, document | {"id": reports.report()["id"]}, 0.2, "slower", reference=reports.sha(2))
+    assert [(each.commit.sha, each.incident.state) for each in await history.incidents()] == [
+        (reports.sha(3), "confirmed")
     ]
 
 
+async def test_what_a_second_measurement_does_not_bear_out_is_refuted_and_told_to_nobody(
+    history, agent, database, reports
+):
+    await history.upload(measured(history, 2, agent), measured(history, 3, agent, release="0.2"))
+    document = measured(history, 3, agent, release="0.2")
+    await answer(history, agent, document, 0.05, "slower", reference=reports.sha(2))
+    await answer(history, agent, document | {"id": reports.report()["id"]}, 0.0, "same", reference=reports.sha(2))
+    assert [each.incident.state for each in await history.incidents()] == ["refuted"]
+    assert await history.told() == []
+
+
+async def test_of_another_text_of_a_workload_only_its_cases_are_compared(history, agent, database, reports):
+    await history.upload(measured(history, 2, agent), measured(history, 3, agent, texts={"lstm": "two"}))
+    assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES[1:])]
+
+
+@pytest.mark.parametrize("told", [{"facts": {"kernel": "6.9"}}, {"method": "mean of 3 processes"}])
+async def test_other_facts_of_the_machine_and_another_method_are_edges(history, agent, database, reports, told):
+    await history.upload(measured(history, 2, agent))
+    await history.upload(measured(history, 3, agent, **told), measured(history, 4, agent, **told), look=True)
+    assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES)]
+
+
+@pytest.mark.parametrize("other", [{"release": "0.2"}, {"facts": {"kernel": "6.9"}}, {"method": "mean"}])
+async def test_a_level_that_is_reached_again_is_no_edge(history, agent, database, reports, other):
+    """Two agents of one machine, or a release that was taken back: what was measured at a level compares with it."""
+    known = {"facts": {"kernel": "6.8"}}
+    for number in range(2, 10):
+        told = known if number % 2 else known | other
+        await history.upload(measured(history, number, agent, **told), look=True)
+    edges = [job[:2] for job in await compared(database)]
+    assert (reports.sha(3), reports.sha(4)) not in edges
+    assert len(edges) <= 2  # the kernel that was not told of before is one
+
+
+async def test_equal_code_asks_for_no_comparison(history, agent, database):
+    for number, facts in ((2, {}), (3, {"kernel": "6.9"})):
+        await history.upload(measured(history, number, agent, subject="the-same", facts=facts))
+    assert await compared(database) == []
+
+
+async def test_a_machine_without_time_measures_the_cases_that_moved_most(history, agent, database, reports):
+    more = [f"other{place}" for place in range(8)]
+    await history.upload(measured(history, 2, agent, more=more))
+    async with database.writing.begin() as session:  # a bisection took the day
+        await session.execute(text("UPDATE job SET origin = 'bisect', machine_id = (SELECT machine_id FROM attempt)"))
+        await session.execute(text("SET LOCAL timezone = 'UTC'"))
+        await session.execute(
+            text("UPDATE attempt SET leased_at = current_date, ended_at = current_date + interval '2 hours'")
+        )
+    await history.upload(measured(history, 3, agent, more=more, ratio=-0.3, release="0.2"))
+    ((*_, cases, variants),) = await compared(database)
+    assert (len(cases), variants) == (8, VARIANTS)
+    assert CASES[1] in cases
+
+
 async def test_where_no_agent_can_measure_nothing_is_queued(history, database):
-    await history.upload(measured(history, 1, "0.1"), measured(history, 2, "0.2"))
+    await history.upload(measured(history, 1, None), measured(history, 2, None, release="0.2"))
     assert await compared(database) == []
