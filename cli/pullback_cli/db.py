@@ -169,7 +169,7 @@ def detect(
 ) -> None:
     """Look for changes in all stored history with the detector of this release, and list what it finds otherwise than is stored.
 
-    For after `pullback db upgrade`, before workers run: nothing is written and nobody is told. New (+) is what only this release finds, gone (-)
+    For after `pullback db upgrade`, before workers run: nothing is written or announced. New (+) is what only this release finds, gone (-)
     what only an earlier one did, moved (~) what begins at other commits. It may be interrupted: what was looked at so far is listed.
 
     Exit status: 0 where nothing differs, 1 where something does, 130 where it was interrupted.

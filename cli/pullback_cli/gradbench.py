@@ -29,7 +29,7 @@ def gradbench(
     See docs/gradbench.md.
 
     Exit status:
-    0  the input ended, or nobody reads the answers any more
+    0  the input ended, or its output was closed
     2  wrong usage
     130  interrupted
 

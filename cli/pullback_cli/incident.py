@@ -132,7 +132,7 @@ def verdict(
 ) -> None:
     """Say what to think of an incident; it takes the place of what was said before.
 
-    `expected` makes the new level the level, `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
+    `expected` makes the new level the level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
     until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
     Needs a token of the scope upload.
 
@@ -163,12 +163,12 @@ def assign(
     *,
     incident_id: IncidentId,
     person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Who is in charge.")] = None,
-    nobody: Annotated[bool, typer.Option("--none", help="Nobody is in charge any more.")] = False,
+    nobody: Annotated[bool, typer.Option("--none", help="Leave the incident without an assignee.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put somebody in charge of an incident. Needs a token of the scope upload.
+    """Assign an incident to a person. Needs a token of the scope upload.
 
     Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
 
@@ -181,7 +181,7 @@ def assign(
     from pullback_service.client import models
 
     if nobody == (person is not None):
-        raise RefusalError("incident assign: give a person, or --none for nobody")
+        raise RefusalError("incident assign: give a person, or --none to remove the assignee")
     with asking(server, token_file) as service:
         found = service.assign_incident(incident_id, models.AssigneeRequest(assignee=person))
     _show_whole(found, as_json=as_json)
@@ -267,7 +267,7 @@ def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
         what = " ".join(part for part in (each.case, each.variant, each.metric) if part)
         typer.echo(f"  {each.standing:<10} {what} on {each.machine}: {_known_by(each)}{_size(each)}")
     for event in found.events:
-        told = ", told" if event.told else ""
+        told = ", announced" if event.told else ""
         by = "" if event.actor is None else f" by {event.actor}"
         because = f": {event.details['because']}" if "because" in event.details else ""
         typer.echo(f"  {event.at.isoformat(timespec='seconds')}  {event.event}{by}{told}{because}")

@@ -64,7 +64,7 @@ def list_(
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
         Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None,
-        typer.Option(help="Only those somebody, or something, wanted."),
+        typer.Option(help="Only those requested this way."),
     ] = None,
     machine: Annotated[int | None, typer.Option(min=1, help="Only those this machine tried, by its id.")] = None,
     awaiting_approval: Annotated[
@@ -315,7 +315,9 @@ def backfill(
     ] = "newest",
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most of these jobs that wait or run at once.")] = 20,
     depth: Annotated[int, typer.Option(min=1, max=5000, help="How many commits back to look.")] = 500,
-    priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Behind the jobs somebody asked for.")] = -100,
+    priority: Annotated[
+        int, typer.Option(min=-1000, max=1000, help="Lower than that of jobs requested by hand.")
+    ] = -100,
     timeout_s: Annotated[float, typer.Option(min=1, help="Each is ended after so many seconds.")] = 3600,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no job; say which would be made.")] = False,
     server: Server = DEFAULT_SERVER,

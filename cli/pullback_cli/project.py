@@ -133,7 +133,7 @@ def set_(
         str | None,
         typer.Option(
             metavar="SUITE",
-            help="Measure commits nobody measured with this suite, by and by; '': none.",
+            help="Measure commits without results with this suite, step by step; '': none.",
             autocompletion=suites,
         ),
     ] = None,

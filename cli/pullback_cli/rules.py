@@ -22,7 +22,7 @@ def rules(
         bool,
         typer.Option(
             "--dry-run",
-            help="Change nothing; say what the last 90 days would have told by the file, and what they did.",
+            help="Change nothing; compare the incidents of the last 90 days announced under the file with those that were announced.",
         ),
     ] = False,
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
@@ -111,7 +111,7 @@ def _show(answer: "models.RulesAnswer", *, dry_run: bool) -> None:
         return
     told = sum(each.told for each in answer.last_90_days)
     would = sum(each.would_be_told for each in answer.last_90_days)
-    typer.echo(f"the last 90 days told of {told} incidents, and would have told of {would}")
+    typer.echo(f"{told} incidents of the last 90 days were announced; with these rules it would be {would}")
     for each in answer.last_90_days:
         sign = "=" if each.told == each.would_be_told else "+" if each.would_be_told else "-"
         typer.echo(f"  {sign} {'new' if each.id is None else each.id}  {each.sentence}")

@@ -37,7 +37,7 @@ from pullback_service.aside import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 
-Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
+Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; text keeps its size.")]
 
 _MARKDOWN = ".md"
 _EVERYWHERE = ("theme.js", "times.js")

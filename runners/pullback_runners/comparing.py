@@ -178,7 +178,7 @@ def _choose_for_both(
         folders = ", ".join(path.name for path in candidate.subject.paths)
         raise UsageError(
             f"the workloads import nothing from the commit's {folders}/, so that both commits would be the same; "
-            f"mend [build] path, or name the modules in [build] import{candidate.subject.hint}"
+            f"correct [build] path, or name the modules in [build] import{candidate.subject.hint}"
         )
     names = {case.name for case in older.cases}
     refused = [_told(each, candidate) for each in dict.fromkeys([*choice.refused, *older.refused])]

@@ -64,7 +64,7 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     )
     assert "  last without  0000" in shown.stdout
     assert "  first with    0000" in shown.stdout
-    assert "confirmed, told" in shown.stdout
+    assert "confirmed, announced" in shown.stdout
     assert "pullback compare --against 0000000000 --candidate" in shown.stdout
     judged = pullback("incident", "verdict", 1, "expected", "--note", "two gates", "--json")
     said = json.loads(judged.stdout)
@@ -117,7 +117,7 @@ def test_what_is_not_there_is_one_sentence(pullback):
     nothing = pullback("incident", "list")
     assert nothing.stdout.startswith("there are no such incidents")
     assert pullback("incident", "verdict", 1, "wrong").returncode == 2
-    assert pullback("incident", "assign", 1).stderr.endswith("give a person, or --none for nobody\n")
+    assert pullback("incident", "assign", 1).stderr.endswith("give a person, or --none to remove the assignee\n")
     refused = pullback("incident", "list", "--state", "open")
     assert (refused.returncode, "query" in refused.stderr, "--state" in refused.stderr) == (2, False, True)
     refused = pullback("incident", "list", "--since", "yesterday")

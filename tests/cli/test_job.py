@@ -184,7 +184,7 @@ def test_commits_are_compared_and_forks_are_approved(pullback, clone):
     made = json.loads(pullback("job", "create", *arguments, "--json").stdout)
     assert (made["trust"], made["awaits_approval"]) == ("untrusted", True)
     assert f"{made['id']}  awaits approval" in pullback("job", "list", "--awaiting-approval").stdout
-    assert "approved by nobody yet" in pullback("job", "show", made["id"]).stdout
+    assert "approved by no one yet" in pullback("job", "show", made["id"]).stdout
     assert f"{made['id']}  queued" in pullback("job", "approve", made["id"]).stdout
     assert pullback("job", "list", "--awaiting-approval", "--json").stdout.strip() == "[]"
 

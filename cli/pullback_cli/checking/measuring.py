@@ -79,7 +79,7 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
     except ProblemError as problem:
         if problem.is_transient:
             raise
-        return False, f"The service could not be told how {base} goes here ({problem}); it answers by what it knows."
+        return False, f"The log of {base} could not be sent ({problem}); the service answers from the history it has."
     return bool(learnt.new_commits or learnt.completed_commits), None
 
 

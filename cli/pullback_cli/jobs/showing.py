@@ -62,7 +62,7 @@ def _described(job: models.JobDetail) -> list[str]:
     if job.requires:
         lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job.requires.items()))
     if job.trust == "untrusted":
-        lines.append(f"  trust      untrusted, approved by {job.approved_by or 'nobody yet'}")
+        lines.append(f"  trust      untrusted, approved by {job.approved_by or 'no one yet'}")
     ended = f", ended {job.finished_at.isoformat()}" if job.finished_at else ""
     lines.append(f"  asked for  {job.created_at.isoformat()}{ended}")
     for each in job.history:

@@ -102,7 +102,7 @@ class CommitView:
 
 
 Machine = Annotated[
-    str | None, Query(description="Machine of which changes are told: else the one with the newest commit.")
+    str | None, Query(description="Machine whose changes are shown; left out: the one with the newest commit.")
 ]
 
 

@@ -24,7 +24,7 @@ _OF_A_LEVEL = 20  # observations before a change, of which its level is taken
 _LEAST_RATIOS = 0.7  # of all observations: then ratios are drawn, and values else
 _STANDINGS = {
     "suspected": "suspected",
-    "borne_out": "borne out by later commits",
+    "borne_out": "supported by later commits",
     "ambiguous": "ambiguous",
     "refuted": "refuted",
 }

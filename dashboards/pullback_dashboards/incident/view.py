@@ -25,11 +25,11 @@ _MOST_CASES = 8
 _MEANINGS = {
     "confirmed": "Counts, comparisons or failures show it.",
     "likely": "Later uploads show it; no agent can measure it in turns.",
-    "suspected": "Only the detector sees it. It waits for a measurement or for later commits, and nobody is told of it yet.",
-    "confirming": "Only the detector sees it. A job measures both commits again, and nobody is told of it yet.",
+    "suspected": "Only the detector sees it. It waits for a measurement or for later commits and is not announced yet.",
+    "confirming": "Only the detector sees it. A job measures both commits again; it is not announced yet.",
     "resolved": "It is over.",
     "unconfirmed": "It was measured again without an answer, or not at all: the level was back before, or the machine had no time left.",
-    "refuted": "Measured again nothing had changed, or the machine had; or what spoke for it is gone, or somebody called it noise.",
+    "refuted": "Measured again, nothing or only the machine had changed; or its evidence is gone; or a person called it noise.",
     "merged": "It became a part of another incident.",
 }
 

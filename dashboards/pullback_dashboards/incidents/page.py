@@ -188,7 +188,8 @@ async def incidents_page(request: Request, view: AskedView) -> Response:
 
 def _shows(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
     for show in get_args(Show):
-        yield show, asked.href(project, show=show, state=None), asked.state is None and asked.show == show
+        text = "announced" if show == "told" else show
+        yield text, asked.href(project, show=show, state=None), asked.state is None and asked.show == show
     if asked.state is not None:
         yield asked.state, asked.href(project), True
 
@@ -214,11 +215,9 @@ def _nothing(project: str, asked: State, caller: Caller) -> Empty:
     if asked.kind or asked.state or asked.subject:
         return Empty("No such incidents", ("Choose another state, kind or place.",))
     if asked.show == "mine":
-        return Empty(
-            f"Nothing is open for {caller.name}", ("An incident has somebody in charge once its page says so.",)
-        )
+        return Empty(f"Nothing is open for {caller.name}", ("Assign incidents to yourself on their pages.",))
     if asked.show == "told":
-        return Empty("Nobody was told of anything", ("People are told once a change is confirmed, or likely.",))
+        return Empty("Nothing was announced", ("A change is announced once it is confirmed or likely.",))
     if asked.show == "closed":
         return Empty("Nothing is over", ("Incidents that are resolved, refuted or unconfirmed appear here.",))
     return Empty(

@@ -72,7 +72,7 @@ def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int])
     """Commits at which incidents of a case begin, or ended, among those that are shown."""
     for one in incidents:
         tone = TONES.get(one.kind, WRONG)[0]
-        said = f"{KINDS[one.kind]}, {one.state}{', told' if one.told else ''}"
+        said = f"{KINDS[one.kind]}, {one.state}{', announced' if one.told else ''}"
         if one.commit_id in places:
             yield EventSentence(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")
         if one.ended_id is not None and one.ended_id in places:

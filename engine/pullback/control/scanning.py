@@ -169,7 +169,7 @@ def _no_results(f: StepFunction, carry: Carry, leaves: list[Any], rebuild_x: tre
     try:
         body = record_body(step, types)
     except TracingError as error:
-        raise ControlFlowError(f"scan: of no steps the type of y cannot be told, because {error}") from error
+        raise ControlFlowError(f"scan: without steps the type of y is unknown, because {error}") from error
     empty = [np.zeros((0, *atom.type.shape), atom.type.dtype) for atom in body.graph.outputs]
     result: Any = body.rest(iter(empty))
     return result

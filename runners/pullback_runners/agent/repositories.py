@@ -47,7 +47,9 @@ class Repositories:
                 )
             return self._with(self._own, "origin", shas)
         if not self.is_allowed(address):
-            raise _elsewhere(f"start the agent with --allow {address}: it builds only repositories that it was told of")
+            raise _elsewhere(
+                f"start the agent with --allow {address}: it builds only repositories that its operator listed"
+            )
         folder = Path(address)
         if folder.is_dir():
             return self._with(top_of(folder).resolve(), "origin", shas)

@@ -113,7 +113,7 @@ def _charts(report: Mapping[str, Any]) -> Iterator[str]:
 def _signs(report: Mapping[str, Any]) -> Iterator[str]:
     if not stands_alone(report):
         yield (
-            f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {escape(baseline_in_words(report))}; 95 % intervals in brackets.</p>'
+            f'<p class="hint">▼ better, ▲ worse, ? undecided, each against {escape(baseline_in_words(report))}; 95 % intervals in brackets.</p>'
         )
 
 

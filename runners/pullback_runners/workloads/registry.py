@@ -270,7 +270,7 @@ def broken_packages() -> tuple[str, ...]:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises is not ours to end by
             sentences.append(
                 f"entry point {entry_point.name} of {ENTRY_POINTS} ({entry_point.value}) cannot be loaded: {error!r}; "
-                "mend or uninstall the package"
+                "fix or uninstall the package"
             )
     return tuple(sentences)
 
@@ -294,7 +294,7 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         said = text if isinstance(error, UsageError) else f"{type(error).__name__}{f': {text}' if text else ''}"
         place = place_in((str(path),), error).replace(f"{path}, ", "")
-        raise UsageError(f"{path} cannot be loaded{place}: {said}; mend the file") from error
+        raise UsageError(f"{path} cannot be loaded{place}: {said}; fix the file") from error
     names = [name for name, declared in _workloads.items() if before.get(name) is not declared]
     if not names:
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")

@@ -106,5 +106,5 @@ class AgentSummary(BaseModel):
     job_since: datetime | None = Field(description="When it was given the job.")
     phase: str | None
     progress: dict[str, Any] | None
-    spool: SpoolStatement | None = Field(description="Results it has not delivered yet; null if it never told.")
+    spool: SpoolStatement | None = Field(description="Results it has not delivered yet; null if it never reported any.")
     refuses: str | None = Field(description="Why it takes no jobs at present, in its own words.")

@@ -63,7 +63,7 @@ class ChartChange(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     title: Name | None = None
-    place: Place | None = Field(None, description="From 1; the others make room.")
+    place: Place | None = Field(None, description="From 1; the charts from there on move back.")
 
 
 class ChartSummary(BaseModel):
@@ -99,7 +99,7 @@ class BoardSummary(BaseModel):
 
     id: UUID
     name: str
-    project: str | None = Field(description="Whose it is; null where it is somebody's own.")
+    project: str | None = Field(description="The project of the board; null for a personal one.")
     owner: str = Field(description="Who made it.", examples=["token 'ci'"])
     own: bool
     may_change: bool

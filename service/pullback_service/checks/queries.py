@@ -351,7 +351,7 @@ async def _lacks(
     told = []
     if not found.has_reference.any():
         nearest = await nearest_measured(session, project_id, base)
-        instead = "" if nearest is None else f" Its nearest ancestor with results is {nearest}, for whoever names it."
+        instead = "" if nearest is None else f" Its nearest ancestor with results is {nearest}: compare with that."
         told.append(
             f"Commit {base.sha}, where {head.sha[:10]} and {against!r} parted, has no results: measure it.{instead}"
         )

@@ -53,8 +53,8 @@ class Client(Sender):
 
         Telling it again changes nothing.
 
-        Without a branch only the commits are told, as of one that is checked before anybody knows where it goes.
-        Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+        Without a branch only the commits are stored, as for a check of a commit whose branch is not known yet. Commits
+        that were on the branch and are contradicted by this leave it, as after a force-push.
         """
         return self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
 
@@ -133,7 +133,7 @@ class Client(Sender):
         """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
 
         Read are pyperf, pytest-benchmark, asv, Google Benchmark, BenchmarkTools.jl, criterion.rs, hyperfine, github-
-        action-benchmark, the Bencher Metric Format, Conbench and GradBench, told apart by content or by `format=`. Our
+        action-benchmark, the Bencher Metric Format, Conbench and GradBench, recognised by content or by `format=`. Our
         own reports say everything themselves, and the query only confirms it; for other tools' files the query says
         project, commit, branch and machine.
         """
@@ -203,7 +203,7 @@ class Client(Sender):
         """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
 
         Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there:
-        those that held go on. Incidents that were told already stay told.
+        those that held go on. Incidents that were announced already stay announced.
         """
         return self._ask(
             models.RulesAnswer,
@@ -594,7 +594,7 @@ class Client(Sender):
         )
 
     def assign_incident(self, incident_id: int, statement: models.AssigneeRequest) -> models.IncidentDetail:
-        """Put somebody in charge of an incident, or nobody."""
+        """Assign an incident to a person, or remove the assignee."""
         return self._ask(
             models.IncidentDetail, Call("PUT", f"/api/v1/incidents/{incident_id}/assignee", body=statement)
         )
@@ -628,7 +628,7 @@ class Client(Sender):
         return self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
 
     def read_board(self, board_id: UUID) -> models.BoardDetail:
-        """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+        """A board with what is pinned to it. A personal board can be read by everyone who has its address."""
         return self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
 
     def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:

@@ -36,7 +36,7 @@ class AgentSummary(Answer):
     phase: str | None
     progress: dict[str, Any] | None
     spool: SpoolStatement | None
-    """Results it has not delivered yet; null if it never told."""
+    """Results it has not delivered yet; null if it never reported any."""
     refuses: str | None
     """Why it takes no jobs at present, in its own words."""
 
@@ -194,7 +194,7 @@ class BoardDetail(Answer):
     id: UUID
     name: str
     project: str | None
-    """Whose it is; null where it is somebody's own."""
+    """The project of the board; null for a personal one."""
     owner: str
     """Who made it."""
     own: bool
@@ -219,7 +219,7 @@ class BoardSummary(Answer):
     id: UUID
     name: str
     project: str | None
-    """Whose it is; null where it is somebody's own."""
+    """The project of the board; null for a personal one."""
     owner: str
     """Who made it."""
     own: bool
@@ -314,7 +314,7 @@ class ChartChange(Statement):
 
     title: str | None = None
     place: int | None = None
-    """From 1; the others make room."""
+    """From 1; the charts from there on move back."""
 
 
 class ChartRequest(Statement):
@@ -499,7 +499,7 @@ class CommitSummary(Answer):
     after_gap: bool | None = None
     """On that branch: what lies right before it is not known."""
     unknown_parents: list[str] = Field(default_factory=list)
-    """Parents nobody told about, in lists of commits."""
+    """Parents that no upload or log has named, in lists of commits."""
 
 
 class ClaimedJob(Answer):
@@ -1088,7 +1088,7 @@ class JobDetail(Answer):
     machine_id: int | None
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
     """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
@@ -1174,7 +1174,7 @@ class JobSummary(Answer):
     machine_id: int | None
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
-    """Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
+    """Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
     """
     asked_by: str | None
     """Who asked, as the audit log names callers; null where workers did."""
@@ -1259,7 +1259,7 @@ class MachineSummary(Answer):
     id: int
     name: str
     host: str | None
-    """The computer itself; null where none was told."""
+    """The computer itself; null where none was reported."""
     fingerprint: str
     """The class: equal computers share it."""
     facts: dict[str, Any]
@@ -1696,7 +1696,7 @@ class ProjectChange(Statement):
     trunk: str | None = None
     """The branch that is watched for changes; null: that of the backfill, or else main.
 
-    What is found along a trunk that is chosen later is told to nobody.
+    What is found when a trunk is chosen later is not announced.
     """
 
 
@@ -1759,13 +1759,13 @@ class RuleStatement(Statement):
     metric: str | None = None
     machine: str | None = None
     at_least: float | None = None
-    """The least change that is told, as a share: 0.02 is 2 %. Smaller ones are kept and not told."""
+    """The least change that is announced, as a share: 0.02 is 2 %. Smaller ones are stored and not announced."""
     budget: float | None = None
     """The most that the metric may be; of `time` the most that it may be as a share of the baseline's."""
     watch: bool | None = None
     """False: changes of these series are no incidents."""
     tell: list[str] | None = None
-    """Names of the channels that are told; left out: all."""
+    """Names of the channels it is announced on; left out: all."""
 
 
 class RuleSummary(Answer):
@@ -1800,7 +1800,7 @@ class RulesAnswer(Answer):
     anchor: str | None
     """The tag that the newest commit is compared with once a week."""
     anchor_sha: str | None
-    """The commit of that tag, once a clone that has it told."""
+    """The commit of that tag, once a clone that has it sent it."""
     commit: str | None
     """The commit of the file that was sent last."""
     rules: list[RuleSummary]
@@ -1819,7 +1819,7 @@ class RulesStatement(Statement):
     anchor: str | None = None
     """`[detection] anchor` of the file: the tag that the newest commit is compared with once a week."""
     anchor_sha: str | None = None
-    """The commit of that tag. Left out where the clone does not have it: what was told before goes on."""
+    """The commit of that tag. Left out where the clone does not have it: the commit sent before stays."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
     """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""
@@ -1840,7 +1840,7 @@ class Status(Answer):
     unfollowed_reports: int
     """Uploads that wait longer than two minutes to be followed up."""
     overdue_leases: int
-    """Leases that ran out more than a minute ago and nobody took back."""
+    """Leases that ran out more than a minute ago and were not taken back."""
 
 
 class TokenRequest(Statement):

@@ -37,7 +37,7 @@ class CommitSummary(BaseModel):
     ordered_at: datetime
     position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
     after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
-    unknown_parents: list[str] = Field([], description="Parents nobody told about, in lists of commits.")
+    unknown_parents: list[str] = Field([], description="Parents that no upload or log has named, in lists of commits.")
 
     @classmethod
     def of(cls, commit: Commit, parents: list[str]) -> Self:

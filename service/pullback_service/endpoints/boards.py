@@ -64,7 +64,7 @@ async def create_board(
 
 @router.get("/{board_id}", responses=documented(NotFoundError))
 async def read_board(session: ReadSession, caller: KnownCaller, board_id: UUID) -> BoardDetail:
-    """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+    """A board with what is pinned to it. A personal board can be read by everyone who has its address."""
     return await detail_of(session, caller, board_id)
 
 

@@ -67,7 +67,7 @@ async def list_commits(
 async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     """Tell what a branch is: its newest commit and that one's first parents. Telling it again changes nothing.
 
-    Without a branch only the commits are told, as of one that is checked before anybody knows where it goes. Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+    Without a branch only the commits are stored, as for a check of a commit whose branch is not known yet. Commits that were on the branch and are contradicted by this leave it, as after a force-push.
     """
     project_id = ProjectId((await ensure_project(session, told.project)).id)
     await lock_graph(session, project_id)

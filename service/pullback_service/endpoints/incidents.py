@@ -105,7 +105,7 @@ async def revoke_verdict(session: WriteSession, caller: KnownCaller, incident_id
 async def assign_incident(
     wanted: AssigneeRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
 ) -> IncidentDetail:
-    """Put somebody in charge of an incident, or nobody."""
+    """Assign an incident to a person, or remove the assignee."""
     incident, is_new = await triage.assign(session, incident_id, wanted.assignee, by=caller.name)
     return await _decided(session, incident, is_new=is_new, assignee=wanted.assignee)
 

@@ -91,7 +91,7 @@ async def upload_report(
     """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
 
     Read are pyperf, pytest-benchmark, asv, Google Benchmark, BenchmarkTools.jl, criterion.rs, hyperfine,
-    github-action-benchmark, the Bencher Metric Format, Conbench and GradBench, told apart by content or by `format=`.
+    github-action-benchmark, the Bencher Metric Format, Conbench and GradBench, recognised by content or by `format=`.
     Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
     project, commit, branch and machine.
     """

@@ -38,13 +38,16 @@ async def replace_rules(
     project: Name,
     *,
     dry_run: Annotated[
-        bool, Query(description="Change nothing, and say what the last 90 days would have told by these rules.")
+        bool,
+        Query(
+            description="Change nothing, and list the incidents of the last 90 days that these rules would announce."
+        ),
     ] = False,
 ) -> RulesAnswer:
     """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
 
     Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there: those that
-    held go on. Incidents that were told already stay told.
+    held go on. Incidents that were announced already stay announced.
     """
     stored = await project_by_name(session, project)
     replaced = await queries.replace_rules(session, stored, said, dry_run=dry_run)

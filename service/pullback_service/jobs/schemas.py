@@ -141,7 +141,7 @@ class JobSummary(BaseModel):
     reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
     machine_id: int | None = Field(description="The one machine that may take it.")
     origin: JobOrigin = Field(
-        description="Who wanted it: somebody, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project."
+        description="Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project."
     )
     asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
     trust: TrustLevel

@@ -27,7 +27,7 @@ class MachineSummary(BaseModel):
 
     id: int
     name: str
-    host: str | None = Field(description="The computer itself; null where none was told.")
+    host: str | None = Field(description="The computer itself; null where none was reported.")
     fingerprint: str = Field(description="The class: equal computers share it.")
     facts: dict[str, Any]
     first_seen_at: datetime

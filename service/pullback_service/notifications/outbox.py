@@ -246,7 +246,7 @@ async def _switch_off(session: AsyncSession, channel: Channel, project: str, now
     facts = {
         "title": f"Channel {channel.name} was switched off",
         "sentence": f"Channel {channel.name} of project {project} has failed for a day ({said}) and was switched off: "
-        "mend it, then switch it on with `pullback channel test`.",
+        "fix it, then switch it on with `pullback channel test`.",
         "url": None,
         "project": project,
         "channel": channel.name,

@@ -165,7 +165,7 @@ def _submit(server: MailServer, made: EmailMessage) -> Answer:
             if connection.has_extn("starttls"):
                 connection.starttls(context=_trusted())
             elif server.password is not None and not server.is_local:
-                return Answer(False, f"{server.host} offers no TLS, and a password is sent without it to nobody")
+                return Answer(False, f"{server.host} offers no TLS; passwords are sent encrypted only")
         if server.user is not None:
             connection.login(server.user, server.password or "")
         refused = connection.send_message(made)

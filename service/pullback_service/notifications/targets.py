@@ -25,7 +25,7 @@ def fit_webhook(url: str, networks: Sequence[Network]) -> str:
     if parts.scheme not in ("https", "http") or not host or not url.isascii() or re.search(r"[\s\x00-\x1f\x7f]", url):
         raise UnfitTargetError(f"The url is no https address; {_REMEDY}")
     if not HOST.fullmatch(host):
-        raise UnfitTargetError(f"The url is on no host that can be told ({host!r}): letters, digits, dots and dashes")
+        raise UnfitTargetError(f"The url has no valid host ({host!r}); hosts have letters, digits, dots and dashes")
     address = address_in(host)
     allowed = is_allowed(address, networks) if address is not None else bool(networks)
     if is_private(host) and not allowed:

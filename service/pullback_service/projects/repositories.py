@@ -34,7 +34,7 @@ def fit_repository(address: str) -> str:
         raise _unfit("holds a password or token; leave it out, and give it to git on the agents (git help credentials)")
     if not HOST.fullmatch(host):
         raise _unfit(
-            f"is on no host that can be told ({host!r}): letters, digits, dots and dashes; xn--… has all others"
+            f"has no valid host ({host!r}); hosts have letters, digits, dots and dashes, others are written as xn--…"
         )
     if parts.query or parts.fragment or not parts.path.strip("/"):
         raise _unfit(f"names no repository; {_REMEDY}")

@@ -95,7 +95,7 @@ class ProjectChange(BaseModel):
     )
     trunk: Name | None = Field(
         None,
-        description="The branch that is watched for changes; null: that of the backfill, or else main. What is found along "
-        "a trunk that is chosen later is told to nobody.",
+        description="The branch that is watched for changes; null: that of the backfill, or else main. What is found when a "
+        "trunk is chosen later is not announced.",
         examples=["main"],
     )

@@ -196,7 +196,7 @@ def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:
         _error(
             rule,
             name,
-            f"{name} {glob!r} matches nothing that was uploaded: mend or remove it, or upload results first.",
+            f"{name} {glob!r} matches nothing that was uploaded: correct or remove it, or upload results first.",
         )
         for at, name in enumerate(GLOBS)
         if (glob := getattr(rule, name)) is not None
@@ -209,7 +209,7 @@ def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:
         return []
     together = " and ".join(named)
     return [
-        _error(rule, named[0], f"No series that was uploaded matches {together} together: mend or remove the rule.")
+        _error(rule, named[0], f"No series that was uploaded matches {together} together: correct or remove the rule.")
     ]
 
 

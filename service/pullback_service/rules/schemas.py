@@ -32,14 +32,15 @@ class RuleStatement(BaseModel):
     metric: Name | None = None
     machine: Name | None = None
     at_least: Least | None = Field(
-        None, description="The least change that is told, as a share: 0.02 is 2 %. Smaller ones are kept and not told."
+        None,
+        description="The least change that is announced, as a share: 0.02 is 2 %. Smaller ones are stored and not announced.",
     )
     budget: Budget | None = Field(
         None,
         description="The most that the metric may be; of `time` the most that it may be as a share of the baseline's.",
     )
     watch: Flag | None = Field(None, description="False: changes of these series are no incidents.")
-    tell: Channels | None = Field(None, description="Names of the channels that are told; left out: all.")
+    tell: Channels | None = Field(None, description="Names of the channels it is announced on; left out: all.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -70,7 +71,7 @@ class RulesStatement(BaseModel):
     )
     anchor_sha: Sha | None = Field(
         None,
-        description="The commit of that tag. Left out where the clone does not have it: what was told before goes on.",
+        description="The commit of that tag. Left out where the clone does not have it: the commit sent before stays.",
     )
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(
@@ -128,7 +129,7 @@ class RulesAnswer(BaseModel):
         description="`[detection] trunk` of the file; what `pullback project set` says comes first."
     )
     anchor: str | None = Field(description="The tag that the newest commit is compared with once a week.")
-    anchor_sha: str | None = Field(description="The commit of that tag, once a clone that has it told.")
+    anchor_sha: str | None = Field(description="The commit of that tag, once a clone that has it sent it.")
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
     changed: bool = Field(False, description="True if the request changed anything, or would.")

@@ -44,4 +44,4 @@ class Status(BaseModel):
     chores: list[ChoreStatus]
     jobs: QueueStatus
     unfollowed_reports: int = Field(description="Uploads that wait longer than two minutes to be followed up.")
-    overdue_leases: int = Field(description="Leases that ran out more than a minute ago and nobody took back.")
+    overdue_leases: int = Field(description="Leases that ran out more than a minute ago and were not taken back.")

@@ -87,4 +87,4 @@ async def test_charts_of_a_workload_mark_where_something_was_told(history):
     await history.upload(*(history.commit(number, array_bytes=4096.0) for number in (2, 3)))
     view = (await history.client.get("/projects/demo/workloads/lstm.json")).json()["view"]
     (mark,) = [event for event in view["events"] if event["lane"] == "incidents"]
-    assert (mark["place"], mark["tone"], mark["sentences"]) == (1, "worse", ["incident 1: worse, confirmed, told"])
+    assert (mark["place"], mark["tone"], mark["sentences"]) == (1, "worse", ["incident 1: worse, confirmed, announced"])

@@ -39,7 +39,7 @@ async def test_the_rule_that_decided_who_is_told_is_named_with_since_when(histor
     await history.upload(history.paired(history.commit(2), 0.26, "slower"))
     said = await text(history)
     assert re.search(
-        r"Who is told was decided by rule 1 of pullback.toml \(at_least = 0.5\), since 20\d\d-\d\d-\d\d by 0000000\.",
+        r"Its channels were decided by rule 1 of pullback.toml \(at_least = 0.5\), since 20\d\d-\d\d-\d\d by 0000000\.",
         said,
     )
 
@@ -72,7 +72,7 @@ async def test_what_happened_and_who_said_what_is_told(confirmed):
         ("assigned", False),
     ]
     assert "in charge: ada" in (said := await text(confirmed))
-    assert "put in charge: ada" in said
+    assert "assigned to ada" in said
     assert view["line"]["verdict"]["note"] == "Exact sums."
     page = (await confirmed.client.get(PAGE)).text
     assert 'href="https://git.example/7"' in page

@@ -117,7 +117,7 @@ def test_a_suite_that_is_misspelt_is_refused_with_the_known_ones(tmp_path, own_r
         load_workload_file(file)
     assert str(refused.value) == (
         f"{file} cannot be loaded (line 4): workload mine has sizes for 'quik', which is no suite; "
-        "known: quick, standard, full, trial; mend the file"
+        "known: quick, standard, full, trial; fix the file"
     )
     assert "mine" not in registry._workloads
 
@@ -126,10 +126,10 @@ def test_a_file_that_raises_behind_its_workloads_declares_none_and_nothing_else_
     file = tmp_path / "mine.py"
     declared = "from pullback_runners.workloads import grid, workload\n@workload(wrt='x', quick=grid(n=(1,)))\ndef mine(n):\n    'x'\n"
     file.write_text(f"{declared}def (\n")
-    with pytest.raises(UsageError, match=r"cannot be loaded \(line 5\): SyntaxError: invalid syntax; mend the file$"):
+    with pytest.raises(UsageError, match=r"cannot be loaded \(line 5\): SyntaxError: invalid syntax; fix the file$"):
         choose_cases("quick", [], [file])
     file.write_text(f"{declared}1 / 0\n")
-    with pytest.raises(UsageError, match=r"\(line 5\): ZeroDivisionError: division by zero; mend the file$"):
+    with pytest.raises(UsageError, match=r"\(line 5\): ZeroDivisionError: division by zero; fix the file$"):
         choose_cases("quick", [], [file])
     assert "mine" not in registry._workloads
 
@@ -172,7 +172,7 @@ def test_a_package_that_cannot_be_loaded_is_a_sentence_and_the_others_go_on(inst
     choice = choose_cases("quick", ["mine", "densse", "mul_restore"])
     assert [case.workload for case in choice.cases] == ["mine", "mul_restore"]
     assert len(choice.refused) == 2
-    assert "ImportError('no such thing'); mend or uninstall the package" in choice.refused[0]
+    assert "ImportError('no such thing'); fix or uninstall the package" in choice.refused[0]
     assert "no case of suite 'quick' matches 'densse'" in choice.refused[1]
 
 

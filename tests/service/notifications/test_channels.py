@@ -104,7 +104,7 @@ async def test_deliveries_are_paged_newest_first(demo):
         ({"url": "https://169.254.169.254/latest"}, "$.url", "PULLBACK_ALLOW_NETWORKS"),
         ({"url": "https://0x7f000001/"}, "$.url", "inside of some network"),
         ({"url": "https://metadata.internal/"}, "$.url", "inside of some network"),
-        ({"url": "https://%31%32%37.0.0.1/"}, "$.url", "no host that can be told"),
+        ({"url": "https://%31%32%37.0.0.1/"}, "$.url", "no valid host"),
         ({"url": "https://hooks.example:port/"}, "$.url", "no address"),
         ({"url": "https://hooks.example/\n"}, "$.url", ""),
         ({"url": None}, "$", "`url` and no `to`"),

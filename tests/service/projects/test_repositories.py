@@ -46,7 +46,7 @@ def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored
             "git", "git.local", "git.internal", "localhost.", "224.0.0.1", "localhost.localdomain", "git.home.arpa",
             "[fec0::1]", "[64:ff9b::7f00:1]", "[::7f00:1]", "[::ffff:0:127.0.0.1]",
         )),
-        *((f"https://{host}/demo", "no host that can be told") for host in (
+        *((f"https://{host}/demo", "no valid host") for host in (
             "%31%32%37.0.0.1", "\uff11\uff12\uff17.0.0.1", "git.\uff4cocal", "127.0.0.1%00.example.com", "-oProxyCommand=id.example",
         )),
         ("git@10.0.0.1:demo", "inside of some network"),
