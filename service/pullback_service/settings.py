@@ -58,9 +58,9 @@ class Settings(BaseSettings):
     """`token`: every request needs a token with the scope for it. Unset: local mode, loopback only."""
     token_file: Path | None = None
     """File with the bootstrap token, which has all scopes and is used to create the other tokens."""
-    token_rate: float = Field(300.0, gt=0)
-    """Requests per second and process allowed for one token; four times as many in a burst."""
-    address_rate: float = Field(50.0, gt=0)
+    token_work: float = Field(4.0, gt=0)
+    """Seconds of work that one token may ask of a process each second; what it leaves is kept for a minute."""
+    address_work: float = Field(0.5, gt=0)
     """The same for an address without a valid token."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged."""
