@@ -36,6 +36,7 @@ from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.aside import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
+from pullback_service.runtime import base_of
 
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
@@ -117,7 +118,7 @@ def page(
                 figure_href=links.twin(path, query, "figure.json") if figure else None,
                 twins={suffix: links.twin(path, query, suffix) for suffix in twins},
                 now=datetime.now(UTC),
-                base=str(request.base_url).rstrip("/"),
+                base=base_of(request),
                 scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
                 csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
                 **parts,
@@ -125,7 +126,7 @@ def page(
         )
         if not is_markdown:
             return body
-        here = str(request.base_url).rstrip("/") + path
+        here = base_of(request) + path
         return markdown_of(body, f"{here}?{query}" if query else here)
 
     if is_markdown:

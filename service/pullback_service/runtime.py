@@ -46,6 +46,11 @@ def runtime_of(app: FastAPI) -> Runtime:
     return runtime
 
 
+def base_of(request: Request) -> str:
+    """The address before each path in links that leave the service: the public one, or else the one that was asked."""
+    return (runtime_of(request.app).settings.public_url or str(request.base_url)).rstrip("/")
+
+
 async def _runtime(request: Request) -> Runtime:
     return runtime_of(request.app)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
@@ -85,7 +86,7 @@ class Settings(BaseSettings):
     incident_minutes: float = Field(120.0, ge=0)
     """Minutes a day (of UTC) that a machine spends on confirming and bisecting incidents; 0: none."""
     public_url: str | None = None
-    """Where people reach the pages, `https://pullback.example`: for links in notifications."""
+    """Address at which people reach the pages, `https://pullback.example`: for every link that leaves the service. Unset, messages have paths, and pages the address that was asked."""
     smtp_url: str | None = None
     """Mail server of notifications, `smtps://user:password@host` or `smtp://host:587`, which is encrypted where the server offers it."""
     smtp_url_file: Path | None = None
@@ -94,6 +95,15 @@ class Settings(BaseSettings):
     """Sender of notifications by mail; unset, `pullback@` and the host of `PULLBACK_PUBLIC_URL`."""
     allow_networks: str = ""
     """Networks that are not public and that webhooks may be in, `10.0.0.0/8, fd00::/8`."""
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address_of_host(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+/?", url):
+            raise PydanticCustomError(
+                "address", "give the address of a host, like https://pullback.example, without a path."
+            )
+        return url
 
     def named_database_url(self) -> str | None:
         """Address of the database, from the variable or the file it names; None where neither says anything."""
