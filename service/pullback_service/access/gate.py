@@ -6,9 +6,6 @@ public projects. The secret of PULLBACK_TOKEN_FILE is the bootstrap token: it ha
 """
 
 import hmac
-import math
-import time
-from collections import OrderedDict
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -17,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import caller as callers
 from pullback_service.access.budgets import Budgets
+from pullback_service.access.seldom import Seldom
 from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller
@@ -39,8 +37,10 @@ ENROL_ONE = (
 
 
 UNKNOWN_S: Final = 10.0
-MOST_UNKNOWN: Final = 1_000
-"""Tokens that are not valid and come again: of a CI whose token was deleted, say."""
+"""A token that is not valid is looked up so seldom: a CI whose token was deleted goes on sending it."""
+REFUSED_AGAIN_S: Final = 60.0
+"""A caller who is refused the same again and again leaves a line in the audit log so seldom."""
+MOST_REMEMBERED: Final = 1_000
 
 
 class Gate:
@@ -51,7 +51,9 @@ class Gate:
         self.bootstrap_digest = digest_of(bootstrap) if bootstrap is not None else None
         self._of_tokens = of_tokens
         self._of_addresses = of_addresses
-        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        self._unknown = Seldom(UNKNOWN_S, MOST_REMEMBERED)
+        self.told_of = Seldom(REFUSED_AGAIN_S, MOST_REMEMBERED)
+        """Callers and operations of refusals that the audit log has."""
 
     async def admit(self, request: Request, session: AsyncSession) -> Caller:
         """The caller of a request that may be served, or an error that says why it may not."""
@@ -72,6 +74,7 @@ class Gate:
         elif _says_who(request):
             self._admit_address(request)
         if not caller.has(need.scope):
+            request.state.caller = caller
             raise ForbiddenError(
                 f"{_capital(caller.name)} has scope {' and '.join(sorted(caller.scopes))}, and {request.method} "
                 f"{request.url.path} needs {need.scope}: use a token with that scope; "
@@ -90,7 +93,7 @@ class Gate:
                 f"This is not a token of this service: tokens begin with {TOKEN_MARK} ({MAKE_ONE}); "
                 "the bootstrap token is in the file PULLBACK_TOKEN_FILE of the service."
             )
-        token = None if self._is_unknown(digest) else await self._looked_up(session, digest)
+        token = await self._looked_up(session, digest)
         if token is None:
             raise AuthenticationError(
                 f"Unknown token: check the address of the service and that the token is complete, or use a new one; "
@@ -116,17 +119,13 @@ class Gate:
             self._of_addresses.admit(address_of(request) or "", current())
 
     async def _looked_up(self, session: AsyncSession, digest: bytes) -> Token | None:
+        """The token; one that the database did not have a moment ago it does not have now: nobody is given one that was guessed."""
+        if digest in self._unknown:
+            return None
         token = await token_by_digest(session, digest)
         if token is None:
-            self._unknown.pop(digest, None)
-            self._unknown[digest] = time.monotonic()  # youngest last
-            if len(self._unknown) > MOST_UNKNOWN:
-                self._unknown.popitem(last=False)
+            self._unknown.note(digest)
         return token
-
-    def _is_unknown(self, digest: bytes) -> bool:
-        """True if the database was asked for this token a moment ago and did not have it: nobody is given one that was guessed."""
-        return time.monotonic() - self._unknown.get(digest, -math.inf) < UNKNOWN_S
 
     async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
         """The caller of an endpoint open to everybody: a token may still name one; an expired login is nobody."""

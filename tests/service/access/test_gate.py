@@ -301,14 +301,33 @@ async def test_every_write_leaves_one_line_that_names_who_and_what(guarded, admi
         ("bootstrap token", "create_project", f"project {report['project']}", report["project"]),
         ("bootstrap token", "create_token", "token 1", report["project"]),
         ("token 'token 1'", "upload_report", f"report {report['id']}", report["project"]),
+        ("token 'token 1'", "upload_report", "/api/v1/reports", None),
     ]
     assert rows[2].token_id == 1
+    assert rows[3].details == {"refused": refused.json()["detail"]}
     assert rows[2].request_id
     told = (await admin.get(f"{API}/audit?project={report['project']}&limit=2")).json()
     assert [line["action"] for line in told["items"]] == ["upload_report", "create_token"]
     older = (await admin.get(f"{API}/audit", params={"cursor": told["next"]})).json()["items"]
     assert [line["action"] for line in older] == ["create_project"]
     assert "plb_" not in str(told)
+
+
+async def test_what_a_token_may_not_do_is_in_the_audit_log_once_a_minute_and_counted_each_time(
+    guarded, make_token, looking
+):
+    headers = await make_token("read")
+    for _ in range(3):
+        problem_of(await guarded.get(f"{API}/tokens", headers=headers), 403)
+    problem_of(await guarded.post(f"{API}/projects", json={"name": "p"}, headers=headers), 403)
+    problem_of(await guarded.get(f"{API}/tokens"), 401)  # of nobody, who could fill the log
+    rows = (await looking.scalars(select(Audit).where(Audit.details.has_key("refused")).order_by(Audit.id))).all()
+    assert [(row.actor, row.action, row.subject) for row in rows] == [
+        ("token 'token 1'", "list_tokens", "/api/v1/tokens"),
+        ("token 'token 1'", "create_project", "/api/v1/projects"),
+    ]
+    assert "needs admin" in rows[0].details["refused"]
+    assert refusals_of(guarded) == {"forbidden": 4, "not-authenticated": 1}
 
 
 @pytest.fixture
