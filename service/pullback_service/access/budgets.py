@@ -43,7 +43,8 @@ class Budgets:
         """Let a request be served whose work this caller pays for, or raise."""
         if work is not None:
             work.paid_by(f"{self._what} {key}", partial(self.charge, key))
-        left_s = self.charge(key, REQUEST_S) + REQUEST_S
+        left_s = self.charge(key, 0)
+        self.charge(key, REQUEST_S)
         if left_s <= 0:
             wait_s = max(1, math.ceil(-left_s / self._per_s))
             raise TooManyRequestsError(
