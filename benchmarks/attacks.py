@@ -1,10 +1,11 @@
 """Requests that are made to cost much, against a service on this machine, and what everybody else gets meanwhile.
 
-    python -m benchmarks.attacks [pages] [bodies] [connections]
+    python -m benchmarks.attacks [pages] [storing] [bodies] [connections] [--json FILE]
 
-Starts a Postgres of its own, `pullback serve` and `pullback worker`. Each line is one attack: the longest time that it took,
-the longest that `/healthz` took meanwhile, asked every 10 ms from another process, and how far the memory of the service rose.
-Exit status 1 says that one passed its limit. The service's limits on rates are lifted: they would only refuse sooner.
+Starts a Postgres of its own and `pullback serve`. Each line is one attack: the longest time that it took, the longest that
+`/healthz` took meanwhile, asked every 10 ms from another process, and how far the memory of the service rose. `storing` is the
+pages of `pages` while a report of 20,000 cases is being stored, for as long as that takes. Exit status 1 says that one passed its limit.
+`--json` writes what was asked of each, what was measured, and the verdict. Budgets of work are lifted: they would only refuse sooner.
 """
 
 import argparse
@@ -35,9 +36,10 @@ CASES = 20_000
 AT_ONCE = 6
 LIMIT_BYTES = 64 * MIB
 HEALTH_MS = 100.0
-ANSWER_S = {"pages": 5.0, "bodies": 3.0, "connections": 0.5}
+ANSWER_S = {"pages": 5.0, "storing": 5.0, "bodies": 3.0, "connections": 0.5}
 GROWN_MIB = 300.0
 SHA = "a" * 40
+CREATED = 201
 
 
 @dataclass(slots=True)
@@ -53,34 +55,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Attack, print and compare with the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*ATTACKS, []], help="default: all")
-    parts = parser.parse_args(arguments).parts or list(ATTACKS)
-    missed = False
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    given = parser.parse_args(arguments)
+    figures: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="pullback-attacks-") as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres")
         migrating.upgrade(server.start())
         try:
-            for part in parts:
+            for part in given.parts or list(ATTACKS):
                 with serving(server, Path(folder) / part, with_worker=False) as service:
                     for name, attack in ATTACKS[part](service):
                         seen = _watched(service, attack)
-                        missed |= _told(part, name, seen)
+                        figures.append(_figure(part, name, seen))
+                        _print(figures[-1])
         finally:
             server.stop()
-    return int(missed)
+            if given.json is not None:
+                given.json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    return int(any(figure["verdict"] == "missed" for figure in figures))
 
 
-def _told(part: str, name: str, seen: Seen) -> bool:
-    """Print a line; True if a limit was passed."""
-    longest = max(seconds for _, seconds in seen.answers)
-    health_ms = 1000 * max(seen.health_s, default=0.0)
-    grown = seen.grown / MIB
-    missed = longest > ANSWER_S[part] or health_ms > HEALTH_MS or grown > GROWN_MIB
+def _figure(part: str, name: str, seen: Seen) -> dict[str, Any]:
+    """The limits of an attack, what was measured, and the verdict."""
+    asked = {"answer_s": ANSWER_S[part]}
+    if part != "connections":  # of which only the uploads beside them are asked
+        asked |= {"health_ms": HEALTH_MS, "grown_mib": GROWN_MIB}
+    measured = {
+        "answer_s": max(seconds for _, seconds in seen.answers),
+        "health_ms": 1000 * max(seen.health_s),
+        "grown_mib": seen.grown / MIB,
+    }
+    return {
+        "part": part,
+        "attack": name,
+        "asked": asked,
+        "measured": measured,
+        "health_median_ms": 1000 * statistics.median(seen.health_s),
+        "statuses": sorted({status for status, _ in seen.answers}),
+        "verdict": "missed" if any(measured[limit] > most for limit, most in asked.items()) else "reached",
+    }
+
+
+def _print(figure: dict[str, Any]) -> None:
+    measured = figure["measured"]
     print(
-        f"{name:64} {longest:6.2f} s {sorted({status for status, _ in seen.answers})} | /healthz {health_ms:6.1f} ms "
-        f"(middle {1000 * statistics.median(seen.health_s):.1f}) | +{grown:5.0f} MiB {'MISSED' if missed else ''}",
+        f"{figure['attack']:64} {measured['answer_s']:6.2f} s {figure['statuses']} | /healthz {measured['health_ms']:6.1f} ms "
+        f"(middle {figure['health_median_ms']:.1f}) | +{measured['grown_mib']:5.0f} MiB {figure['verdict']}",
         flush=True,
     )
-    return missed
 
 
 Attack = Callable[[Service], list[tuple[int, float]]]
@@ -121,7 +143,7 @@ def _ask_for_health(port: int, done: Event, told: Any) -> None:
 
 
 def _send(service: Service, method: str, address: str, **parts: Any) -> tuple[int, float]:
-    headers = {"authorization": f"Bearer {TOKEN}", **parts.pop("headers", {})}
+    headers = {} if method == "GET" else {"authorization": f"Bearer {TOKEN}"}  # who reads is anybody
     began = time.perf_counter()
     answer = httpx.request(method, f"http://127.0.0.1:{service.port}{address}", headers=headers, timeout=120, **parts)
     return answer.status_code, time.perf_counter() - began
@@ -171,39 +193,77 @@ def _case(number: int) -> dict[str, Any]:
 
 def _pages(service: Service) -> Iterator[tuple[str, Attack]]:
     """Six of the same page of a large commit at once."""
+    report = _two_commits(service)
+    for address in _heavy(report["id"]):
+        _send(service, "GET", address)  # code and statements are warm
+        yield f"{AT_ONCE} x GET {_short(address, report['id'])}", _at_once(address)
+
+
+def _storing(service: Service) -> Iterator[tuple[str, Attack]]:
+    """The same pages, again and again, while a report of as many cases is being stored."""
+    report = _two_commits(service)
+    addresses = _heavy(report["id"])
+    for address in addresses:
+        _send(service, "GET", address)
+    for number, address in enumerate(addresses):
+        commit = {**report["commit"], "sha": f"{number:040x}", "parents": [SHA]}
+        body = orjson.dumps({**report, "id": str(uuid4()), "commit": commit})
+
+        def attack(service: Service, address: str = address, body: bytes = body) -> list[tuple[int, float]]:
+            found: list[tuple[int, float]] = []
+            with ThreadPoolExecutor(1) as uploading:
+                stored = uploading.submit(_send, service, "POST", "/api/v1/reports", content=body)
+                while not stored.done():
+                    found += _at_once(address)(service)
+            if stored.result()[0] != CREATED:
+                raise RuntimeError(f"a report of {CASES} cases was answered {stored.result()[0]}")
+            return found
+
+        yield f"{AT_ONCE} x GET {_short(address, report['id'])} while storing", attack
+
+
+def _two_commits(service: Service) -> dict[str, Any]:
+    """The report of a large commit of a public project, beside one of the commit after it."""
     report = _commit(CASES)
-    status, took = _send(service, "POST", "/api/v1/reports", content=orjson.dumps(report))
-    print(f"upload of {CASES} cases: {status} after {took:.1f} s")
-    other = {**_commit(CASES), "commit": {**report["commit"], "sha": "b" * 40, "parents": [SHA]}}
-    _send(service, "POST", "/api/v1/reports", content=orjson.dumps(other))
+    after = {**report["commit"], "sha": "b" * 40, "parents": [SHA]}
+    for each in (report, {**_commit(CASES), "commit": after}):
+        status, took = _send(service, "POST", "/api/v1/reports", content=orjson.dumps(each))
+        print(f"upload of {CASES} cases: {status} after {took:.1f} s")
+    _send(service, "PATCH", "/api/v1/projects/attacked", json={"public_read": True})
+    return report
+
+
+def _heavy(report_id: str) -> list[str]:
+    """Addresses of the answers that cost most."""
     here = "/projects/attacked"
-    addresses = [
+    return [
         *(f"{here}/commits/{SHA}{twin}" for twin in ("", ".md", ".json", ".csv")),
-        *(f"/reports/{report['id']}{twin}" for twin in ("", ".md", ".json", ".csv")),
-        f"/reports/{report['id']}?page=100",
+        *(f"/reports/{report_id}{twin}" for twin in ("", ".md", ".json", ".csv")),
+        f"/reports/{report_id}?page=100",
         f"{here}/compare?base={SHA}&head={'b' * 40}",
         f"{here}/compare.md?base={SHA}&head={'b' * 40}&show=all",
         "/?project=attacked",
         "/overview.json?project=attacked",
         f"{here}/workloads/work7",
         f"{here}/explore",
-        f"/api/v1/reports/{report['id']}",
+        f"/api/v1/reports/{report_id}",
         "/api/v1/points?project=attacked&format=csv",
         "/api/v1/matrix?project=attacked",
         f"/api/v1/comparisons?project=attacked&base={SHA}&head={'b' * 40}",
     ]
-    for address in addresses:
-        _send(service, "GET", address)  # code and statements are warm
 
-        def attack(service: Service, address: str = address) -> list[tuple[int, float]]:
-            with ThreadPoolExecutor(AT_ONCE) as clients:
-                asked = [clients.submit(_send, service, "GET", address) for _ in range(AT_ONCE)]
-                return [one.result() for one in asked]
 
-        yield (
-            f"{AT_ONCE} x GET {address.replace(SHA, 'SHA').replace(report['id'], 'ID').replace('b' * 40, 'SHB')}",
-            attack,
-        )
+def _at_once(address: str) -> Attack:
+    def attack(service: Service) -> list[tuple[int, float]]:
+        with ThreadPoolExecutor(AT_ONCE) as clients:
+            asked = [clients.submit(_send, service, "GET", address) for _ in range(AT_ONCE)]
+            return [one.result() for one in asked]
+
+    return attack
+
+
+def _short(address: str, report_id: str) -> str:
+    return address.replace(SHA, "SHA").replace(report_id, "ID").replace("b" * 40, "SHB")
 
 
 def _bodies(_: Service) -> Iterator[tuple[str, Attack]]:
@@ -259,8 +319,9 @@ def _bodies(_: Service) -> Iterator[tuple[str, Attack]]:
         yield f"{name} ({len(body) / 1e6:.1f} MB sent)", attack
 
 
-def _connections(_: Service) -> Iterator[tuple[str, Attack]]:
+def _connections(service: Service) -> Iterator[tuple[str, Attack]]:
     """Connections that take places: what is measured is an upload beside them."""
+    _two_commits(service)  # for the readers to read
     report = orjson.dumps(_commit(1))
 
     def beside(head: bytes, count: int) -> Attack:
@@ -294,6 +355,7 @@ def _connections(_: Service) -> Iterator[tuple[str, Attack]]:
 
 ATTACKS: dict[str, Callable[[Service], Iterator[tuple[str, Attack]]]] = {
     "pages": _pages,
+    "storing": _storing,
     "bodies": _bodies,
     "connections": _connections,
 }

@@ -93,8 +93,8 @@ def serving(
         "PULLBACK_AUTH": "token",
         "PULLBACK_TOKEN_FILE": str(token_file),
         # Limits are lifted: the load is to show how much the service can take, not how well it defends itself.
-        "PULLBACK_TOKEN_RATE": "100000",
-        "PULLBACK_ADDRESS_RATE": "100000",
+        "PULLBACK_TOKEN_WORK": "100000",
+        "PULLBACK_ADDRESS_WORK": "100000",
     }
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     port = int(listening.getsockname()[1])

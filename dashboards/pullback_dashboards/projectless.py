@@ -11,6 +11,7 @@ from pullback_dashboards.choices import FIRST_STEPS, Empty
 from pullback_dashboards.rendering import page
 from pullback_dashboards.sources import newest_project
 from pullback_service.projects.queries import project_by_name
+from pullback_service.runtime import base_of
 
 
 async def elsewhere(
@@ -21,7 +22,7 @@ async def elsewhere(
     wanted = request.query_params.get("project")
     found = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
     if found is None:
-        command = FIRST_STEPS.format(base=str(request.base_url).rstrip("/"))
+        command = FIRST_STEPS.format(base=base_of(request))
         why = Empty("No projects yet", (nothing, "The first report creates one:"), command)
         return page(request, "nothing.html", title=title, nothing=why, scripts=("copy.js",))
     there = address(found.name)

@@ -28,7 +28,6 @@ from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
 from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
@@ -36,6 +35,8 @@ from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.aside import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
+from pullback_service.runtime import base_of
+from pullback_service.visible import visible
 
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; text keeps its size.")]
 
@@ -117,7 +118,7 @@ def page(
                 figure_href=links.twin(path, query, "figure.json") if figure else None,
                 twins={suffix: links.twin(path, query, suffix) for suffix in twins},
                 now=datetime.now(UTC),
-                base=str(request.base_url).rstrip("/"),
+                base=base_of(request),
                 scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
                 csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
                 **parts,
@@ -125,7 +126,7 @@ def page(
         )
         if not is_markdown:
             return body
-        here = str(request.base_url).rstrip("/") + path
+        here = base_of(request) + path
         return markdown_of(body, f"{here}?{query}" if query else here)
 
     if is_markdown:
@@ -249,20 +250,25 @@ def _tamed(value: object) -> object:
 
 def _breakable(label: str) -> Markup:
     """A case's label, which a narrow page may break behind its commas instead of inside a word."""
-    parts = [Markup("{}").format(part) for part in re.split(r"(?<=[,\[_])", label)]
+    parts = [Markup("{}").format(part) for part in re.split(r"(?<=[,\[_])", visible(label))]
     return Markup("<wbr>").join(parts)
 
 
 def _whole_words(text: str) -> Markup:
     """A command that a narrow page breaks at blanks: behind the hyphen of an option it would read as another command."""
-    words = (Markup(word) if isinstance(text, Markup) else word for word in re.split(r"(\s+)", text))  # noqa: S704 - it is one
+    words = (Markup(word) if isinstance(text, Markup) else word for word in re.split(r"(\s+)", visible(text)))  # noqa: S704 - it is one
     return Markup("").join(Markup("<span>{}</span>").format(word) if "-" in word else word for word in words)
 
 
 def _with_code(text: str) -> Markup:
     """Text in which what stands between backticks is code."""
-    parts = text.split("`")
+    parts = visible(text).split("`")
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
+
+
+def _seen(value: object) -> object:
+    """Whatever a template shows, before it is escaped. What is HTML already was shown by this, or by a filter of ours."""
+    return visible(value) if type(value) is str else value
 
 
 def _in_groups(facts: Iterable[Fact]) -> tuple[tuple[str, tuple[Read, ...]], ...]:
@@ -278,6 +284,7 @@ def _templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("pullback_dashboards"),
         autoescape=True,
+        finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
         extensions=[_Unindented],
@@ -290,7 +297,6 @@ def _templates() -> Environment:
         "noun": noun,
         "duration": duration,
         "onward": _onward,
-        "visible": visible,
         "sign": factors.sign,
         "quantity": units.quantity,
         "in_groups": _in_groups,

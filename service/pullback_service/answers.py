@@ -37,16 +37,17 @@ class Answering:
 
     def __call__(self, content: BaseModel) -> Response:
         """A document as JSON with its tag, or word that the client has it already."""
-        return self._tagged(content.model_dump_json().encode())
+        return self.written(content.model_dump_json().encode())
 
     def plain(self, content: object) -> Response:
         """The same of plain values: for pages of which models would cost more than everything else about them.
 
         That they are what the endpoint's declared model says is held by tests of the endpoint.
         """
-        return self._tagged(orjson.dumps(content, option=orjson.OPT_UTC_Z))
+        return self.written(orjson.dumps(content, option=orjson.OPT_UTC_Z))
 
-    def _tagged(self, body: bytes) -> Response:
+    def written(self, body: bytes) -> Response:
+        """The same of JSON that is written already."""
         tag = f'"{blake2b(body, digest_size=TAG_BYTES).hexdigest()}"'
         headers = {**self.headers, "ETag": f"W/{tag}"}
         if tag in self._known or "*" in self._known:

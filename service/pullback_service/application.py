@@ -7,8 +7,8 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from pullback_service import health, problems
+from pullback_service.access.budgets import Budgets
 from pullback_service.access.gate import Gate
-from pullback_service.access.rates import Rate
 from pullback_service.database import Database
 from pullback_service.description import describe
 from pullback_service.endpoints.agents import router as agents
@@ -41,9 +41,6 @@ from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE
 from pullback_service.runtime import Runtime
 from pullback_service.settings import Settings, load_settings
 
-BURST_S = 4
-"""A caller who was quiet may catch up on this many seconds at once."""
-
 
 def create_service(settings: Settings | None = None) -> FastAPI:
     """The API on a database. Connections open with the application's lifespan and close with it."""
@@ -52,8 +49,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     gate = Gate(
         required=settings.auth is not None,
         bootstrap=settings.token(),
-        token_rate=Rate(settings.token_rate, BURST_S * settings.token_rate),
-        address_rate=Rate(settings.address_rate, BURST_S * settings.address_rate),
+        of_tokens=Budgets(settings.token_work, what="token"),
+        of_addresses=Budgets(settings.address_work, what="address"),
     )
     metrics = Metrics()
 

@@ -5,22 +5,26 @@ event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S`
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import Final, ParamSpec, TypeVar
 
 from fastapi import Response
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.types import Receive, Scope, Send
 
-from pullback_service.errors import BusyError
+from pullback_service.errors import BusyError, TooManyRequestsError
+from pullback_service.work import counted, current
 
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64
 """Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
+MOST_OF_ONE: Final = 16
+"""Of these so many for one caller, who leaves room for others; more than a browser asks for at a time."""
 MOST_LARGE_WAITING: Final = 3
 COME_AGAIN_S: Final = 5
 
@@ -34,6 +38,8 @@ class Aside:
     def __init__(self, most_at_once: int, most_waiting: int) -> None:
         self._threads = ThreadPoolExecutor(most_at_once, "aside")
         self._places = BoundedSemaphore(most_at_once + most_waiting)
+        self._of_callers: Counter[str] = Counter()
+        self._counting = Lock()
 
     async def after(self, session: AsyncSession, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, with the connection of the session given back meanwhile: its next statement begins anew."""
@@ -41,15 +47,36 @@ class Aside:
         return await self(work, *args, **kwargs)
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in a thread; BusyError where too many wait for one."""
+        """Run `work` in a thread; BusyError where too many wait for one, TooManyRequestsError where one caller has too many there."""
+        request = current()
+        payer = None if request is None else request.payer
+        if payer is not None and self._of_callers[payer] >= MOST_OF_ONE:
+            raise TooManyRequestsError(
+                f"{MOST_OF_ONE} pages are being made for this caller: wait {COME_AGAIN_S} s, then ask again.",
+                retry_after_s=COME_AGAIN_S,
+                kind="pages-of-one-caller",
+            )
         if not self._places.acquire(blocking=False):
             raise BusyError(
                 f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",
                 retry_after_s=COME_AGAIN_S,
+                kind="busy-with-pages",
             )
-        done = self._threads.submit(copy_context().run, partial(work, *args, **kwargs))
-        done.add_done_callback(lambda _: self._places.release())  # not before, although whoever asked may have left
+        self._take_place(payer, 1)
+        done = self._threads.submit(copy_context().run, partial(counted, work, *args, **kwargs))
+        done.add_done_callback(lambda _: self._leave(payer))  # not before, although whoever asked may have left
         return await asyncio.wrap_future(done)
+
+    def _leave(self, payer: str | None) -> None:
+        self._places.release()
+        self._take_place(payer, -1)
+
+    def _take_place(self, payer: str | None, places: int) -> None:
+        if payer is not None:
+            with self._counting:
+                self._of_callers[payer] += places
+                if not self._of_callers[payer]:
+                    del self._of_callers[payer]
 
 
 aside: Final = Aside(MOST_AT_ONCE, MOST_WAITING)

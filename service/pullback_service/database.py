@@ -18,6 +18,7 @@ from sqlalchemy.util import await_only
 
 from pullback_service.ids import ProjectId
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
+from pullback_service.work import waiting_for_database
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
 CONNECT_TIMEOUT_S = 5
@@ -158,6 +159,16 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.format = psycopg.pq.Format.BINARY
+
+    async def execute(self, *arguments: Any, **named: Any) -> Self:
+        """Send a statement and wait for its answer, as work of the request that asks."""
+        with waiting_for_database():
+            return await super().execute(*arguments, **named)
+
+    async def executemany(self, *arguments: Any, **named: Any) -> None:
+        """The same for many values."""
+        with waiting_for_database():
+            await super().executemany(*arguments, **named)
 
 
 def sync_engine(url: str) -> Engine:

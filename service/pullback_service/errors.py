@@ -81,6 +81,8 @@ class RequestError(ServiceError):
     status: ClassVar[int] = 400
     slug: ClassVar[str] = "bad-request"
     title: ClassVar[str] = "Bad request"
+    kind: str
+    """The name by which `/metrics` counts it: its slug, or a narrower one."""
 
     def __init__(
         self,
@@ -90,9 +92,11 @@ class RequestError(ServiceError):
         members: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         missing: Missing | None = None,
+        kind: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.kind = kind or self.slug
         self.missing = missing
         self.errors = list(errors)
         self.members = dict(members or {})
@@ -182,14 +186,14 @@ class OffsetError(RequestError):
 
 
 class TooManyRequestsError(RequestError):
-    """More requests than one caller may make."""
+    """More requests, or more work, than one caller may ask for."""
 
     status = 429
     slug = "too-many-requests"
     title = "Too many requests"
 
-    def __init__(self, detail: str, *, retry_after_s: int) -> None:
-        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+    def __init__(self, detail: str, *, retry_after_s: int, kind: str | None = None) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, kind=kind)
 
 
 class BusyError(RequestError):
@@ -199,8 +203,8 @@ class BusyError(RequestError):
     slug = "busy"
     title = "The service is busy"
 
-    def __init__(self, detail: str, *, retry_after_s: int) -> None:
-        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+    def __init__(self, detail: str, *, retry_after_s: int, kind: str | None = None) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, kind=kind)
 
 
 class InvalidInputError(RequestError):

@@ -14,6 +14,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import LONGEST_NAME, Name
+from pullback_service.visible import does_its_work
 
 # Category and character: controls, formats, halves of characters, ends of lines; blanks other than the usual one; and what
 # Unicode calls letters, marks or symbols although it is drawn as nothing.
@@ -22,10 +23,6 @@ _BLANKS = "Zs"
 _DRAWN_AS_NOTHING = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-_NON_JOINER, _JOINER, _AS_EMOJI, _KEYCAP = "\u200c", "\u200d", "\ufe0f", "\u20e3"
-_SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-_OTHER_EMOJI = frozenset("0123456789#*‼⁉〰")
-_VIRAMA = 9  # the combining class of the sign that takes a vowel away, in the scripts of India
 
 
 def in_one_form(name: str) -> str:
@@ -68,7 +65,7 @@ SentName = Annotated[Name, AfterValidator(in_plain_sight)]
 
 
 def _is_hidden(name: str, at: int) -> bool:
-    return _is_unseen(name[at]) and not _does_its_work(name, at)
+    return _is_unseen(name[at]) and not does_its_work(name, at)
 
 
 def _is_unseen(character: str) -> bool:
@@ -76,24 +73,3 @@ def _is_unseen(character: str) -> bool:
     if category == _BLANKS:
         return character != " "
     return category in _HIDDEN or _DRAWN_AS_NOTHING.match(character) is not None
-
-
-def _does_its_work(name: str, at: int) -> bool:
-    """True if an invisible character joins emoji or letters as their users write them, or keeps letters from joining."""
-    before, character, after = name[:at], name[at], name[at + 1 :]
-    if character == _AS_EMOJI:
-        return _is_emoji(before[-1:])
-    if character == _JOINER and _is_emoji(before.rstrip(_AS_EMOJI + _SKIN_TONES)[-1:]) and _is_emoji(after[:1]):
-        return True
-    if character in {_JOINER, _NON_JOINER} and before and after:  # RFC 5892, appendix A
-        return unicodedata.combining(before[-1]) == _VIRAMA or (_is_arabic(before[-1]) and _is_arabic(after[0]))
-    return False
-
-
-def _is_emoji(character: str) -> bool:
-    return character in _OTHER_EMOJI or (character != "" and unicodedata.category(character) in {"So", "Sm"})
-
-
-def _is_arabic(character: str) -> bool:
-    """True if it is of a script whose letters join: Arabic, Persian, Urdu, Syriac."""
-    return unicodedata.bidirectional(character) == "AL"

@@ -5,6 +5,7 @@ Plain ASGI, because Starlette's own base class for middleware breaks up streamin
 
 import re
 import time
+from collections.abc import Mapping
 from uuid import uuid4
 
 import structlog
@@ -16,6 +17,7 @@ from pullback_service.browsers import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
+from pullback_service.work import Work, serve
 
 # For data: whatever a browser makes of it, it loads and runs nothing. Pages and charts say themselves what they need.
 SECURITY_HEADERS = (
@@ -48,6 +50,7 @@ class Observing:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         started = time.perf_counter()
         status = 0  # until an answer has begun
+        work = Work()
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -62,22 +65,19 @@ class Observing:
             await send(message)
 
         try:
-            reason = refusal(scope["method"], headers, local=self._local)
-            if reason is not None:
-                await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send_with_headers)
-            else:
-                await self._app(scope, receive, send_with_headers)
+            await serve(work, self._serve(scope, receive, send_with_headers, headers))
         except ClientDisconnect:
             status = status or GONE  # nobody is there to be answered, and nothing was stored
         except Exception as error:
             answer = unexpected(scope["path"], error)
+            work.refused = "unexpected"
             if status:
                 raise  # too late for another answer: the server cuts the connection
             await _dressed(scope, answer)(scope, receive, send_with_headers)
         finally:
             duration_s = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", None) or "unmatched"
-            self._metrics.count(scope["method"], route, status, duration_s)
+            self._metrics.count(scope["method"], route, status, duration_s, work)
             log = logger.debug if scope["path"] in QUIET_PATHS else logger.info
             log(
                 "request",
@@ -85,7 +85,15 @@ class Observing:
                 path=scope["path"],
                 status=status,
                 duration_ms=round(1000 * duration_s, 1),
+                work_ms=round(1000 * work.seconds, 1),
             )
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
+        reason = refusal(scope["method"], headers, local=self._local)
+        if reason is not None:
+            await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 def _dressed(scope: Scope, answer: Response) -> Response:

@@ -23,6 +23,7 @@ from pullback_service.errors import FieldError, RequestError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
 from pullback_service.refusals import message_of
+from pullback_service.work import current
 
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20
@@ -65,8 +66,12 @@ def problem(
     errors: Sequence[FieldError] = (),
     members: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
+    kind: str | None = None,
 ) -> Response:
-    """A problem as an answer."""
+    """A problem as an answer, counted by its kind: by its slug where none is given."""
+    work = current()
+    if work is not None:
+        work.refused = kind or slug
     content: dict[str, Any] = {
         "type": f"urn:pullback:problem:{slug}",
         "title": title,
@@ -94,6 +99,7 @@ def from_request_error(error: RequestError) -> Response:
         errors=error.errors,
         members=error.members,
         headers=error.headers,
+        kind=error.kind,
     )
 
 

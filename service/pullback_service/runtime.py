@@ -2,21 +2,27 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Final
 
+import psycopg
 from fastapi import Depends, FastAPI, Request
+from sqlalchemy.exc import DBAPIError
 
-from pullback_service.access.gate import Gate
-from pullback_service.database import Database
-from pullback_service.errors import AuthenticationError, NotFoundError
+from pullback_service.access.gate import Gate, address_of
+from pullback_service.audit.keeping import Line, write_lines
+from pullback_service.database import AWAY, Database
+from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.log_waits import LogWaits
+from pullback_service.logs import logger
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
+
+LONGEST_REASON: Final = 300
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ def runtime_of(app: FastAPI) -> Runtime:
     return runtime
 
 
+def base_of(request: Request) -> str:
+    """The address before each path in links that leave the service: the public one, or else the one that was asked."""
+    return (runtime_of(request.app).settings.public_url or str(request.base_url)).rstrip("/")
+
+
 async def _runtime(request: Request) -> Runtime:
     return runtime_of(request.app)
 
@@ -72,22 +83,40 @@ async def _log_waits(request: Request) -> LogWaits:
 async def authenticate(request: Request) -> AsyncIterator[None]:
     """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
     runtime = runtime_of(request.app)
-    # Who asks is not known yet. Nothing is begun before somebody asks for a row.
-    async with runtime.database.seeing(ALL_PROJECTS).writing() as session:
-        caller = await runtime.gate.admit(request, session)
-        if session.in_transaction():
-            await session.commit()
-    request.state.caller = caller
     try:
+        # Who asks is not known yet. Nothing is begun before somebody asks for a row.
+        async with runtime.database.seeing(ALL_PROJECTS).writing() as session:
+            caller = await runtime.gate.admit(request, session)
+            if session.in_transaction():
+                await session.commit()
+        request.state.caller = caller
         yield
+    except ForbiddenError as error:
+        await _note_refusal(request, runtime, error)
+        raise
     except NotFoundError as error:
-        if not caller.anonymous:
+        if not request.state.caller.anonymous:
             raise
         # Whether it does not exist or is not public is nobody's business.
         raise AuthenticationError(
             f"{error.detail.rstrip('.')}, or it is not public: send a token as `Authorization: Bearer TOKEN`, "
             "or sign in at /login."
         ) from error
+
+
+async def _note_refusal(request: Request, runtime: Runtime, error: ForbiddenError) -> None:
+    """Leave a line in the audit log of a caller who may not do what it asked for."""
+    caller = getattr(request.state, "caller", None)
+    action = getattr(request.scope.get("route"), "name", "")
+    if caller is None or caller.anonymous or (caller.name, action) in runtime.gate.told_of:
+        return
+    runtime.gate.told_of.note((caller.name, action))
+    line = Line(caller, action, request.url.path, None, address_of(request), {"refused": error.detail[:LONGEST_REASON]})
+    try:
+        async with runtime.database.seeing(ALL_PROJECTS).writing.begin() as session:
+            await write_lines(session, [line])
+    except (*AWAY, DBAPIError, psycopg.Error) as failure:  # the refusal stands, whatever becomes of its line
+        logger.warning("refusal_not_noted", reason=type(failure).__name__)
 
 
 async def _noise(request: Request) -> NoiseMemory:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
@@ -58,9 +59,9 @@ class Settings(BaseSettings):
     """`token`: every request needs a token with the scope for it. Unset: local mode, loopback only."""
     token_file: Path | None = None
     """File with the bootstrap token, which has all scopes and is used to create the other tokens."""
-    token_rate: float = Field(300.0, gt=0)
-    """Requests per second and process allowed for one token; four times as many in a burst."""
-    address_rate: float = Field(50.0, gt=0)
+    token_work: float = Field(4.0, gt=0)
+    """Seconds of work that one token may ask of a process each second; what it leaves is kept for a minute."""
+    address_work: float = Field(0.5, gt=0)
     """The same for an address without a valid token."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged."""
@@ -85,7 +86,7 @@ class Settings(BaseSettings):
     incident_minutes: float = Field(120.0, ge=0)
     """Minutes a day (of UTC) that a machine spends on confirming and bisecting incidents; 0: none."""
     public_url: str | None = None
-    """Where people reach the pages, `https://pullback.example`: for links in notifications."""
+    """Address at which people reach the pages, `https://pullback.example`: for every link that leaves the service. Unset, messages have paths, and pages the address that was asked."""
     smtp_url: str | None = None
     """Mail server of notifications, `smtps://user:password@host` or `smtp://host:587`, which is encrypted where the server offers it."""
     smtp_url_file: Path | None = None
@@ -94,6 +95,15 @@ class Settings(BaseSettings):
     """Sender of notifications by mail; unset, `pullback@` and the host of `PULLBACK_PUBLIC_URL`."""
     allow_networks: str = ""
     """Networks that are not public and that webhooks may be in, `10.0.0.0/8, fd00::/8`."""
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address_of_host(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+/?", url):
+            raise PydanticCustomError(
+                "address", "give the address of a host, like https://pullback.example, without a path."
+            )
+        return url
 
     def named_database_url(self) -> str | None:
         """Address of the database, from the variable or the file it names; None where neither says anything."""

@@ -278,7 +278,7 @@ def plain(answer):
 
 @asynccontextmanager
 async def installed(url):
-    app = create_app(Settings(DATABASE_URL=url, address_rate=1e6, token_rate=1e6))
+    app = create_app(Settings(DATABASE_URL=url, address_work=1e6, token_work=1e6))
     database = Database(url).seeing(ALL_PROJECTS)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (

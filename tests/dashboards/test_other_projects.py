@@ -137,7 +137,7 @@ async def serving(settings):
 async def service(database_url, tmp_path):
     (tmp_path / "token").write_text("open sesame, please\n")
     settings = Settings(
-        DATABASE_URL=database_url, auth="token", token_file=tmp_path / "token", token_rate=1e6, address_rate=1e6
+        DATABASE_URL=database_url, auth="token", token_file=tmp_path / "token", token_work=1e6, address_work=1e6
     )
     async with serving(settings) as ask_as:
         yield ask_as

@@ -34,6 +34,7 @@ async def serving(settings):
             transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://127.0.0.1", timeout=30
         ) as client,
     ):
+        client.app = app
         yield client
 
 

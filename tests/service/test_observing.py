@@ -1,6 +1,9 @@
 """What logs and figures say of requests."""
 
+import asyncio
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -50,3 +53,39 @@ async def test_a_traceback_is_logged_without_the_values_of_variables():
         (told,) = TRACEBACKS((type(error), error, error.__traceback__))
     assert (told["exc_type"], told["frames"][-1]["name"]) == ("ValueError", "fail")
     assert "plb_secret" not in json.dumps(told)
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+async def test_a_statement_that_fails_is_logged_without_its_parameters(database_url, log_format):
+    """Through SQLAlchemy and past it, as the log of a process writes it."""
+    script = """
+import asyncio, sys
+from sqlalchemy import text
+from pullback_service import statements
+from pullback_service.database import Database
+from pullback_service.logs import configure_logs, logger
+from pullback_service.settings import Settings
+
+async def fail(run):
+    database = Database(sys.argv[1])
+    try:
+        async with database.writing.begin() as session:
+            await run(session)
+    except Exception as error:
+        logger.error("unexpected_error", exc_info=error)
+    finally:
+        await database.close()
+
+async def ours(session):
+    await statements.run(session, "SELECT 1 / length(%(given)s) FROM nowhere", {"given": "hunter" + "2"})
+
+configure_logs(Settings(log_format=sys.argv[2], log_level="debug"))
+asyncio.run(fail(lambda session: session.execute(text("SELECT 1 / (length(:given) - 7)"), {"given": "hunter" + "2"})))
+asyncio.run(fail(ours))
+"""
+    command = [sys.executable, "-c", script, database_url, log_format]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "division by zero" in done.stderr
+    assert "nowhere" in done.stderr
+    assert "hunter2" not in done.stderr + done.stdout

@@ -78,6 +78,17 @@ def test_a_wrong_value_names_its_variable(monkeypatch):
         load_settings()
 
 
+@pytest.mark.parametrize(
+    "url", ["pullback.example", "ftp://pullback.example", "https://pullback.example/ci", "https://a@b.example", ""]
+)
+def test_a_public_address_is_that_of_a_host(monkeypatch, url):
+    monkeypatch.setenv("PULLBACK_PUBLIC_URL", url)
+    with pytest.raises(
+        SetupError, match=r"^PULLBACK_PUBLIC_URL is not valid: .*like https://pullback\.example, without a path"
+    ):
+        load_settings()
+
+
 def test_what_stands_in_the_wrong_variable_is_not_shown(monkeypatch):
     monkeypatch.setenv("PULLBACK_AUTH", "a-secret")
     with pytest.raises(SetupError, match=r"^PULLBACK_AUTH is not valid: Give 'token'\.$"):

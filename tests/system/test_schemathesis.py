@@ -25,8 +25,8 @@ def test_no_request_finds_a_failure(start_cluster, bare_database_url, folder):
         "DATABASE_URL": bare_database_url,
         "PULLBACK_AUTH": "token",
         "PULLBACK_TOKEN_FILE": str(folder / "token"),
-        "PULLBACK_TOKEN_RATE": "10000",
-        "PULLBACK_ADDRESS_RATE": "10000",
+        "PULLBACK_TOKEN_WORK": "10000",
+        "PULLBACK_ADDRESS_WORK": "10000",
         "PULLBACK_LOG_LEVEL": "warning",
     }
     cluster = start_cluster(environment, replicas=1, workers=0)

@@ -18,6 +18,7 @@ from pullback_cli.checking.verdict import Verdict, has_changes
 from pullback_dashboards.wording.markdown import code, neutral
 from pullback_runners.report.words import bytes_in_words, duration_in_words
 from pullback_service.client.models import CheckAnswer, CheckFinding
+from pullback_service.visible import visible
 
 NAME = "pullback"
 MOST_ROWS = 50
@@ -26,7 +27,7 @@ LONGEST_REASON = 300
 LONGEST_CHECK_RUN_TEXT = 65_000  # GitHub takes 65,535 characters
 EXTERNAL = "external"
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]+")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
 _WORSE = ("wrong-gradient", "regression", "missing", "likely", "ambiguous")
 _LARGE = 1.5  # from here on a factor reads better than percent
 
@@ -229,5 +230,5 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 def line(text: str) -> str:
-    """Text of one line, without control characters, which terminals obey and XML does not allow."""
-    return " ".join(_CONTROL.sub(" ", text).split())
+    """Text of one line, without control characters, which terminals obey and XML does not allow, and nothing unseen in it."""
+    return visible(" ".join(_CONTROL.sub(" ", text).split()))

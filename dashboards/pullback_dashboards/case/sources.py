@@ -4,7 +4,6 @@ from asyncio import gather
 from collections.abc import Sequence
 from uuid import UUID
 
-from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
@@ -22,6 +21,7 @@ from pullback_service.reports.queries import file_parts
 from pullback_service.reports.stored_files import case_of, case_of_parts
 from pullback_service.series.queries import CommitFacts
 from pullback_service.steps.queries import news_at, steps_of_case
+from pullback_service.work import in_thread
 
 
 async def case_at(
@@ -79,12 +79,10 @@ async def _told(
 ) -> ReportEntry:
     bodies = [body for body, _ in parts if body is not None]
     if report.index is not None and len(bodies) > 1:
-        return ReportEntry(
-            *await to_thread.run_sync(case_of_parts, report.report_id, report.index, bodies, case.identity)
-        )
+        return ReportEntry(*await in_thread(case_of_parts, report.report_id, report.index, bodies, case.identity))
     ((body, document),) = parts[:1]
     stored = Report(id=report.report_id, body=body, document=document)
-    found = await to_thread.run_sync(case_of, stored, case.identity)
+    found = await in_thread(case_of, stored, case.identity)
     if found is None:
         raise NotFoundError(
             f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)

@@ -3,7 +3,7 @@
 The width is counted from the text and forced on it with `textLength`, for nobody knows the reader's fonts.
 """
 
-from html import escape
+from pullback_dashboards.charts.escaping import escape
 
 HEIGHT = 20
 _TONES = {"better": "#0b4f8a", "worse": "#93390a", "failed": "#8a1c3b", "unsure": "#616872", "plain": "#454c54"}

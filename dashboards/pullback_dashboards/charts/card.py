@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Callable, Iterator
-from html import escape
 
+from pullback_dashboards.charts.escaping import escape
 from pullback_dashboards.charts.still import HEIGHT as CHART_HEIGHT
 from pullback_dashboards.charts.still import NARROWEST, WIDEST
 

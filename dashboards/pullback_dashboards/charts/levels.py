@@ -8,8 +8,9 @@ for a narrow one, so that its letters keep their size; the page shows one of the
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple
+
+from pullback_dashboards.charts.escaping import escape
 
 WIDE, NARROW = 860, 340
 HEIGHT = 220

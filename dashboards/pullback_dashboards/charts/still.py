@@ -9,10 +9,10 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from html import escape
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from pullback_dashboards.charts.escaping import escape
 from pullback_dashboards.charts.palette import Look
 from pullback_service.ratio import Ratio
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from pullback_dashboards.charts.escaping import escape
 
 HEIGHT = 250  # as high as the chart of a card
 _ROW, _LETTERS = 34, 17

@@ -30,6 +30,7 @@ from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
+from pullback_service.runtime import base_of
 from pullback_service.series.overviewing import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
@@ -212,7 +213,7 @@ async def commit_page(request: Request, view: AskedView) -> Response:
         against_baseline=view.compares if view.fullest else None,
         baseline=view.fullest.baseline if view.fullest else None,
         first_measurement=first_measurement(
-            view.project, view.commit.sha, str(request.base_url).rstrip("/"), is_ours=view.is_measured_here
+            view.project, view.commit.sha, base_of(request), is_ours=view.is_measured_here
         ),
         twins=("json", "csv", "md"),
         scripts=("copy.js",),

@@ -12,6 +12,7 @@ from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_service.incidents.queries import list_incidents, told_at
 from pullback_service.projects.queries import project_by_name
+from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router(route_class=WholeNames)
@@ -30,7 +31,7 @@ async def project_feed(
         project,
         [line_of(detail) for detail in found],
         await told_at(session, [detail.incident.id for detail in found]),
-        base=str(request.base_url).rstrip("/"),
+        base=base_of(request),
         path=links.feed(project, **asked.narrowed),
         incidents=links.incidents(project, **asked.narrowed),
         about=asked.subject,

@@ -14,7 +14,7 @@ from pullback_dashboards.fleet.view import MachineLine
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.machines.remembering import NoiseMemory
-from pullback_service.runtime import KnownNoise
+from pullback_service.runtime import KnownNoise, base_of
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
@@ -80,7 +80,7 @@ async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -
             chores_waiting=sum(chore.waiting for chore in status.chores),
             chores=tuple(map(_chore_line, status.chores)),
         ),
-        empty=None if machines else nobody_yet(str(request.base_url).rstrip("/")),
+        empty=None if machines else nobody_yet(base_of(request)),
     )
 
 

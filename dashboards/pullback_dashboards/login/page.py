@@ -40,7 +40,7 @@ async def sign_in(request: Request, session: WriteSession, runtime: KnownRuntime
     """Take a token, keep a login for it and go on to where somebody wanted to go."""
     form = await read_form(request)
     try:
-        secret, name = await runtime.gate.sign_in(request, session, form.get("token", "").strip())
+        secret, name = await runtime.gate.sign_in(session, form.get("token", "").strip())
     except (AuthenticationError, ForbiddenError) as error:
         note_nothing(session)
         view = login_view(form.get("next"), needed=runtime.gate.required, refusal=error.detail)

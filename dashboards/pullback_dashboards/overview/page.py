@@ -32,6 +32,7 @@ from pullback_service.aside import aside
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.runtime import base_of
 from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
 
@@ -102,7 +103,7 @@ _SHOWN: Keeping[OverviewView] = Keeping(16)
 
 
 async def _read(request: Request, session: ReadSession, state: AskedState) -> OverviewView:
-    base = str(request.base_url).rstrip("/")
+    base = base_of(request)
     projects = await list_projects(session)
     names = tuple(project.name for project in projects)
     if state.project is not None:

@@ -25,6 +25,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import list_projects
+from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected)
@@ -125,7 +126,7 @@ async def projects_page(request: Request, view: AskedView) -> Response:
         view=view,
         against_baseline=None,
         twins=("json", "csv", "md"),
-        first_steps=FIRST_STEPS.format(base=str(request.base_url).rstrip("/")),
+        first_steps=FIRST_STEPS.format(base=base_of(request)),
         scripts=("copy.js",) if not view.rows else (),
     )
 

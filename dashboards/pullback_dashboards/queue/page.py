@@ -24,6 +24,7 @@ from pullback_service.jobs.schemas import JobOrigin
 from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
+from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router()
@@ -128,7 +129,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
         later_href=asked.href(page=asked.page + 1) if waiting and last < waiting_count else None,
         older_href=None if older is None else asked.href(before=older),
         clear_href=links.jobs(state=asked.state, via=asked.via),
-        empty=None if running or waiting or ended else _nothing(asked, str(request.base_url).rstrip("/")),
+        empty=None if running or waiting or ended else _nothing(asked, base_of(request)),
     )
 
 

@@ -48,7 +48,7 @@ from pullback_service.machines.schemas import MachineChange
 from pullback_service.notifications.queries import MOST_CHANNELS, list_channels, newest_deliveries
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
-from pullback_service.runtime import KnownSettings
+from pullback_service.runtime import KnownSettings, base_of
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens
@@ -246,7 +246,7 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     told = {"project": form.text("project") or None, "expires_in_minutes": form.number("minutes")}
     wanted = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
     shown = await making.make_code(session, caller, wanted)
-    base = str(request.base_url).rstrip("/")
+    base = base_of(request)
     command = f"pullback agent --server {base} --token-file code"
     return await _shown_once(
         request, session, caller, Secret("code", "one agent", shown.secret, shown.expires_at, command)

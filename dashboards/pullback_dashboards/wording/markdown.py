@@ -2,12 +2,14 @@
 
 import re
 
+from pullback_service.visible import visible
+
 _MARKUP = frozenset("\\|*_`<>[]#")
 
 
 def markdown_text(text: str) -> str:
     """Text that no Markdown reader takes for markup or for the end of a cell."""
-    return "".join(f"\\{c}" if c in _MARKUP else c for c in text.replace("\n", " "))
+    return "".join(f"\\{c}" if c in _MARKUP else c for c in visible(text.replace("\n", " ")))
 
 
 _AUTOMATIC = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
@@ -18,12 +20,12 @@ def neutral(text: str) -> str:
 
     They look at the text that is shown, so that a sign before it does not help; a space of no width inside of it does.
     """
-    return markdown_text(_AUTOMATIC.sub("\u200b", text))
+    return _AUTOMATIC.sub("\u200b", markdown_text(text))
 
 
 def code(text: str, *, in_cell: bool = False) -> str:
     """Text as code of one line, in which nobody looks for mentions, references, links or markup."""
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     if in_cell:  # a sign before the one of ours would take its effect away
         line = line.replace("\\|", "\\ |").replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)

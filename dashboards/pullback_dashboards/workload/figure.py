@@ -20,6 +20,7 @@ from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.events import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
+from pullback_service.visible import visible
 
 _ROW, _OWN, _LANE, _GAP, _AROUND = (
     230,
@@ -177,7 +178,7 @@ class _Row:
         return {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": html.escape(variant, quote=False),
+            "name": html.escape(visible(variant), quote=False),
             "legendgroup": variant,
             "showlegend": variant not in self.named,
             "xaxis": self.x,
@@ -406,7 +407,7 @@ def _who_and_when(commit: Commit) -> str:
 
 def _text(raw: str) -> str:
     """Plotly reads a little HTML in its labels; names of commits and people must not be read so."""
-    return html.escape(raw, quote=False)
+    return html.escape(visible(raw), quote=False)
 
 
 def _shortened(title: str) -> str:

@@ -1,4 +1,4 @@
-"""Letting requests in: who asks, whether they may, and how often.
+"""Letting requests in: who asks, whether they may, and who pays for the work.
 
 Local mode (no PULLBACK_AUTH) needs no token; one that is sent must still be valid, so that a wrong one is noticed early.
 With PULLBACK_AUTH=token a request shows `Authorization: Bearer TOKEN` or a login's cookie, or is nobody's and reads
@@ -6,14 +6,15 @@ public projects. The secret of PULLBACK_TOKEN_FILE is the bootstrap token: it ha
 """
 
 import hmac
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import caller as callers
-from pullback_service.access.rates import Rate, Rates
+from pullback_service.access.budgets import Budgets
+from pullback_service.access.seldom import Seldom
 from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller
@@ -26,6 +27,7 @@ from pullback_service.models.projects import Project
 from pullback_service.models.tokens import Token
 from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
 from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
+from pullback_service.work import current
 
 MAKE_ONE = "create one with `pullback token create` on the service's machine"
 
@@ -34,34 +36,45 @@ ENROL_ONE = (
 )
 
 
+UNKNOWN_S: Final = 10.0
+"""A token that is not valid is looked up so seldom: a CI whose token was deleted goes on sending it."""
+REFUSED_AGAIN_S: Final = 60.0
+"""A caller who is refused the same again and again leaves a line in the audit log so seldom."""
+MOST_REMEMBERED: Final = 1_000
+
+
 class Gate:
     """The authentication of requests. Of the bootstrap token only a digest stays in memory."""
 
-    def __init__(self, *, required: bool, bootstrap: str | None, token_rate: Rate, address_rate: Rate) -> None:
+    def __init__(self, *, required: bool, bootstrap: str | None, of_tokens: Budgets, of_addresses: Budgets) -> None:
         self.required = required
         self.bootstrap_digest = digest_of(bootstrap) if bootstrap is not None else None
-        self._of_tokens = Rates(token_rate, what="token")
-        self._of_addresses = Rates(address_rate, what="address")
+        self._of_tokens = of_tokens
+        self._of_addresses = of_addresses
+        self._unknown = Seldom(UNKNOWN_S, MOST_REMEMBERED)
+        self.told_of = Seldom(REFUSED_AGAIN_S, MOST_REMEMBERED)
+        """Callers and operations of refusals that the audit log has."""
 
     async def admit(self, request: Request, session: AsyncSession) -> Caller:
         """The caller of a request that may be served, or an error that says why it may not."""
         route = request.scope.get("route")
         need = need_of(request.method, getattr(route, "path", ""))
-        if need.limited:
-            self._count_address(request)
+        if need.limited or (need.scope is not None and not _says_who(request)):
+            self._admit_address(request)
         try:
             if need.scope is None:
                 return await self._whoever(request, session)
             caller = await self._identify(request, session, need)
         except AuthenticationError:
-            self._count_address(request)
+            if _says_who(request):
+                self._admit_address(request)
             raise
-        if self.required:
-            if caller.anonymous:
-                self._count_address(request)
-            else:
-                self._of_tokens.take(caller.name)
+        if self.required and not caller.anonymous:
+            self._of_tokens.admit(caller.name, current())
+        elif _says_who(request):
+            self._admit_address(request)
         if not caller.has(need.scope):
+            request.state.caller = caller
             raise ForbiddenError(
                 f"{_capital(caller.name)} has scope {' and '.join(sorted(caller.scopes))}, and {request.method} "
                 f"{request.url.path} needs {need.scope}: use a token with that scope; "
@@ -80,7 +93,7 @@ class Gate:
                 f"This is not a token of this service: tokens begin with {TOKEN_MARK} ({MAKE_ONE}); "
                 "the bootstrap token is in the file PULLBACK_TOKEN_FILE of the service."
             )
-        token = await token_by_digest(session, digest)
+        token = await self._looked_up(session, digest)
         if token is None:
             raise AuthenticationError(
                 f"Unknown token: check the address of the service and that the token is complete, or use a new one; "
@@ -88,9 +101,8 @@ class Gate:
             )
         return await self._of_row(session, token)
 
-    async def sign_in(self, request: Request, session: AsyncSession, secret: str) -> tuple[str, str]:
+    async def sign_in(self, session: AsyncSession, secret: str) -> tuple[str, str]:
         """Begin a login with a token: the secret of its cookie, and whose it is."""
-        self._of_addresses.take(address_of(request) or "")
         if not secret:
             raise AuthenticationError("No token given: paste one into the field.")
         async with seeing_all_projects(session):  # whose session this is to be is not known yet
@@ -102,9 +114,18 @@ class Gate:
         bootstrap = self.bootstrap_digest if caller.token_id is None else None
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
 
-    def _count_address(self, request: Request) -> None:
+    def _admit_address(self, request: Request) -> None:
         if self.required:
-            self._of_addresses.take(address_of(request) or "")
+            self._of_addresses.admit(address_of(request) or "", current())
+
+    async def _looked_up(self, session: AsyncSession, digest: bytes) -> Token | None:
+        """The token; one that the database did not have a moment ago it does not have now: nobody is given one that was guessed."""
+        if digest in self._unknown:
+            return None
+        token = await token_by_digest(session, digest)
+        if token is None:
+            self._unknown.note(digest)
+        return token
 
     async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
         """The caller of an endpoint open to everybody: a token may still name one; an expired login is nobody."""
@@ -229,6 +250,11 @@ def _bearer(request: Request) -> str | None:
     if scheme.lower() != "bearer":
         raise AuthenticationError("Send the token as `Authorization: Bearer TOKEN`.")
     return value.strip()
+
+
+def _says_who(request: Request) -> bool:
+    """True if a request brings what may name its caller."""
+    return "authorization" in request.headers or COOKIE in request.cookies
 
 
 def _capital(text: str) -> str:

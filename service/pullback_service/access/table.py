@@ -22,7 +22,7 @@ class Need:
     audited: bool = True
     """Whether a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
     limited: bool = False
-    """Whether an address may ask for it only so often, although everybody is served."""
+    """Whether an address pays for it, although everybody is served."""
 
 
 OPEN = Need(None)
@@ -138,10 +138,10 @@ ENDPOINTS: Mapping[str, Need] = {
     "POST /projects/{project:path}/incidents/{incident_id}/assignee": UPLOAD,
     "POST /projects/{project:path}/incidents/{incident_id}/confirm": UPLOAD,
     "POST /projects/{project:path}/incidents/{incident_id}/bisect": UPLOAD,
-    "GET /login": OPEN,
-    "POST /login": OPEN,
-    "POST /logout": OPEN,
-    "GET /help": OPEN,
+    "GET /login": OPEN_LIMITED,
+    "POST /login": OPEN_LIMITED,
+    "POST /logout": OPEN_LIMITED,
+    "GET /help": OPEN_LIMITED,
     "POST /boards": OWN,
     "POST /boards/pin": OWN,
     "POST /boards/{board_id}": OWN,

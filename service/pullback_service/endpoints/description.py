@@ -1,5 +1,6 @@
 """The description of the API for programs."""
 
+import orjson
 from fastapi import Request, Response
 
 from pullback_service.addresses import OPENAPI
@@ -12,4 +13,7 @@ router = api_router(tags=["operation"])
 @router.get(OPENAPI, include_in_schema=False)
 async def describe_api(request: Request, answering: KnownAnswering) -> Response:
     """The OpenAPI document, with a tag by which a client asks whether it has changed."""
-    return answering.plain(request.app.openapi())
+    state = request.app.state
+    if not hasattr(state, "description"):  # 280 kB, the same until the process ends
+        state.description = orjson.dumps(request.app.openapi())
+    return answering.written(state.description)

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from typing import Annotated
 from uuid import UUID
 
-from anyio import to_thread
 from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -59,6 +58,7 @@ from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 from pullback_service.tokens.queries import refuse_ended
+from pullback_service.work import in_thread
 
 router = api_router(prefix=f"{API}/jobs", tags=["jobs"])
 
@@ -344,7 +344,7 @@ async def report_result(
     One whose lease was lost is stored too, as `late`.
     """
     async with intake.long if await is_long(body) else nullcontext():
-        prepared = await to_thread.run_sync(prepare, body)
+        prepared = await in_thread(prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head

@@ -5,7 +5,6 @@ from io import BytesIO
 from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
-from anyio import to_thread
 from fastapi import Depends, Request
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
@@ -13,6 +12,7 @@ from pullback_service.importers.unpacking import SEND_THE_FILE, is_longer
 from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.stated import UploadParameters
 from pullback_service.runtime import KnownSettings
+from pullback_service.work import in_thread
 
 READ_AT_ONCE_BYTES = 16 * 1024
 ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
@@ -86,7 +86,7 @@ async def is_long(body: bytes) -> bool:
     """True if reading a body takes one of the few turns of long ones: by its bytes when it is decompressed."""
     if is_read_at_once(body):
         return False
-    return len(body) >= LONG_BODY_BYTES or await to_thread.run_sync(is_longer, body, LONG_BODY_BYTES)
+    return len(body) >= LONG_BODY_BYTES or await in_thread(is_longer, body, LONG_BODY_BYTES)
 
 
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from anyio import to_thread
 from fastapi import BackgroundTasks, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -55,6 +54,7 @@ from pullback_service.reports.withdrawing import withdraw
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
+from pullback_service.work import in_thread
 
 router = api_router(prefix=f"{API}/reports", tags=["reports"])
 
@@ -108,7 +108,7 @@ async def upload_report(
         )
 
     async with intake.long if await is_long(body) else nullcontext():
-        prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
+        prepared = prepare() if is_read_at_once(body) else await in_thread(prepare)
         if prepared.body_bytes > LARGE_BODY_BYTES:
             background.add_task(give_back_memory)  # when this function and all it holds are gone
         head = prepared.read.head

@@ -1,10 +1,9 @@
 """Sending a table while it is read, a batch of rows at a time."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from anyio import to_thread
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,12 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.database import OpenSession
 from pullback_service.exports.formats import ENDINGS, MEDIA_TYPES, Encoder, Format, encoder
 from pullback_service.exports.tables import Row, Table
+from pullback_service.work import in_thread, metered
 
 Place = TypeVar("Place")
 
 
 async def in_batches(
-    opened: OpenSession, read: Callable[[AsyncSession, Place | None], Awaitable[tuple[Sequence[Row], Place | None]]]
+    opened: OpenSession,
+    read: Callable[[AsyncSession, Place | None], Coroutine[Any, Any, tuple[Sequence[Row], Place | None]]],
 ) -> AsyncIterator[Sequence[Row]]:
     """Batches of rows, each read from where the one before ended, in a session of its own.
 
@@ -27,7 +28,7 @@ async def in_batches(
     place: Place | None = None
     while True:
         async with opened() as session:
-            rows, place = await read(session, place)
+            rows, place = await metered(read(session, place))  # answers that stream are sent by a task of their own
         if rows:
             yield rows
         if place is None:
@@ -65,7 +66,7 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     yield writing.begin()
     # Compressing and formatting take longer than reading: other requests are served meanwhile.
-    yield await to_thread.run_sync(writing.rows, first)
+    yield await in_thread(writing.rows, first)
     async for rows in following:
-        yield await to_thread.run_sync(writing.rows, rows)
-    yield await to_thread.run_sync(writing.end)
+        yield await in_thread(writing.rows, rows)
+    yield await in_thread(writing.end)

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from anyio import to_thread
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.noise import Noise, noise_in
 from pullback_service.machines.queries import comparisons_with_itself, newest_self_comparisons
+from pullback_service.work import in_thread
 
 MOST_REMEMBERED = 500
 
@@ -64,4 +64,4 @@ async def _listen(session: AsyncSession, machine_id: MachineId, *, days: int, me
     if not any_at_all:
         return Heard(noise_in([]), truncated=False)
     found = await comparisons_with_itself(session, machine_id, days=days, metric=metric)
-    return Heard(await to_thread.run_sync(noise_in, found.comparisons), found.truncated)
+    return Heard(await in_thread(noise_in, found.comparisons), found.truncated)

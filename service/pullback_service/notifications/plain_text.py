@@ -4,12 +4,11 @@ A message shows what it says and does nothing else: no mention, no link and no l
 """
 
 import re
-import unicodedata
 from typing import Final
 
-_JOINERS: Final = "\u200c\u200d"  # they make one letter or emoji of several, and are drawn
-_ENDS_OF_LINES: Final = frozenset({"Cc", "Zl", "Zp"})
-_UNSEEN: Final = frozenset({"Cf", "Cs", "Cn", "Co"})
+from pullback_service.visible import visible
+
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # ends of lines, and what a terminal would obey
 _BREAK: Final = "\u200b"  # of no width: what it separates looks as before and is not found by who looks for addresses
 _MENTION: Final = re.compile(r"[@#~](?=\w)")
 _SCHEME: Final = re.compile(r":(?=//)|(?<=mailto):|(?<=tel):", re.IGNORECASE)
@@ -18,10 +17,8 @@ _MARKDOWN_LINK: Final = re.compile(r"\](?=[(\[])")
 
 
 def one_line(text: str, most: int) -> str:
-    """The text in one line without characters that are not seen, and cut where it is longer."""
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(map(_seen, text))
-    text = " ".join(text.split())
+    """The text in one line, with the numbers of characters that are not seen, and cut where it is longer."""
+    text = visible(" ".join(_CONTROL.sub(" ", text).split()))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -35,10 +32,3 @@ def neutral(text: str) -> str:
 def neutral_in_slack(text: str) -> str:
     """The same for Slack's markup and what reads it: https://docs.slack.dev/messaging/formatting-message-text#escaping."""
     return neutral(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _seen(character: str) -> str:
-    category = unicodedata.category(character)
-    if category in _ENDS_OF_LINES:
-        return " "
-    return "" if category in _UNSEEN and character not in _JOINERS else character

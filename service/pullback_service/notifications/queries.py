@@ -120,6 +120,7 @@ async def test_channel(session: AsyncSession, channel_id: int, *, asked_by: str)
         raise TooManyRequestsError(
             f"Channel {channel_id} was tested {MESSAGES_AN_HOUR} times within an hour: wait, then test it again.",
             retry_after_s=int(HOUR.total_seconds()),
+            kind="tests-of-channel",
         )
     facts = tidied(
         {

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from anyio import to_thread
-
 from pullback_service.audit.keeping import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
 from pullback_service.reports.keeping import KeptReport, Upload, keep_together, try_out
+from pullback_service.work import Work, current, in_thread, serve
 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
@@ -40,6 +39,7 @@ class _Waiting:
     upload: Upload
     line: Line
     kept: asyncio.Future[KeptReport]
+    work: Work | None
 
 
 class Intake:
@@ -56,7 +56,7 @@ class Intake:
         """Store a report, or find that it is stored; with a line in the audit log where it is new."""
         if upload.prepared.body_bytes > LARGEST_TOGETHER_BYTES:
             return (await self._store(line.caller, [(upload, line)]))[0]
-        waiting = _Waiting(upload, line, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(upload, line, asyncio.get_running_loop().create_future(), current())
         lane = _Lane(upload.head.project, line.caller)
         if lane in self._lanes:
             self._lanes[lane].append(waiting)
@@ -94,7 +94,7 @@ class Intake:
     async def _settle(self, caller: Caller, together: Sequence[_Waiting]) -> None:
         """Store uploads and tell those who wait for them; where one of them is refused, each is stored for itself."""
         try:
-            kept = await self._store(caller, [(waiting.upload, waiting.line) for waiting in together])
+            kept = await self._share(caller, together)
         except Exception as error:  # noqa: BLE001 - whoever waits is told whatever it is
             if len(together) > 1 and not isinstance(error, AWAY):
                 for waiting in together:
@@ -108,9 +108,19 @@ class Intake:
                 if not waiting.kept.done():  # whoever waited may have been cut off
                     waiting.kept.set_result(found)
 
+    async def _share(self, caller: Caller, together: Sequence[_Waiting]) -> list[KeptReport]:
+        """Store uploads, and divide the work among those who wait."""
+        shared = Work()
+        try:
+            return await serve(shared, self._store(caller, [(waiting.upload, waiting.line) for waiting in together]))
+        finally:
+            for waiting in together:
+                if waiting.work is not None:
+                    waiting.work.spend(shared.seconds / len(together))
+
     async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
         if uploads[0][0].prepared.body_bytes > APART_BYTES:
-            return await to_thread.run_sync(self._store_apart, caller, uploads)
+            return await in_thread(self._store_apart, caller, uploads)
         return await _stored(self._database, caller, uploads)
 
     def _store_apart(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:

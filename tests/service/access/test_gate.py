@@ -3,11 +3,14 @@
 import asyncio
 from uuid import uuid4
 
+import orjson
 import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import select, text, update
 
+from pullback_service.access import budgets
+from pullback_service.caller import anonymous
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
 from pullback_service.logins.queries import open_login
 from pullback_service.models import Audit, Project, Token
@@ -23,6 +26,12 @@ def problem_of(response, status):
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     return response.json()["detail"]
+
+
+def refusals_of(client):
+    """How often what was refused, by kind."""
+    samples = client.app.state.runtime.metrics.refusals.collect()[0].samples
+    return {sample.labels["kind"]: sample.value for sample in samples if sample.name.endswith("_total")}
 
 
 async def test_without_a_token_the_answer_says_how_to_get_one(guarded):
@@ -292,8 +301,10 @@ async def test_every_write_leaves_one_line_that_names_who_and_what(guarded, admi
         ("bootstrap token", "create_project", f"project {report['project']}", report["project"]),
         ("bootstrap token", "create_token", "token 1", report["project"]),
         ("token 'token 1'", "upload_report", f"report {report['id']}", report["project"]),
+        ("token 'token 1'", "upload_report", "/api/v1/reports", None),
     ]
     assert rows[2].token_id == 1
+    assert rows[3].details == {"refused": refused.json()["detail"]}
     assert rows[2].request_id
     told = (await admin.get(f"{API}/audit?project={report['project']}&limit=2")).json()
     assert [line["action"] for line in told["items"]] == ["upload_report", "create_token"]
@@ -302,26 +313,94 @@ async def test_every_write_leaves_one_line_that_names_who_and_what(guarded, admi
     assert "plb_" not in str(told)
 
 
-async def test_who_asks_too_often_is_told_when_to_come_back(start_service, tmp_path):
+async def test_what_a_token_may_not_do_is_in_the_audit_log_once_a_minute_and_counted_each_time(
+    guarded, make_token, looking
+):
+    headers = await make_token("read")
+    for _ in range(3):
+        problem_of(await guarded.get(f"{API}/tokens", headers=headers), 403)
+    problem_of(await guarded.post(f"{API}/projects", json={"name": "p"}, headers=headers), 403)
+    problem_of(await guarded.get(f"{API}/tokens"), 401)  # of nobody, who could fill the log
+    rows = (await looking.scalars(select(Audit).where(Audit.details.has_key("refused")).order_by(Audit.id))).all()
+    assert [(row.actor, row.action, row.subject) for row in rows] == [
+        ("token 'token 1'", "list_tokens", "/api/v1/tokens"),
+        ("token 'token 1'", "create_project", "/api/v1/projects"),
+    ]
+    assert "needs admin" in rows[0].details["refused"]
+    assert refusals_of(guarded) == {"forbidden": 4, "not-authenticated": 1}
+
+
+@pytest.fixture
+async def costly(start_service, tmp_path, monkeypatch):
+    """A service where each request costs ten seconds, a token may spend twenty at once, and an address thirty."""
     (tmp_path / "token").write_text("open sesame\n")
+    monkeypatch.setattr(budgets, "REQUEST_S", 10)
+    monkeypatch.setattr(budgets, "BURST_S", 1000)
+    settings = {"auth": "token", "token_file": tmp_path / "token", "token_work": 0.02, "address_work": 0.03}
+    async with start_service(**settings) as client:
+        yield client
+
+
+async def test_who_asks_for_too_much_work_is_told_when_to_come_back(costly):
     headers = {"authorization": "Bearer open sesame"}
-    async with start_service(auth="token", token_file=tmp_path / "token", token_rate=0.01, address_rate=0.5) as client:
-        # Four seconds' worth is less than one request of this token, and two of this address.
-        answer = await client.get(f"{API}/projects", headers=headers)
-        assert "wait" in problem_of(answer, 429)
-        assert int(answer.headers["retry-after"]) > 90
-        wrong = {"authorization": "Bearer plb_guess"}
-        statuses = [(await client.get(f"{API}/projects", headers=wrong)).status_code for _ in range(4)]
-        assert statuses == [401, 401, 429, 429]
-        assert (await client.get("/healthz")).status_code == 200
+    # What the requests of this test take beside that is less than ten seconds.
+    assert [(await costly.get(f"{API}/projects", headers=headers)).status_code for _ in range(3)] == [200, 200, 429]
+    answer = await costly.get(f"{API}/projects", headers=headers)
+    assert "took more than 0.02 s of work a second: wait" in problem_of(answer, 429)
+    assert 400 < int(answer.headers["retry-after"]) <= 1000
+    wrong = {"authorization": "Bearer plb_guess"}
+    statuses = [(await costly.get(f"{API}/projects", headers=wrong)).status_code for _ in range(5)]
+    assert statuses == [401, 401, 401, 429, 429]
+    assert (await costly.get("/healthz")).status_code == 200
+    figures = refusals_of(costly)
+    assert (figures["work-of-token"], figures["work-of-address"], figures["not-authenticated"]) == (2, 2, 3)
 
 
-async def test_what_everybody_is_served_is_limited_by_address(start_service, tmp_path):
+async def test_what_an_answer_took_is_what_is_charged(start_service, tmp_path):
+    """Nothing but its cost tells one request from the other: the second one waits half a second for the database."""
     (tmp_path / "token").write_text("open sesame\n")
-    async with start_service(auth="token", token_file=tmp_path / "token", address_rate=0.5) as client:
-        paths = ("/readyz", f"{API}/openapi.json", f"{API}/whoami", f"{API}/projects")
-        assert [(await client.get(path)).status_code for path in paths] == [200, 200, 429, 429]
-        assert (await client.get("/healthz")).status_code == 200
+    settings = {"auth": "token", "token_file": tmp_path / "token", "address_work": 0.02}
+    async with start_service(**settings) as client:
+        gate = client.app.state.runtime.gate
+        assert [(await client.get(f"{API}/whoami")).status_code for _ in range(3)] == [200] * 3
+        slow = text("SELECT pg_sleep(1.5)")
+
+        async def sleepy(request, session):
+            await session.execute(slow)
+            return anonymous(frozenset())
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(gate, "_whoever", sleepy)
+            assert (await client.get(f"{API}/whoami")).status_code == 200
+        assert (await client.get(f"{API}/whoami")).status_code == 429
+
+
+@pytest.mark.parametrize("path", ["/readyz", f"{API}/openapi.json", f"{API}/whoami", f"{API}/projects"])
+async def test_what_everybody_is_served_is_limited_by_address(costly, path):
+    expected = 401 if path.endswith("projects") else 200
+    assert [(await costly.get(path)).status_code for _ in range(4)] == [expected] * 3 + [429]
+    assert (await costly.get("/healthz")).status_code == 200
+
+
+async def test_a_token_that_is_not_valid_is_looked_up_once_in_a_while(guarded, count_statements):
+    wrong = {"authorization": "Bearer plb_guess"}
+    problem_of(await guarded.get(f"{API}/projects", headers=wrong), 401)
+    async with count_statements() as statements:
+        for _ in range(5):
+            problem_of(await guarded.get(f"{API}/projects", headers=wrong), 401)
+        assert statements == []
+        problem_of(await guarded.get(f"{API}/projects", headers={"authorization": "Bearer plb_other"}), 401)
+        assert len(statements) == 1
+
+
+async def test_the_description_is_written_once(guarded, monkeypatch):
+    first = await guarded.get(f"{API}/openapi.json")
+    written = []
+    monkeypatch.setattr(orjson, "dumps", lambda *given, **options: written.append(given) or b"{}")
+    again = await guarded.get(f"{API}/openapi.json")
+    assert (again.content, again.headers["etag"], written) == (first.content, first.headers["etag"], [])
+    known = {"if-none-match": first.headers["etag"]}
+    assert (await guarded.get(f"{API}/openapi.json", headers=known)).status_code == 304
 
 
 async def test_a_database_that_only_reads_still_answers_what_is_read(guarded, admin, make_token, report, database_url):

@@ -48,7 +48,13 @@ def test_slack_finds_no_markup_of_its_own_in_it(text):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a\r\nb", "a b"), ("a" * 50, "a" * 39 + "…"), ("a\u200bb\u202ec", "abc"), ("  a\t b ", "a b"), ("", "")],
+    [
+        ("a\r\nb", "a b"),
+        ("a" * 50, "a" * 39 + "…"),
+        ("a\u200bb\u202ec", "a⟨U+200B⟩b⟨U+202E⟩c"),
+        ("  a\t b ", "a b"),
+        ("", ""),
+    ],
 )
 def test_lines_are_made_like_this(text, said):
     assert one_line(text, 40) == said
