@@ -9,12 +9,14 @@ what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
     limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
-    right     every case of every rule, value and gradient, and every workload of the suite quick, in the tiers unfused, fused and
-              stateful, against NumPy, twice with the same bits; NaN, infinities and the smallest numbers through our kernels
-    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it,
-              and in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names
+    right     every case of every rule, value and gradient, and every workload of the suite quick, in the four tiers, against NumPy,
+              twice with the same bits, in the tier native by a CUDA graph where it can be; NaN, infinities and the smallest
+              numbers through our kernels
+    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it;
+              in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
+              native nothing is asked of PyTorch where the summary names no reason
 
-Whether plans are fast is not checked yet, and the tier native does not run on a device.
+Whether plans are fast is not checked yet.
 
 Exit status: 0 all is right, 1 something is wrong or was cut off, 2 there is no device, or the command line is wrong.
 """
@@ -40,9 +42,13 @@ import pullback as pb
 from pullback import trees
 from pullback.core.cases import ALL, Case
 from pullback.errors import PullbackError
+from pullback.tiers import KEEPING
 
 FORMAT, VERSION = "pullback-gpu-check", 1
-TIERS = ("unfused", "fused", "stateful")
+TIERS = ("unfused", "fused", "stateful", "native")
+
+#: Calls before one is looked at: in the tier native the third captures.
+_WARM = {"native": 3}
 
 #: Errors that are let pass, in units of the largest element: sums are in other orders, functions of other libraries.
 TOLERANCE = {"f8": 1e-9, "f4": 2e-4}
@@ -236,7 +242,10 @@ def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
         arguments = pb.put(subject.args, check.device)
         with pb.tier("unfused"), np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
-            first, second = (trees.flatten(pb.fetch(made))[0] for made in [function(*arguments) for _ in range(2)])
+            first, second = (
+                trees.flatten(pb.fetch(made))[0]
+                for made in [function(*arguments) for _ in range(2 + _WARM.get(tier, 0))][-2:]
+            )
         if plan is not None and plan.summary()["hash"] is None:
             reasons = "; ".join(plan.summary()["fallbacks"])
             return None if "no program on a device yet" in reasons else f"runs on the tape: {reasons}"
@@ -366,7 +375,7 @@ def quiet(check: Check) -> None:
         for subject in _workloads():
             if check.match not in subject.name:
                 continue
-            asked = "no wait but for positions, no transfer" + (", no request" if tier == "stateful" else "")
+            asked = "no wait but for positions, no transfer" + (", no request" if tier in KEEPING else "")
             if check.is_over():
                 check.add("quiet", f"workloads, {tier}", asked, "time was over", "cut off", check.match)
                 return
@@ -381,7 +390,7 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
         arguments = pb.put(subject.args, check.device)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
-            for _ in range(2):
+            for _ in range(_WARM.get(tier, 2)):
                 plan(*arguments)
             seen, requests = _operations(lambda: plan(*arguments))
     except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
@@ -395,9 +404,15 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
     said = [f"{looks} looks at positions" if looks else "none"]
     said += [f"{hidden} hidden"] * bool(hidden)
     transient = plan.summary()["transient"]
-    if tier == "stateful" and requests:
+    if tier in KEEPING and requests:
         said.append(f"{requests} requests" + (f" of {', '.join(transient)}" if transient else ""))
-    return ", ".join(said), "wrong" if hidden or (tier == "stateful" and requests and not transient) else "right"
+    if tier == "native":
+        graph = plan.summary()["graph"]
+        said.append(f"a graph of {graph['nodes']} nodes")
+        is_wrong = bool(seen) or not graph["sets"]
+    else:
+        is_wrong = bool(hidden) or (tier in KEEPING and requests > 0 and not transient)
+    return ", ".join(said), "wrong" if is_wrong else "right"
 
 
 def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:

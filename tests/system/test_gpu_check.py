@@ -68,7 +68,7 @@ def test_special_values_of_kernels_are_checked(check):
     status, document, said = check("--emulated", "--only", "right", "--match", "special f")
     assert status == 0, said
     assert {row["name"] for row in document["rows"]} == {
-        f"special values, {tier}" for tier in ("unfused", "fused", "stateful")
+        f"special values, {tier}" for tier in ("unfused", "fused", "stateful", "native")
     }
 
 

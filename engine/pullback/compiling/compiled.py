@@ -90,11 +90,16 @@ class Compiled:
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
     """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    replayed: Any = None
+    """The program, if it is captured as a CUDA graph (`backends/cuda/capture.py`)."""
 
     @property
     def summary(self) -> dict[str, Any]:
         """The summary of the program, as in `plan.summary()`."""
-        return {**self.counts, "hash": self.page.hash, "program": self.page.program}
+        counts = {**self.counts, "hash": self.page.hash, "program": self.page.program}
+        if self.replayed is not None:
+            counts |= {"graph": dict(self.replayed.counts), "fallbacks": [*counts["fallbacks"], *self.replayed.reasons]}
+        return counts
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -117,7 +122,7 @@ def compile_graph(
     Where `values`, with which the program will be called first, have one on a device, it runs there.
     """
     if any(isinstance(value, Traced) for value in values):
-        return _on_device(graph, values, keeps=tier in KEEPING)
+        return _on_device(graph, values, tier=tier)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
     from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
@@ -128,14 +133,14 @@ def compile_graph(
     return _native(stages.run(NATIVE, graph), stages, owned)
 
 
-def _on_device(graph: Graph, values: Sequence[Any], *, keeps: bool) -> Compiled:
+def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
     """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
     device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
     there += [False] * (len(graph.inputs) - len(there))
-    written = program.write(graph, there, device, keeps=keeps)
+    written = program.write(graph, there, device, tier=tier)
     counts = {
         "arrays": len(written.arrays),
         "bytes": sum(type_.nbytes for type_ in written.arrays),
@@ -153,7 +158,17 @@ def _on_device(graph: Graph, values: Sequence[Any], *, keeps: bool) -> Compiled:
         Piece(f"array {number}", type_, f"of the pool of {device}") for number, type_ in enumerate(written.arrays)
     ]
     page = Page(graph, lambda: written.text)
-    return Compiled(written.program, page, tuple(pieces), written.state, _constants(graph), (), counts, poisoned=False)
+    return Compiled(
+        written.program,
+        page,
+        tuple(pieces),
+        written.state,
+        _constants(graph),
+        (),
+        counts,
+        poisoned=False,
+        replayed=written.replayed,
+    )
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:

@@ -81,6 +81,18 @@ def why_through_python(compiled: Compiled) -> str:
     )
 
 
+def replaying(counts: dict[str, int], reasons: Sequence[str]) -> str:
+    """The way in which calls reach a program that is captured as a CUDA graph."""
+    if reasons:
+        return f"each call {reasons[0]}"
+    if not counts["sets"]:
+        return "calls run step by step until the program is captured as a CUDA graph, which is on the third"
+    return (
+        f"calls launch a CUDA graph of {counted(counts['nodes'], 'node')}, one of {counted(counts['sets'], 'set')} of addresses; "
+        f"the latest told {counted(counts['moved'], 'nest')} where arrays lie and copied {counted(counts['copies'], 'array')}"
+    )
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things, in words."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

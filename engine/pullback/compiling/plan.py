@@ -181,8 +181,6 @@ class Plan:
     def _carried(self, args: tuple[Any, ...]) -> Carried | None:
         """A call with others' arrays on a device, as one with device arrays."""
         on_device = carried(inner_function(self.function), args, {})
-        if on_device is not None and self.tier == "native":
-            raise TierError(f"the tier native does not run on {on_device.device} yet; use unfused, fused or stateful")
         return on_device if on_device is not None and on_device.kind != "device" else None
 
     def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
@@ -360,9 +358,11 @@ class Plan:
 
     def _calls(self, program: Program) -> str:
         """A line on how calls reach a program; of the native tier alone."""
-        native = program.compiled.native
+        native, replayed = program.compiled.native, program.compiled.replayed
         if self.tier != "native":
             return ""
+        if replayed is not None:
+            return f"\n{explaining.replaying(replayed.counts, replayed.reasons)}"
         plans = (self, *self._by_names.values())
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"

@@ -125,13 +125,14 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Env
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
-        graph = pipeline.match(graph, stages, loop_compiler(tier))
+        of_loops = "stateful" if values else tier  # those of a device do not become machine code
+        graph = pipeline.match(graph, stages, loop_compiler(of_loops))
         if wanted is not None and gradient is not None:
             graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
         else:
             finish = _finish_values(rebuild_output)
         overwritten = overwritten_inputs(graph)
-        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(tier), on_device=bool(values))
+        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(of_loops), on_device=bool(values))
         compiled = compile_graph(simple, stages, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 

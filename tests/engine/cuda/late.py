@@ -3,22 +3,30 @@
 Memory is the host's, full of garbage (NaN) until queued work writes it, and again from the place in the queue where it was
 freed: what reads it too early, or behind that place by an address, gets garbage. Each wait, transfer and request for memory is
 counted by its cause. Operations of PyTorch are caught by a dispatch mode, launches of kernels by the loader.
+
+With `by_driver=True` kernels are launched and graphs captured by our `libcuda`, on streams: the current one is the legacy stream but
+where a lane is entered. While a stream is captured the device refuses what CUDA refuses. Products take a workspace, one for
+each stream, as PyTorch gives them, and give garbage where theirs is gone.
 """
 
 import os
 import sys
 import weakref
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
 import torch
+from tests.engine.cuda.libcuda import Library
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 from pullback.backends.cuda import program
+from pullback.backends.cuda.capture import ByDriver
+from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import GARBAGE, Emulator
+from pullback.backends.cuda.launching import OnDevice
 from pullback.devices.cuda import steps
 from pullback.devices.cuda.values import DeviceArray, tensor_of
 
@@ -30,11 +38,48 @@ class _Handle(np.ndarray):
     """The bytes of one allocation, as its tensors hold them: gone when the last of them is."""
 
 
+#: Operations that take a workspace of cuBLAS.
+PRODUCTS = {"mm", "mv", "bmm"}
+
+
+class Lane:
+    """A stream of the driver's, and the pool that is taken from while it is entered."""
+
+    def __init__(self, late):
+        with late.driver.current(late.context):
+            self.stream = late.driver.stream()
+        self._late = late
+        self.pool = []
+
+    @contextmanager
+    def entered(self):
+        late = self._late
+        before, late.stream, late.pool = (late.stream, late.pool), self.stream, self.pool
+        try:
+            yield
+        finally:
+            late.stream, late.pool = before
+
+
 class LateDevice(TorchDispatchMode):
     """Inside the block programs run on it. `queue` is what has been asked for and has not run."""
 
-    def __init__(self):
+    def __init__(self, *, by_driver=False):
         super().__init__()
+        self.library = Library() if by_driver else None
+        self.stream, self.pool, self.workspaces, self._emulated = 0, None, {}, {}
+        if by_driver:
+            self.library.perform = lambda work: self.queue.append(lambda: self._perform(work))
+            self.driver = Driver(self.library)
+            self.context = self.driver.context(0)
+            self.on_device = OnDevice(self.driver, 0, "sm_90", lambda: self.stream)
+            self.graphs = ByDriver(
+                self.driver,
+                self.context,
+                lambda: self.stream,
+                lambda: Lane(self),
+                lambda: self.stream in self.library.capturing,
+            )
         self.queue = []
         self.waits, self.transfers, self.requests = Counter(), Counter(), Counter()
         self._owners = {}
@@ -50,6 +95,7 @@ class LateDevice(TorchDispatchMode):
 
         for target, name, new in (
             (program, "loader_for", lambda device: self.loader),
+            *([(program, "graphs_for", lambda device: self.graphs)] if self.library else ()),
             (program, "tensor_of", self._put),
             (steps, "tensor_of", self._put),
             (DeviceArray, "fetched", awaited),
@@ -82,6 +128,7 @@ class LateDevice(TorchDispatchMode):
 
     def wait(self, cause):
         """Run what is queued."""
+        self._refuse("waiting")
         self.waits[cause] += 1
         with _disable_current_modes():
             while self.queue:
@@ -122,11 +169,52 @@ class LateDevice(TorchDispatchMode):
     # --- what is queued ---------------------------------------------------------------------------------------------------
     def enqueue(self, work):
         """Put work on the stream."""
-        self.queue.append(work)
+        if self.library is None:
+            self.queue.append(work)
+        elif self.stream in self.library.capturing or not self.library.capturing:
+            _checked(self.library.put(self.stream, work))
+        else:
+            self._refuse("work on another stream")
+
+    def _refuse(self, what):
+        """End the capture, if there is one, by an error."""
+        for stream in list(self.library.capturing) if self.library is not None else ():
+            self.library.refused(stream)
+            raise RuntimeError(f"{what} is not permitted when stream is capturing")
+
+    def _perform(self, work):
+        if not isinstance(work, dict):
+            work()
+            return
+        emulator, kernel = self._emulated[work["number"]]
+        emulator.launch(kernel, work["addresses"])
+
+    def clear_workspaces(self):
+        """As PyTorch does where another graph ends."""
+        self.workspaces.clear()
+
+    def _workspace(self):
+        """The address of the workspace of the stream."""
+        if self.stream not in self.workspaces:
+            self._request("workspace")
+            self.workspaces[self.stream] = self.allocate((64,), np.uint8)
+            if self.pool is not None:  # it stays in the pool
+                self.pool.append(self.workspaces[self.stream])
+        return self.workspaces[self.stream].data_ptr()
+
+    def _request(self, name):
+        if self.pool is None:
+            self._refuse("asking for memory outside of the pool")
+        self.requests[name] += 1
 
     def loader(self, kernels):
         """Kernels that run when they are awaited."""
         emulator = Emulator(kernels)
+        if self.library is not None:
+            first = len(self.library.entries)
+            launch = self.on_device(kernels)
+            self._emulated.update((first + k, (emulator, kernel)) for k, kernel in enumerate(kernels.kernels))
+            return launch
 
         def launch(addresses):
             for kernel in kernels.kernels:
@@ -150,15 +238,16 @@ class LateDevice(TorchDispatchMode):
         if tensors and not any(map(self.is_there, tensors)):  # the host's own
             return function(*args, **kwargs)
         if any(x.ndim and not self.is_there(x) for x in tensors):
+            self._refuse("a copy of the host's memory")
             self.transfers[f"{name} in {_asking()}"] += 1
         if name in WAITS:
             self.wait(f"{name} in {_asking()}")
             return function(*tree_map(self._seen, args), **tree_map(self._seen, kwargs))
         given, named = tree_map(self._seen, args), tree_map(self._seen, kwargs)
         if any(one is not None for one in aliases):
-            self.enqueue(lambda: function(*given, **named))
+            self.enqueue(self._writing(name, lambda: function(*given, **named), named))
             return kwargs.get("out", args[0] if args else None)
-        self.requests[name] += 1
+        self._request(name)
         made = tree_map(self._like, function(*tree_map(_meta, args), **{**tree_map(_meta, kwargs), **_on_meta(kwargs)}))
         if name.startswith("empty") or name == "new_empty":
             return made
@@ -172,6 +261,19 @@ class LateDevice(TorchDispatchMode):
         self.enqueue(run)
         return made
 
+    def _writing(self, name, write, named):
+        """A write into memory that is there; of a product garbage, if its workspace is gone by then."""
+        if name not in PRODUCTS or self.library is None:
+            return write
+        workspace = self._workspace()
+
+        def product():
+            write()
+            if workspace not in self._owners:
+                named["out"].fill_(np.nan)
+
+        return product
+
     def _seen(self, x):
         """An operand as queued work has it: what is the host's is taken as it is now."""
         if not isinstance(x, torch.Tensor):
@@ -183,6 +285,11 @@ class LateDevice(TorchDispatchMode):
             return x
         dtype = torch.empty(0, dtype=x.dtype).numpy().dtype
         return self.allocate(tuple(x.shape), dtype, x.stride() if x.numel() else None)
+
+
+def _checked(code):
+    if code:
+        raise RuntimeError(f"error {code} of a stream that is captured")
 
 
 def _meta(x):

@@ -1,10 +1,14 @@
-"""A `libcuda` of ours: functions of C that record what they are called with, and run kernels by the emulator."""
+"""A `libcuda` of ours: functions of C that record what they are called with, run kernels by the emulator, and capture them.
+
+What is put on a stream that is captured becomes a node of a graph, with a copy of its parameters, and runs when the graph is
+launched; others put what is no kernel there with `put`. Streams that are captured refuse what CUDA refuses.
+"""
 
 import ctypes
 import re
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint64, c_void_p
 
-from pullback.backends.cuda.driver import FUNCTIONS
+from pullback.backends.cuda.driver import FUNCTIONS, KernelNode
 
 CONTEXT, MODULE = 0xC0, 0xA000
 
@@ -14,6 +18,8 @@ NAMES = {
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
     218: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),
     222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain"),
+    900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"),
+    901: ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"),
     700: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
 }
 
@@ -32,7 +38,15 @@ class Library:
         self.entries = []
         self.loaded = set()
         self.contexts = [0]
+        self.streams = []
+        self.capturing = {}
+        """By stream the graph that is captured there; None once the capture is invalid."""
+        self.graphs, self.executables = {}, {}
+        """By handle the nodes that are alive, as what to run or as kernels with their parameters."""
+        self._handles = 0
+        self._modules = []
         self._run = run
+        self.perform = self._perform
         self._said = []
         for name, arguments in FUNCTIONS.items():
             setattr(self, name, CFUNCTYPE(c_int, *arguments)(self._function(name)))
@@ -90,23 +104,121 @@ class Library:
         name = name.decode()
         assert f".entry {name}(" in self.ptx[module - MODULE - 1]
         self.entries.append(name)
+        self._modules.append(module)
         _put(out, c_void_p, 0xF000 + len(self.entries) - 1)
 
     def _launch_kernel(self, function, bx, by, bz, tx, ty, tz, shared, stream, parameters, extra):
         assert self.contexts[-1], "no context is current"
         assert (by, bz, ty, tz, shared, extra) == (1, 1, 1, 1, 0, None)
-        name = self.entries[function - 0xF000]
-        count = self.ptx_parameters(name)
-        places = (c_void_p * count).from_address(parameters)
-        addresses = [c_uint64.from_address(place).value for place in places]
-        self.launched = {"name": name, "blocks": bx, "threads": tx, "stream": stream, "addresses": addresses}
-        if self._run is not None:
-            self._run(name, bx, tx, addresses)
+        kernel = self._kernel(function, bx, tx, parameters)
+        self.launched = {**kernel, "stream": stream}
+        return self.put(stream or 0, kernel)
 
-    def ptx_parameters(self, name):
+    def _kernel(self, function, blocks, threads, parameters):
+        number = function - 0xF000
+        assert self._modules[number] in self.loaded, "the module of a kernel is gone"
+        places = (c_void_p * self._parameters(number)).from_address(parameters)
+        addresses = [c_uint64.from_address(place).value for place in places]
+        return {
+            "number": number,
+            "name": self.entries[number],
+            "blocks": blocks,
+            "threads": threads,
+            "addresses": addresses,
+        }
+
+    def put(self, stream, work):
+        """Put a kernel, or a function, on a stream."""
+        if stream not in self.capturing:
+            self.perform(work)
+        elif self.capturing[stream] is None:
+            return 901
+        else:
+            self.capturing[stream].append((self._handle(0x10000), work))
+        return 0
+
+    def refused(self, stream):
+        """The error of what cannot be captured, which ends the capture; 0 where nothing is captured."""
+        if stream not in self.capturing:
+            return 0
+        self.capturing[stream] = None
+        return 900
+
+    def _perform(self, work):
+        if not isinstance(work, dict):
+            work()
+        elif self._run is not None:
+            self._run(work["name"], work["blocks"], work["threads"], work["addresses"])
+
+    def _handle(self, base):
+        self._handles += 1
+        return base + self._handles
+
+    def _stream_create(self, out, flags):
+        assert self.contexts[-1], "no context is current"
+        assert flags == 1, "a stream that waits for the legacy one"
+        self.streams.append(self._handle(0x20000))
+        _put(out, c_void_p, self.streams[-1])
+
+    def _stream_begin_capture_v2(self, stream, mode):
+        assert mode == 1, "others' calls would end the capture"
+        if not stream or stream in self.capturing:  # the legacy stream
+            return 900
+        self.capturing[stream] = []
+        return 0
+
+    def _stream_get_capture_info_v2(self, stream, status, number, graph, nodes, count):
+        captured = self.capturing.get(stream)
+        _put(status, c_int, 0 if stream not in self.capturing else 2 if captured is None else 1)
+        self._last = (c_void_p * 1)(captured[-1][0] if captured else None)
+        _put(nodes, c_void_p, ctypes.addressof(self._last))
+        _put(count, c_uint64, len(captured[-1:]) if captured else 0)
+
+    def _stream_end_capture(self, stream, out):
+        captured = self.capturing.pop(stream)
+        if captured is None:
+            _put(out, c_void_p, None)
+            return 901
+        self.graphs[self._handle(0x30000)] = dict(captured)
+        _put(out, c_void_p, 0x30000 + self._handles)
+        return 0
+
+    def _graph_get_nodes(self, graph, nodes, count):
+        assert nodes is None
+        _put(count, c_uint64, len(self.graphs[graph]))
+
+    def _graph_instantiate_with_flags(self, out, graph, flags):
+        assert flags == 0
+        nodes = {node: dict(work) if isinstance(work, dict) else work for node, work in self.graphs[graph].items()}
+        self.executables[self._handle(0x40000)] = (graph, nodes)
+        _put(out, c_void_p, 0x40000 + self._handles)
+
+    def _graph_exec_kernel_node_set_params(self, executable, node, params):
+        given = KernelNode.from_address(params)
+        graph, nodes = self.executables[executable]
+        assert node in self.graphs[graph], "the graph of the node is gone"
+        ones = given.grid_y, given.grid_z, given.block_y, given.block_z, given.shared_bytes, given.extra
+        assert ones == (1, 1, 1, 1, 0, None)
+        nodes[node] = self._kernel(given.function, given.grid_x, given.block_x, given.parameters)
+
+    def _graph_launch(self, executable, stream):
+        assert self.contexts[-1], "no context is current"
+        self.launched_on = stream
+        for work in self.executables[executable][1].values():
+            if failed := self.put(stream or 0, work):
+                return failed
+        return 0
+
+    def _graph_exec_destroy(self, executable):
+        del self.executables[executable]
+
+    def _graph_destroy(self, graph):
+        del self.graphs[graph]
+
+    def _parameters(self, number):
         """The number of parameters of a kernel, as its PTX has it."""
-        head = next(text for text in self.ptx if f".entry {name}(" in text).partition(f".entry {name}(")[2]
-        return head.partition(")")[0].count(".param .u64")
+        ptx = self.ptx[self._modules[number] - MODULE - 1]
+        return ptx.partition(f".entry {self.entries[number]}(")[2].partition(")")[0].count(".param .u64")
 
     def _get_error_name(self, code, out):
         return self._say(code, out, 0)

@@ -20,7 +20,7 @@ def _agree(there, here):
     np.testing.assert_allclose(np.asarray(there), np.asarray(here), rtol=1e-12)
 
 
-@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful"])
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
 def test_gradients_are_of_the_kind_that_went_in(tier):
     value, gradients = GRADIENT(W, X)
     with pb.tier(tier):
@@ -138,7 +138,7 @@ INPLACE = {
 
 
 @pytest.mark.parametrize("name", INPLACE)
-@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful"])
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
 def test_what_overwrites_arrays_has_the_gradients_that_it_has_on_the_host_and_leaves_them_as_they_were(name, tier):
     function, arrays = INPLACE[name], (C, W, X[:, None] * np.ones((1, 3)))
     here = pb.value_and_grad(function, wrt=(1, 2))(*[array.copy() for array in arrays])
@@ -251,8 +251,3 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, error, sentence):
 def test_a_device_that_is_not_there_is_refused_where_it_is_named():
     with pytest.raises(pb.errors.DeviceError, match="cuda is not there"), pb.device("cuda"):
         raise AssertionError("inside the block")
-
-
-def test_a_tier_that_is_not_there_on_a_device_is_refused():
-    with pb.tier("native"), pytest.raises(pb.errors.TierError, match="the tier native does not run on cpu yet"):
-        GRADIENT(torch.tensor(W), torch.tensor(X))

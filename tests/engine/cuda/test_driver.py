@@ -1,5 +1,6 @@
 """Loading and launching by NVIDIA's driver, compared with a `libcuda` of ours with the same functions."""
 
+import ctypes
 import gc
 
 import pytest
@@ -93,6 +94,111 @@ def test_an_error_of_the_driver_is_one_sentence_with_the_remedy(function, code, 
         _loaded(_subject(), library)[1]([0] * 64)
     assert "\n" not in str(raised.value)
     assert library.contexts == [0], "a context was left current"
+
+
+def _captured(subject, library):
+    """The kernels of a nest, a graph that launches them, and what names it in a call of `move`."""
+    driver = Driver(library)
+    context = driver.context(1)
+    kernels = kernels_of(subject)
+    stream = [STREAM]
+    launch = OnDevice(driver, 1, "sm_80", lambda: stream[0])(kernels)
+    with driver.current(context):
+        stream[0] = driver.stream()
+        driver.begin_capture(stream[0])
+        nodes = launch.captured(_addresses(kernels, 1))
+        graph = driver.end_capture(stream[0])
+        return driver, context, kernels, launch, graph, driver.instantiate(graph), nodes
+
+
+def _addresses(kernels, scale):
+    return [2**63 + 4096 * scale + 16 * k for k in range(kernels.pieces + len(kernels.scratch))]
+
+
+def test_a_graph_launches_what_was_captured_with_the_pointers_that_it_was_told_last():
+    launched = []
+    library = Library(lambda name, blocks, threads, addresses: launched.append((name, blocks, threads, addresses)))
+    driver, context, kernels, launch, graph, executable, nodes = _captured(_subject(3), library)
+    assert launched == []  # what is captured does not run
+    assert len(set(nodes)) == len(nodes) == driver.count_nodes(graph) == len(kernels.kernels)
+
+    def expected(scale):
+        addresses = _addresses(kernels, scale)
+        return [
+            (one.name, one.grid.blocks, one.grid.threads, [addresses[parameter.piece] for parameter in one.parameters])
+            for one in kernels.kernels
+        ]
+
+    with driver.current(context):
+        for scale in (1, 2, 3):
+            if scale > 1:
+                launch.move(executable, nodes, _addresses(kernels, scale))
+            driver.launch_graph(executable, STREAM)
+            assert launched == expected(scale)
+            launched.clear()
+        assert library.launched_on == STREAM
+        driver.destroy_executable(executable)
+        driver.destroy_graph(graph)
+    assert (library.graphs, library.executables) == ({}, {})
+    assert library.contexts == [0]
+
+
+def test_parameters_of_a_node_lie_as_in_the_header_of_cuda():
+    """`CUDA_KERNEL_NODE_PARAMS_v1` of cuda.h: a pointer, seven numbers of four bytes, two pointers."""
+    offsets = {name: getattr(drivers.KernelNode, name).offset for name, _ in drivers.KernelNode._fields_}
+    assert [*offsets.values()] == [0, 8, 12, 16, 20, 24, 28, 32, 40, 48]
+    assert ctypes.sizeof(drivers.KernelNode) == 56
+
+
+def _whole_life(library):
+    """All that is asked of a graph, once."""
+    driver, context, kernels, launch, graph, executable, nodes = _captured(_subject(), library)
+    driver.count_nodes(graph)
+    launch.move(executable, nodes, _addresses(kernels, 2))
+    with driver.current(context):
+        driver.launch_graph(executable, STREAM)
+        driver.destroy_executable(executable)
+        driver.destroy_graph(graph)
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "sentence"),
+    [
+        ("cuStreamCreate", 2, "cuStreamCreate failed with CUDA_ERROR_OUT_OF_MEMORY .*; free arrays"),
+        ("cuStreamBeginCapture_v2", 900, "CAPTURE_UNSUPPORTED .operation not permitted when stream is capturing."),
+        ("cuStreamGetCaptureInfo_v2", 1, "cuStreamGetCaptureInfo_v2 failed with CUDA_ERROR_INVALID_VALUE"),
+        ("cuStreamEndCapture", 901, "CAPTURE_INVALIDATED .operation failed due to a previous error during capture."),
+        ("cuGraphGetNodes", 1, "cuGraphGetNodes failed with CUDA_ERROR_INVALID_VALUE"),
+        ("cuGraphInstantiateWithFlags", 2, "cuGraphInstantiateWithFlags failed .*; free arrays"),
+        ("cuGraphExecKernelNodeSetParams", 910, "cuGraphExecKernelNodeSetParams failed with error 910"),
+        ("cuGraphLaunch", 3, "cuGraphLaunch failed with error 3 .*; a process that was forked .* method spawn"),
+        ("cuGraphLaunch", 700, "ILLEGAL_ADDRESS .*; this process cannot use the device any more: start another"),
+        ("cuGraphExecDestroy", 1, "cuGraphExecDestroy failed with CUDA_ERROR_INVALID_VALUE"),
+        ("cuGraphDestroy", 1, "cuGraphDestroy failed with CUDA_ERROR_INVALID_VALUE"),
+    ],
+)
+def test_an_error_of_a_graph_is_one_sentence(function, code, sentence):
+    library = Library()
+    library.failing[function] = code
+    with pytest.raises(DeviceError, match=sentence) as raised:
+        _whole_life(library)
+    assert "\n" not in str(raised.value)
+    assert library.contexts == [0], "a context was left current"
+
+
+def test_a_driver_older_than_graphs_launches_kernels_and_says_what_it_lacks():
+    library = Library()
+    del library.cuStreamGetCaptureInfo_v2
+    kernels, launch = _loaded(_subject(), library)
+    launch(_addresses(kernels, 1))
+    with pytest.raises(DeviceError, match="the driver has no cuStreamGetCaptureInfo_v2; install a newer one"):
+        _captured(_subject(), library)
+
+
+def test_the_legacy_stream_is_not_captured():
+    driver = Driver(Library())
+    with pytest.raises(DeviceError, match="cuStreamBeginCapture_v2 failed with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
+        driver.begin_capture(0)
 
 
 def test_the_version_of_the_driver_is_that_of_cuda():

@@ -1,7 +1,7 @@
 """Warm calls of plans, by what they ask of PyTorch, operation by operation.
 
 In the tier `fused` allocations, products and views, in `stateful` no allocation: no operation gives memory that none of its
-operands lay in. No wait, no transfer.
+operands lay in; in `native` none at all, but a launch. No wait, no transfer.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ def _memory(tensor):
 def noted(plan, *arguments):
     """The operations of a warm call."""
     arguments = pb.put(arguments, "cpu")
-    for _ in range(2):
+    for _ in range(3):
         plan(*arguments)
     with Noting() as noting:
         plan(*arguments)
@@ -118,6 +118,25 @@ def test_a_stateful_plan_asks_for_no_memory_in_a_warm_call(name):
     assert plan.summary()["transient"] == []
     assert plan.summary()["arrays"] == 0
     assert plan.summary()["state_bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["dense_bias_act", "poly9_powers", "black_scholes"])
+def test_a_native_plan_asks_pytorch_for_nothing_in_a_warm_call(name):
+    plan, inputs = _workload(name, "native")
+    noting = noted(plan, *inputs)
+    assert (noting.seen, noting.requests) == ({}, {})
+    assert plan.summary()["graph"]["sets"] == 1
+    assert plan.summary()["graph"]["nodes"] >= plan.summary()["kernels"]
+
+
+def test_arrays_that_are_copied_in_are_seen():
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.tanh(x) * x)), tier="native")
+    (x,) = pb.put((np.ones((4, 6)),), "cpu")
+    for _ in range(3):
+        plan(x.tensor.t())
+    with Noting() as noting:
+        plan(x.tensor.t())
+    assert noting.seen["copy_"] == 1
 
 
 @pytest.mark.parametrize(

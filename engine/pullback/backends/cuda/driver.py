@@ -1,4 +1,4 @@
-"""NVIDIA's driver, by the dozen functions of `libcuda` that loading and launching kernels takes.
+"""NVIDIA's driver, by the two dozen functions of `libcuda` that kernels and graphs of them take.
 
 PTX becomes machine code in the driver, which keeps what it made on disk. Everything happens in the primary context of a
 device, which is the one that PyTorch computes in, and on the stream that a launch names. A call that fails is a `DeviceError`
@@ -35,6 +35,16 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuModuleUnload": (_POINTER,),
     "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
     "cuLaunchKernel": (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER),
+    "cuStreamCreate": (_POINTER, _UNSIGNED),
+    "cuStreamBeginCapture_v2": (_POINTER, _INT),
+    "cuStreamGetCaptureInfo_v2": (_POINTER,) * 6,
+    "cuStreamEndCapture": (_POINTER, _POINTER),
+    "cuGraphGetNodes": (_POINTER, _POINTER, _POINTER),
+    "cuGraphInstantiateWithFlags": (_POINTER, _POINTER, ctypes.c_uint64),
+    "cuGraphExecKernelNodeSetParams": (_POINTER, _POINTER, _POINTER),
+    "cuGraphLaunch": (_POINTER, _POINTER),
+    "cuGraphExecDestroy": (_POINTER,),
+    "cuGraphDestroy": (_POINTER,),
     "cuGetErrorName": (_INT, _POINTER),
     "cuGetErrorString": (_INT, _POINTER),
 }
@@ -42,6 +52,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 #: By error code, the remedy.
 _REMEDIES = {
     2: "free arrays, or use a smaller size",
+    3: "a process that was forked from one that used the device cannot use it; start it with the method spawn",
     100: "there is no device; run on the host with pb.fetch",
     209: "this device is of no kind that kernels are written for",
     218: "the driver does not read the PTX; please report it",
@@ -57,6 +68,22 @@ _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 _LOG_BYTES = 4096
 
 
+#: A stream that does not wait for the legacy one; capturing on which only this thread's calls are held to what captures allow.
+_NON_BLOCKING, _THREAD_LOCAL = 1, 1
+
+
+class KernelNode(ctypes.Structure):
+    """The launch of a node of a graph: `CUDA_KERNEL_NODE_PARAMS_v1`."""
+
+    _fields_ = (
+        ("function", _POINTER),
+        *((f"{what}_{axis}", _UNSIGNED) for what in ("grid", "block") for axis in "xyz"),
+        ("shared_bytes", _UNSIGNED),
+        ("parameters", _POINTER),
+        ("extra", _POINTER),
+    )
+
+
 class Driver:
     """A loaded `libcuda`."""
 
@@ -64,7 +91,9 @@ class Driver:
         self._functions = {}
         self._contexts: dict[int, int] = {}
         for name, arguments in FUNCTIONS.items():
-            function = getattr(library, name)
+            function = getattr(library, name, None)
+            if function is None:  # of a driver older than graphs are
+                continue
             function.argtypes, function.restype = arguments, _INT
             self._functions[name] = function
         self._call("cuInit", 0)
@@ -123,12 +152,72 @@ class Driver:
 
     def launch(self, function: int, blocks: int, threads: int, addresses: Sequence[int], stream: int) -> None:
         """Put a kernel on a stream of the current context, with pointers for its parameters."""
-        values = (ctypes.c_uint64 * len(addresses))(*addresses)
-        first = ctypes.addressof(values)
-        parameters = (ctypes.c_void_p * len(addresses))(*range(first, first + 8 * len(addresses), 8))
+        parameters, _values = _pointers(addresses)
         self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, None)
 
+    # --- graphs: all in the context that is current ---------------------------------------------------------------------
+    def stream(self) -> int:
+        """A new stream, which is never the legacy one."""
+        made = ctypes.c_void_p()
+        self._call("cuStreamCreate", ctypes.byref(made), _NON_BLOCKING)
+        return made.value or 0
+
+    def begin_capture(self, stream: int) -> None:
+        """Make nodes of a graph of all that is put on a stream from now on, instead of running it."""
+        self._call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL)
+
+    def captured_node(self, stream: int) -> int:
+        """The node that was captured last."""
+        status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
+        nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
+        out = map(ctypes.byref, (status, number, graph, nodes, count))
+        self._call("cuStreamGetCaptureInfo_v2", stream, *out)
+        if status.value != 1 or count.value != 1:  # of one stream each node follows the one before
+            raise DeviceError(f"a capture has {count.value} last nodes, not one; please report it")
+        return nodes[0] or 0
+
+    def end_capture(self, stream: int) -> int:
+        """The graph of what was captured."""
+        graph = ctypes.c_void_p()
+        self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+        return graph.value or 0
+
+    def count_nodes(self, graph: int) -> int:
+        """The number of nodes of a graph."""
+        count = ctypes.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        return count.value
+
+    def instantiate(self, graph: int) -> int:
+        """A graph made ready to be launched."""
+        executable = ctypes.c_void_p()
+        self._call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, 0)
+        return executable.value or 0
+
+    def move_node(
+        self, executable: int, node: int, function: int, blocks: int, threads: int, addresses: Sequence[int]
+    ) -> None:
+        """Give a kernel of a graph other pointers, from the next launch of the graph on."""
+        parameters, _values = _pointers(addresses)
+        table = ctypes.cast(parameters, ctypes.c_void_p)
+        params = KernelNode(function, blocks, 1, 1, threads, 1, 1, 0, table, None)
+        self._call("cuGraphExecKernelNodeSetParams", executable, node, ctypes.byref(params))
+
+    def launch_graph(self, executable: int, stream: int) -> None:
+        """Put a graph on a stream."""
+        self._call("cuGraphLaunch", executable, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        """Let go of a graph."""
+        self._call("cuGraphDestroy", graph)
+
+    def destroy_executable(self, executable: int) -> None:
+        """Let go of what was made ready; where it is running still, when it has run."""
+        self._call("cuGraphExecDestroy", executable)
+
     def _call(self, name: str, *arguments: Any) -> None:
+        if name not in self._functions:
+            raise DeviceError(f"the driver has no {name}; install a newer one")
         code = self._functions[name](*arguments)
         if code:
             raise self._error(name, code)
@@ -145,6 +234,13 @@ class Driver:
         found = ctypes.c_char_p()
         failed = self._functions[function](code, ctypes.byref(found))
         return f"error {code}" if failed or found.value is None else found.value.decode()
+
+
+def _pointers(addresses: Sequence[int]) -> tuple[Any, Any]:
+    """The table of a kernel's parameters, and the values that it points to, which have to live as long."""
+    values = (ctypes.c_uint64 * len(addresses))(*addresses)
+    first = ctypes.addressof(values)
+    return (ctypes.c_void_p * len(addresses))(*range(first, first + 8 * len(addresses), 8)), values
 
 
 @cache

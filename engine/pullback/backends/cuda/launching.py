@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pullback.backends.cuda.driver import MOST_BLOCKS, MOST_SHARED_BYTES, MOST_THREADS, Driver
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels.ptx import ptx_of
 from pullback.backends.cuda.kernels.writing import Kernels
 from pullback.errors import DeviceError
+
+T = TypeVar("T")
 
 Launch: TypeAlias = Callable[[Sequence[int]], None]
 """Takes the addresses of the pieces of memory that kernels are given, and of those between them."""
@@ -66,10 +68,26 @@ class _Module:
         ]
 
     def __call__(self, addresses: Sequence[int]) -> None:
-        stream = self._stream()
+        self._each(addresses, lambda _: None)
+
+    def captured(self, addresses: Sequence[int]) -> list[int]:
+        """Launch where the stream is captured; gives the nodes."""
+        return self._each(addresses, self._driver.captured_node)
+
+    def _each(self, addresses: Sequence[int], after: Callable[[int], T]) -> list[T]:
+        stream, given = self._stream(), []
         with self._driver.current(self._context):
             for function, blocks, threads, pieces in self._launches:
                 self._driver.launch(function, blocks, threads, [addresses[piece] for piece in pieces], stream)
+                given.append(after(stream))
+        return given
+
+    def move(self, executable: int, nodes: Sequence[int], addresses: Sequence[int]) -> None:
+        """Give the nodes of a graph that launch these kernels other addresses."""
+        with self._driver.current(self._context):
+            for node, (function, blocks, threads, pieces) in zip(nodes, self._launches, strict=True):
+                given = [addresses[piece] for piece in pieces]
+                self._driver.move_node(executable, node, function, blocks, threads, given)
 
     def __del__(self) -> None:
         """Unload, but not while Python ends: the driver may be gone by then."""

@@ -1,4 +1,4 @@
-"""A graph as a straight line of steps: what the tiers `fused` and `stateful` run on a device.
+"""A graph as a straight line of steps: what the tiers `fused`, `stateful` and `native` run on a device.
 
 Nests of elementwise operations and sums are kernels of ours; every other node is one call of PyTorch, and views are views.
 Types are settled when the program is written. In the tier `fused` every array is let go after its last use: PyTorch's pool gives
@@ -22,6 +22,8 @@ A program that keeps its memory writes into the tensors of a frame, those of the
         nest1(v0, v1, v2)                # [100, 100]: tanh, square, sum
         return (array(v2), array(v1), )
 
+A program that is captured is that in two functions: `prepare` does what is of the host, `work` what is of the device (`capture.py`).
+
 Steps that PyTorch has no way of writing for (`rows/into.py` has the others) take memory of its pool; `transient` names them.
 
 What a nest reads is in C order and aligned, which `in_order` sees to. Where kernels cannot be loaded, a nest is as many steps as it
@@ -37,6 +39,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from pullback.backends.cuda.capture import (
+    ALIGNMENT,
+    SOURCE,
+    ByDriver,
+    Graphs,
+    InMemory,
+    Lane,
+    Replayed,
+    Sets,
+    is_in_order,
+    recording,
+)
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
@@ -62,6 +76,7 @@ from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.planning.arena import Arena, placed
 from pullback.rules.shapes import broadcast_to
+from pullback.tiers import KEEPING
 
 Program = Callable[..., Any]
 
@@ -70,12 +85,13 @@ _HOST = torch.device("cpu")
 #: How names begin of what a program has from the beginning.
 _FIXED = ("captured", "constant")
 
-#: Bytes that the beginning of an array is a multiple of, where kernels read it.
-ALIGNMENT = 16
-
 
 class NoProgramError(TracingError):
     """Raised for a graph that cannot run as a program on a device, and runs on the tape; the message gives the reason."""
+
+
+class NotCapturedError(Exception):
+    """Raised for a graph that has a program, but none that can be captured; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +110,41 @@ class Written:
     """By name the memory that it keeps, and True for what is returned."""
     transient: tuple[str, ...]
     """The rules that make arrays although it keeps its memory."""
+    replayed: Replayed | None
+    """The program, if it is one that is captured."""
 
 
-def write(graph: Graph, on_device: Sequence[bool], device: torch.device, *, keeps: bool = False) -> Written:
+def write(graph: Graph, on_device: Sequence[bool], device: torch.device, *, tier: str) -> Written:
     """The program of a graph whose inputs so flagged are device arrays. The others are of the host.
 
-    One that keeps its memory is called with the tensors of a frame of its state before the inputs.
+    One that keeps its memory is called with the tensors of a frame of its state before the inputs. One of the tier `native` that
+    cannot be captured is that of `stateful`, and the reason is among the fallbacks.
     """
     try:
-        return _Writer(graph, on_device, device, loader_for(device), keeps=keeps).write()
+        return _written(graph, on_device, device, loader_for(device), (), tier)
     except DeviceError as reason:
         told = f"PyTorch computes nests, operation by operation: {reason}"
-        return _Writer(graph, on_device, device, None, told, keeps=keeps).write()
+        return _written(graph, on_device, device, None, (told,), tier)
+
+
+def _written(
+    graph: Graph,
+    on_device: Sequence[bool],
+    device: torch.device,
+    loader: Loader | None,
+    reasons: tuple[str, ...],
+    tier: str,
+) -> Written:
+    def writer(*, captures: bool) -> _Writer:
+        return _Writer(graph, on_device, device, loader, reasons, keeps=tier in KEEPING, captures=captures)
+
+    if tier != "native":
+        return writer(captures=False).write()
+    try:
+        return writer(captures=True).write()
+    except NotCapturedError as reason:
+        reasons = (*reasons, f"runs step by step, not as a CUDA graph: {reason}")
+        return writer(captures=False).write()
 
 
 @cache
@@ -128,6 +167,23 @@ def stream_of(device: torch.device) -> Callable[[], int]:
     return lambda: int(torch.cuda.current_stream(device).cuda_stream)
 
 
+@cache
+def graphs_for(device: torch.device) -> Graphs:
+    """The captures of a device: by its driver, or in memory of the host by a list of what was done."""
+    if device.type == "cpu":
+        return InMemory()
+    from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - as above
+
+    context = driver().context(device.index)
+    return ByDriver(
+        driver(),
+        context,
+        stream_of(device),
+        lambda: Lane(driver(), context, device),
+        torch.cuda.is_current_stream_capturing,
+    )
+
+
 # --- the text ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Statement:
@@ -143,6 +199,14 @@ class _Statement:
     """True if it writes into its targets, which are there."""
     note: str = ""
     scratch: int = 0
+    of_host: bool = False
+    """True if it reads nothing of the device."""
+    by_pointer: bool = False
+    """True if a graph can be told where else the memory lies that it names: kernels of ours, and what names alone."""
+
+
+#: Where the part of the host ends.
+_WORK = _Statement((), "work", ())
 
 
 @dataclass(slots=True)
@@ -194,6 +258,11 @@ class _Text:
             if gone := [name for name in gone if not name.startswith(_FIXED) and name not in self.kept]:
                 yield f"del {', '.join(gone)}"
 
+    def divide(self) -> None:
+        """Put what is of the host before what is of the device, and a line between them."""
+        host = [one for one in self.statements if one.of_host]
+        self.statements = [*host, _WORK, *(one for one in self.statements if not one.of_host)]
+
     def peak_bytes(self, returned: Collection[str]) -> int:
         """Bytes of the arrays that the program makes or keeps, when most of them are needed; a view needs its root."""
         sizes = {
@@ -225,14 +294,16 @@ class _Writer:
         on_device: Sequence[bool],
         device: torch.device,
         loader: Loader | None,
-        reason: str = "",
+        reasons: Sequence[str],
         *,
         keeps: bool,
+        captures: bool,
     ) -> None:
         self.graph = graph
         self.device = device
         self.loader = loader
         self.keeps = keeps
+        self.captures = captures
         self.namespace: dict[str, Any] = {
             "Changed": Changed,
             "in_order": in_order,
@@ -254,7 +325,7 @@ class _Writer:
         self.text = _Text()
         self.kernels = 0
         self.moved_bytes = 0
-        self.fallbacks: list[str] = [reason] if reason else []
+        self.fallbacks = list(reasons)
         self.there = _on_device(graph, on_device)
 
     def write(self) -> Written:
@@ -267,7 +338,7 @@ class _Writer:
                 var in self.there
             ):  # an array around the function may hold something else on the next call: it is put each time
                 if self.there[var]:
-                    self.say((name,), f"{name}.tensor", (name,))
+                    self.say((name,), f"{name}.tensor", (name,), by_pointer=True)
                 else:
                     self.names[var] = self.put(var, name)
         for position, capture in enumerate(graph.captures):
@@ -279,24 +350,39 @@ class _Writer:
             self.part(part)
             self.check(numbers)
         outputs = self.outputs()
-        returned = [
-            f"array({name})" if isinstance(atom, Var) and atom in self.there else name
-            for atom, name in zip(graph.outputs, outputs, strict=True)
-        ]
+        there = [isinstance(atom, Var) and atom in self.there for atom in graph.outputs]
+        returned = [f"array({name})" if is_there else name for name, is_there in zip(outputs, there, strict=True)]
         text = self.text
-        lines = text.lines(outputs, poisons=self.keeps and is_poisoning())
-        whole = [*lines, f"return ({''.join(f'{name}, ' for name in returned)})"]
-        head = f"def program({', '.join(['frame'] * self.keeps + parameters)}):"
-        written = "\n".join([head, *(f"    {line}" for line in whole)]) + "\n"
-        exec(compile(written, "<pullback program>", "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
+        if self.captures:
+            text.divide()
+            returned = [name for name, is_there in zip(outputs, there, strict=True) if not is_there]
+        lines = list(text.lines(outputs, poisons=self.keeps and is_poisoning()))
+        ends = f"return ({''.join(f'{name}, ' for name in returned)})"
+        if self.captures:
+            begins = lines.index(_WORK.text)
+            work = [*([lines[0]] if text.kept else []), *lines[begins + 1 :], "return"]
+            functions = {"prepare": [*lines[:begins], ends], "work": work}
+        else:
+            functions = {"program": [*lines, ends]}
+        head = ", ".join(["frame"] * self.keeps + parameters)
+        written = "\n".join(
+            "\n".join([f"def {name}({head}):", *(f"    {line}" for line in body)]) + "\n"
+            for name, body in functions.items()
+        )
+        exec(compile(written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
         seen = {text.root(name) for name in outputs}
         state = None
         if self.keeps:
             state = DeviceState(
-                dict(enumerate(text.kept.values())), text.arena(outputs), self.device, stream_of(self.device)
+                dict(enumerate(text.kept.values())),
+                text.arena(outputs),
+                self.device,
+                stream_of(self.device),
+                beside=Sets if self.captures else None,
             )
+        replayed = self.replayed(outputs, there) if self.captures else None
         return Written(
-            self.namespace["program"],
+            replayed or self.namespace["program"],
             written,
             tuple(var.type for one in text.statements for var in one.made),
             self.kernels,
@@ -306,17 +392,39 @@ class _Writer:
             state,
             tuple((name, type_, name in seen) for name, type_ in text.kept.items()),
             tuple(sorted(self.transient)),
+            replayed,
+        )
+
+    def replayed(self, outputs: Sequence[str], there: Sequence[bool]) -> Replayed:
+        """The program in two parts as one that is captured."""
+        text, places = self.text, {name: place for place, name in enumerate(self.text.kept)}
+        statements = [one for one in text.statements if not (one.of_host or one.by_pointer)]
+        try:
+            graphs = graphs_for(self.device)
+        except DeviceError as reason:
+            raise NotCapturedError(str(reason)) from None
+        return Replayed(
+            self.namespace["prepare"],
+            self.namespace["work"],
+            graphs,
+            inputs=[(f"in{number}", number) for number, var in enumerate(self.graph.inputs) if self.there.get(var)],
+            count=len(self.graph.inputs) + len(self.graph.captures),
+            results=[(name, places[name]) if is_there else None for name, is_there in zip(outputs, there, strict=True)],
+            fixed={text.root(name) for one in statements for name in (*one.targets, *one.used)},
         )
 
     def outputs(self) -> list[str]:
         """The names of what is returned. A program that keeps its memory copies what is not, or not alone, in memory of its own."""
         names, seen = [], set[str]()
-        made = {*self.text.kept, *(name for one in self.text.statements if one.made for name in one.targets)}
+        made = set(self.text.kept)
+        if not self.captures:
+            made.update(name for one in self.text.statements if one.made for name in one.targets)
         for number, atom in enumerate(self.graph.outputs):
             name = self.operand(atom)
             if isinstance(atom, Var) and atom in self.there:
                 root = self.text.root(name)
                 is_own = root in made and root not in seen and name not in self.stretched
+                is_own = is_own and not (self.captures and name != root)
                 if (self.keeps and not is_own) or root.startswith("captured"):
                     name = self.copied(name, f"out{number}", atom)
                 seen.add(self.text.root(name))
@@ -343,7 +451,7 @@ class _Writer:
         own = f"{name}_there"
         if self.keeps:
             self.keep(own, var.type)
-            self.say((own,), f"put_into({own}, {name})", (name,), writes=True)
+            self.say((own,), f"put_into({own}, {name})", (name,), writes=True, of_host=True)
         else:
             self.say((own,), f"put({name}, {self.dtype(var)})", (name,))
             self.ordered.add(own)
@@ -426,9 +534,11 @@ class _Writer:
                 for number, nbytes in enumerate(kernels.scratch)
             ]
             pieces = [self.names[root] if root in results else name for root, name in zip(roots, read, strict=True)]
-            self.namespace[function] = _writes(launch)
+            owners = [self.text.root(name) for name in (*pieces, *between)]
+            self.namespace[function] = recording(launch, owners) if self.captures else _writes(launch)
             used = (*(name for name in read if name), *between)
-            self.say(targets, f"{function}({', '.join([*pieces, *between])})", used, note=note, writes=True)
+            call = f"{function}({', '.join([*pieces, *between])})"
+            self.say(targets, call, used, note=note, writes=True, by_pointer=True)
             return
         self.namespace[function] = _launches(
             launch, [var.type if var in results else None for var in roots], kernels.scratch, self.device
@@ -446,7 +556,8 @@ class _Writer:
             return self.on_both[var]
         name = self.names[var]
         if name not in self.ordered:
-            self.say((name,), f"in_order({name})", (name,))
+            is_given = name.startswith("in")  # what is captured is given in order, so that this gives it back
+            self.say((name,), f"in_order({name})", (name,), by_pointer=is_given)
             self.ordered.add(name)
         return name
 
@@ -492,6 +603,8 @@ class _Writer:
                 self.keep(targets[0], node.outputs[0].type)
                 self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
                 return
+        if self.captures and is_there:
+            self.take_no_number(node)
         if not is_there:
             self.namespace[function] = lambda *values: primitive.evaluate(*values, **params)  # numbers alone
         else:
@@ -510,7 +623,14 @@ class _Writer:
             used,
             made=node.outputs if is_there and not is_seen else (),
             unpacks=primitive.results > 1,
+            of_host=not is_there,
         )
+
+    def take_no_number(self, node: Node) -> None:
+        """Refuse to capture a step to which the host gives a number of the call: it would be that of the first."""
+        for atom in node.inputs:
+            if isinstance(atom, Var) and not (atom in self.there or atom in self.constants or atom.type.shape):
+                raise NotCapturedError(f"{node.primitive.name} is given a number by the host on each call")
 
     def is_constant(self, node: Node) -> bool:
         """True if a node of the host depends on no input; what is returned is made anew each time."""
@@ -529,8 +649,14 @@ class _Writer:
         """A step by the primitives that its own is made of, or by the host."""
         primitive = node.primitive
         there = [atom in self.there or (isinstance(atom, Var) and bool(atom.type.shape)) for atom in node.inputs]
+        if self.captures and not is_composed(
+            primitive
+        ):  # where it has a decomposition, steps of that may be the host's
+            where = "may run" if primitive.lower is not None else "runs"
+            raise NotCapturedError(f"{primitive.name} {where} on the host")
         if primitive.lower is None and not is_composed(primitive):
-            self.fallbacks.append(f"{primitive.name} runs on the host: its operands are fetched, its results put back")
+            told = f"{primitive.name} runs on the host: its operands are fetched, its results put back"
+            self.fallbacks.append(told)
         several = primitive.results > 1
 
         def apply(*operands: Any) -> Any:
@@ -563,8 +689,10 @@ class _Writer:
             guard = self.graph.guards[number]
             if isinstance(guard.atom, Var):
                 name = self.names[guard.atom]
+                if self.captures and guard.atom in self.there:
+                    raise NotCapturedError(f"the function looks at a value that is on the device ({guard.atom.type})")
                 seen = f"{type(guard.seen).__name__}({name})"
-                self.say((), f"if {seen} != {guard.seen}: return Changed({number}, {seen})", (name,))
+                self.say((), f"if {seen} != {guard.seen}: return Changed({number}, {seen})", (name,), of_host=True)
 
     def _put(self, value: Any, dtype: np.dtype[Any] | None = None) -> torch.Tensor:
         host = np.asarray(value, dtype)
@@ -600,7 +728,9 @@ def _turns_round(node: Node) -> bool:
 
 # --- what the text calls ------------------------------------------------------------------------------------------------
 def in_order(x: torch.Tensor) -> torch.Tensor:
-    """An array in C order whose elements are what they say, and whose beginning is aligned: itself where it is one."""
+    """An array as kernels read it: itself where it is one."""
+    if is_in_order(x):
+        return x
     own = x.resolve_conj().resolve_neg().contiguous()
     return own.clone() if own.data_ptr() % ALIGNMENT else own
 

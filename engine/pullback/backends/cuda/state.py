@@ -23,13 +23,23 @@ from pullback.planning.arena import ALIGNMENT, Arena
 
 
 class DeviceState(State):
-    """The frames of one program on a device; `stream` gives the stream that is current."""
+    """The frames of one program on a device; `stream` gives the stream that is current.
+
+    What `beside` makes, if it is given, lies in each frame behind the tensors.
+    """
 
     def __init__(
-        self, buffers: Mapping[int, ArrayType], arena: Arena, device: torch.device, stream: Callable[[], int]
+        self,
+        buffers: Mapping[int, ArrayType],
+        arena: Arena,
+        device: torch.device,
+        stream: Callable[[], int],
+        *,
+        beside: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(buffers, arena)
         self._device = device
+        self._beside = beside
         self._free = _Free(stream)
 
     @staticmethod
@@ -50,7 +60,10 @@ class DeviceState(State):
     # Inside of PyTorch's `inference_mode` too memory is made so that it can be written to outside.
     def _new(self) -> Frame:
         with torch.inference_mode(mode=False):
-            return super()._new()
+            frame = super()._new()
+        if self._beside is not None:
+            frame.arrays.append(self._beside())
+        return frame
 
     def _replace(self, frame: Frame, place: int) -> None:
         with torch.inference_mode(mode=False):

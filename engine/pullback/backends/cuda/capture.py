@@ -1,0 +1,504 @@
+"""The tier `native` on a device: a program that keeps its memory, captured as a CUDA graph and launched by one call.
+
+    replayed = Replayed(prepare, work, graphs, ...)
+    replayed(frame, *values)
+
+A program is in two parts. `prepare` is what the host does: numbers and arrays of the host are put into kept memory, and guards
+are checked. `work` is everything that the device does. The first two runs in a frame do both as the tier `stateful` does; then
+`work` is captured, and from then on launched.
+
+A graph has addresses in it. Where an array of a call lies elsewhere, the nodes of our kernels are given its address. What
+functions of PyTorch read or write by address has to be where it was, so for each set of those addresses there is a graph,
+`SETS_TRIED` in a frame at most. The last of them works on copies: what such functions read is copied in before it is
+launched, and what they give is copied out. Arrays that are not in C order, or not aligned, are always copied in.
+
+Whatever cannot be captured (a look at a value, a step on the host) leaves the tier: `reasons` says why, and runs go step by step.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves, tree_map
+
+from pullback.backends.cuda.driver import Driver
+from pullback.backends.interpreter import Changed
+from pullback.devices.cuda.eager import DEVICE, DeviceArray
+from pullback.errors import DeviceError
+
+#: Graphs of one frame, as many as frames are tried for the tier `native` of the host.
+SETS_TRIED = 8
+
+#: Runs before a program is captured: libraries load what they need in them.
+WARM_RUNS = 2
+
+#: Bytes that the beginning of an array is a multiple of, where kernels read it.
+ALIGNMENT = 16
+
+#: The name of a program's text, by which lines are found in tracebacks.
+SOURCE = "<pullback program>"
+
+
+class Graph(Protocol):
+    """A captured piece of work, which can be launched."""
+
+    nodes: int
+
+    def launch(self, launch: Any, addresses: list[int]) -> Any:
+        """Capture the kernels of a nest; gives what `move` takes."""
+
+    def move(self, captured: Any, addresses: list[int]) -> None:
+        """Give kernels other addresses."""
+
+    def replay(self) -> None:
+        """Run it on the stream that is current."""
+
+
+class Graphs(Protocol):
+    """Captures work."""
+
+    def may_capture(self) -> bool:
+        """False where somebody else captures what is done here."""
+
+    def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
+        """The graph of work, which does not run; `graph_is` is told of it before."""
+
+
+# --- by the driver ----------------------------------------------------------------------------------------------------
+class Lane:
+    """A stream of our own that graphs are captured on, and the pool that PyTorch takes memory of meanwhile.
+
+    PyTorch keeps the workspaces of cuBLAS by thread and stream, and clears those of a stream with a graph of its own; so two
+    graphs may have one workspace only if they run one after the other, and nobody else may have the stream. There is a lane
+    for each thread and stream that graphs are launched on, like the frames of kept memory.
+    """
+
+    def __init__(self, driver: Driver, context: int, device: torch.device) -> None:
+        with driver.current(context):
+            self.stream = driver.stream()
+        self._device = device
+        self._own = torch.cuda.ExternalStream(self.stream, device=device)
+        self._pool = torch.cuda.MemPool()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Make the stream current, and give what PyTorch asks for from the pool."""
+        with torch.cuda.stream(self._own), torch.cuda.use_mem_pool(self._pool, self._device):
+            yield
+
+
+class Entered(Protocol):
+    """A lane."""
+
+    stream: int
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Make the stream current, and give what is asked for from the pool."""
+
+
+class ByDriver:
+    """Captures by the driver, on a lane for each thread and stream, which `stream` gives."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        context: int,
+        stream: Callable[[], int],
+        lane: Callable[[], Entered],
+        is_capturing: Callable[[], bool],
+    ) -> None:
+        self._driver = driver
+        self._context = context
+        self._stream = stream
+        self._lane = lane
+        self._is_capturing = is_capturing
+        self._lanes = threading.local()
+
+    def may_capture(self) -> bool:
+        """True unless the stream that is current is captured already."""
+        return not self._is_capturing()
+
+    def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
+        """The graph of work."""
+        stream = self._stream()
+        lanes = self._lanes.__dict__
+        lane = lanes.get(str(stream)) or lanes.setdefault(str(stream), self._lane())
+        graph = _DriversGraph(self._driver, self._context, self._stream, lane)
+        graph_is(graph)
+        with self._driver.current(self._context), lane.entered():  # before: PyTorch looks for a graph of its own else
+            self._driver.begin_capture(lane.stream)
+            try:
+                work()
+            except BaseException:
+                with suppress(DeviceError):  # of the capture that has failed; what failed is the error
+                    self._driver.destroy_graph(self._driver.end_capture(lane.stream))
+                raise
+            graph.ends()
+        return graph
+
+
+class _DriversGraph:
+    """A graph of the driver's; it lives as long as this."""
+
+    def __init__(self, driver: Driver, context: int, stream: Callable[[], int], lane: Entered) -> None:
+        self._driver = driver
+        self._context = context
+        self._stream = stream
+        self._lane = lane  # its pool has what the graph uses
+        self._graph = self._executable = self.nodes = 0
+
+    def ends(self) -> None:
+        """The capture is over."""
+        self._graph = self._driver.end_capture(self._lane.stream)
+        self.nodes = self._driver.count_nodes(self._graph)
+        self._executable = self._driver.instantiate(self._graph)
+
+    def launch(self, launch: Any, addresses: list[int]) -> Any:
+        """Capture the kernels of a nest."""
+        return launch, launch.captured(addresses)
+
+    def move(self, captured: Any, addresses: list[int]) -> None:
+        """Give their nodes other addresses."""
+        launch, nodes = captured
+        launch.move(self._executable, nodes, addresses)
+
+    def replay(self) -> None:
+        """Launch it."""
+        with self._driver.current(self._context):
+            self._driver.launch_graph(self._executable, self._stream())
+
+    def __del__(self) -> None:
+        """Let go of it, but not while Python ends: the driver may be gone by then."""
+        if sys.is_finalizing():
+            return
+        with suppress(DeviceError), self._driver.current(self._context):  # after an error the driver refuses this too
+            if self._executable:
+                self._driver.destroy_executable(self._executable)
+            if self._graph:
+                self._driver.destroy_graph(self._graph)
+
+
+# --- in memory of the host --------------------------------------------------------------------------------------------
+#: Operations of PyTorch that give the host what only the device knows.
+_LOOKS = frozenset({"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "unique_dim", "_unique2"})
+
+
+class InMemory:
+    """Captures without a GPU: operations of PyTorch and launches of the emulator are noted, with addresses, and done again."""
+
+    def may_capture(self) -> bool:
+        """True: nobody captures here."""
+        return True
+
+    def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
+        """The graph of work, which is done, too."""
+        graph = _Noted()
+        graph_is(graph)
+        with graph:
+            work()
+        return graph
+
+
+class _Noted(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not looked into
+    """A list of what to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps: list[list[Any]] = []
+        self._pool: dict[int, Tensor] = {}
+        """By address, memory that was asked for while capturing."""
+
+    @property
+    def nodes(self) -> int:
+        """The number of steps."""
+        return len(self._steps)
+
+    def launch(self, launch: Any, addresses: list[int]) -> Any:
+        """Note the kernels of a nest."""
+        launch(addresses)
+        self._steps.append([launch, addresses])
+        return self._steps[-1]
+
+    def move(self, captured: Any, addresses: list[int]) -> None:
+        """Give them other addresses."""
+        captured[1] = addresses
+
+    def replay(self) -> None:
+        """Do it again, unseen by PyTorch as on a device."""
+        with _disable_current_modes():
+            for function, given in self._steps:
+                function(given)
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs, name = kwargs or {}, function.overloadpacket.__name__
+        if name in _LOOKS:
+            raise DeviceError(f"{name} waits for the device, which cannot be done while it is captured")
+        before = {_memory(x) for x in _tensors((args, kwargs)) if name != "lift_fresh"}  # which gives numbers a tensor
+        made = function(*args, **kwargs)
+        results = _tensors(made)
+        self._pool.update((_memory(x), x) for x in results if _memory(x) not in before)
+        aliases = [one.alias_info for one in function._schema.returns]  # noqa: SLF001 - there is no other way to know
+        if name in ("_unsafe_view", "lift_fresh") or any(one is not None and not one.is_write for one in aliases):
+            return made
+        fresh = [] if any(one is not None for one in aliases) else results
+        given, named = tree_map(self._by_address, args), tree_map(self._by_address, kwargs)
+
+        def repeat(_: None) -> None:
+            again = _tensors(function(*given, **named))
+            for there, value in zip(fresh, again, strict=True) if fresh else ():
+                there.copy_(value)
+
+        if "empty" not in name:
+            self._steps.append([repeat, None])
+        return made
+
+    def _by_address(self, x: Any) -> Any:
+        """An operand as a graph has it: memory that it was not captured with is an address to it, and may be anybody's later."""
+        if not _is_tensor(x) or not x.numel() or _memory(x) in self._pool:
+            return x
+        count = 1 + sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True))
+        there = (ctypes.c_char * (count * x.itemsize)).from_address(x.data_ptr())
+        seen = torch.frombuffer(there, dtype=x.dtype, count=count).as_strided(x.shape, x.stride())
+        seen = seen.conj() if x.is_conj() else seen
+        return torch._neg_view(seen) if x.is_neg() else seen  # noqa: SLF001 - as PyTorch's own
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor)
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(tree) if _is_tensor(x)]
+
+
+def _memory(x: Tensor) -> int:
+    return int(x.untyped_storage().data_ptr())
+
+
+# --- sets ---------------------------------------------------------------------------------------------------------------
+_forks = 0
+
+
+def _after_fork_in_child() -> None:
+    global _forks  # noqa: PLW0603 - what was captured before is not of this process
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+_here = threading.local()
+
+
+def recording(launch: Callable[[Sequence[int]], None], owners: Sequence[str]) -> Callable[..., None]:
+    """The call of a nest, all of whose pieces are given; `owners` are the names of the memory that they lie in."""
+
+    def run(*pieces: Tensor) -> None:
+        addresses = [piece.data_ptr() for piece in pieces]
+        captured: Set | None = getattr(_here, "captured", None)
+        if captured is None:
+            launch(addresses)
+        else:
+            captured.note(launch, addresses, owners)
+
+    return run
+
+
+class Set:
+    """A graph, and where the arguments of its work were when it was captured or moved last."""
+
+    def __init__(self, names: Sequence[str], addresses: list[int]) -> None:
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self.addresses = addresses
+        self.graph: Graph
+        self._launches: list[tuple[Any, list[tuple[int | None, int]]]] = []
+        """Of each nest what was captured, and for each piece its argument and the bytes before it, or None and its address."""
+
+    def note(self, launch: Any, addresses: list[int], owners: Sequence[str]) -> None:
+        """Capture a nest."""
+        numbers = [self._numbers.get(owner) for owner in owners]
+        places = [
+            (number, address if number is None else address - self.addresses[number])
+            for number, address in zip(numbers, addresses, strict=True)
+        ]
+        self._launches.append((self.graph.launch(launch, addresses), places))
+
+    def move(self, addresses: list[int]) -> int:
+        """Make the graph work on arguments that are elsewhere; gives how many nests were told."""
+        moved = {number for number, old in enumerate(self.addresses) if old != addresses[number]}
+        told = [one for one in self._launches if not moved.isdisjoint(number for number, _ in one[1])] if moved else []
+        for captured, places in told:
+            self.graph.move(captured, [at if number is None else addresses[number] + at for number, at in places])
+        self.addresses = addresses
+        return len(told)
+
+
+class Sets:
+    """The graphs of one frame, and the copies that some of them work on; lies behind the tensors of the frame."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.forks = _forks
+        self.sets: list[Set] = []
+        self.copies: dict[str, Tensor] = {}
+
+
+class Replayed:
+    """A program of two parts that is captured; called with the tensors of a frame and the values of its inputs."""
+
+    def __init__(
+        self,
+        prepare: Callable[..., Any],
+        work: Callable[..., None],
+        graphs: Graphs,
+        *,
+        inputs: Sequence[tuple[str, int]],
+        count: int,
+        results: Sequence[tuple[str, int] | None],
+        fixed: Collection[str],
+    ) -> None:
+        """`inputs` are the arrays on the device by name and position, of `count` values.
+
+        `results` have for each output its name and its place in the frame, or None where `prepare` gives it; `fixed` are the
+        names of arguments and results that functions of PyTorch work on.
+        """
+        self._prepare = prepare
+        self._work = work
+        self._graphs = graphs
+        self._inputs = tuple(inputs)
+        self._count = count
+        self._results = tuple(results)
+        self._outputs = [one for one in self._results if one is not None]
+        self._names = [name for name, _ in (*self._inputs, *self._outputs)]
+        self._fixed = [number for number, name in enumerate(self._names) if name in fixed]
+        self.reasons: tuple[str, ...] = ()
+        """Why it runs step by step; at most one."""
+        self.counts = {"nodes": 0, "sets": 0, "copies": 0, "moved": 0}
+        """Of the latest call: nodes of the graph, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
+
+    def __call__(self, frame: list[Any], *values: Any) -> Any:
+        """One run: the outputs, or what a guard saw that it should not."""
+        *arrays, sets = frame
+        told = self._prepare(arrays, *values)
+        if type(told) is Changed:
+            return told
+        tensors = [values[position].tensor for _, position in self._inputs]
+        if self.reasons or sets.runs < WARM_RUNS or not self._graphs.may_capture():
+            sets.runs += 1
+            self._run(arrays, tensors)
+        else:
+            self._replay(arrays, sets, tensors)
+        given = iter(told)
+        return tuple(next(given) if one is None else DeviceArray(DEVICE, arrays[one[1]]) for one in self._results)
+
+    def _run(self, arrays: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
+        given: list[Any] = [None] * self._count
+        for (_, position), tensor in zip(self._inputs, tensors, strict=True):
+            given[position] = DeviceArray(DEVICE, tensor)
+        self._work(arrays, *given)
+
+    def _replay(self, arrays: list[Tensor], sets: Sets, tensors: Sequence[Tensor]) -> None:
+        if sets.forks != _forks:
+            raise DeviceError(
+                "this plan was captured as a CUDA graph before the process was forked, which ends with the fork; "
+                "start processes with the method spawn, or compile the plan in the child"
+            )
+        pieces = [
+            tensor if is_in_order(tensor) else _copied(sets, name, tensor)
+            for (name, _), tensor in zip(self._inputs, tensors, strict=True)
+        ]
+        copies = sum(piece is not tensor for piece, tensor in zip(pieces, tensors, strict=True))
+        pieces += [arrays[place] for _, place in self._outputs]
+        inputs, one = len(tensors), self._fitting(sets, pieces)
+        copied_out = []
+        if one is None and len(sets.sets) >= SETS_TRIED - 1:
+            for number in self._fixed:
+                if number >= inputs:
+                    copied_out.append((pieces[number], _like(sets, self._names[number], pieces[number])))
+                    pieces[number] = copied_out[-1][1]
+                elif pieces[number] is tensors[number]:
+                    copies += 1
+                    pieces[number] = _copied(sets, self._names[number], tensors[number])
+            one = self._fitting(sets, pieces)
+        moved = 0
+        if one is None:
+            one = self._captured(arrays, sets, pieces)
+            if one is None:
+                self._run(arrays, tensors)
+                return
+        else:
+            try:
+                moved = one.move([piece.data_ptr() for piece in pieces])
+            except DeviceError:
+                sets.sets.remove(one)  # a part of it was moved
+                raise
+        one.graph.replay()
+        for there, copy in copied_out:
+            there.copy_(copy)
+        copies += len(copied_out)
+        self.counts = {"nodes": one.graph.nodes, "sets": len(sets.sets), "copies": copies, "moved": moved}
+
+    def _fitting(self, sets: Sets, pieces: Sequence[Tensor]) -> Set | None:
+        """The set that was captured with these addresses where they are fixed."""
+        fixed = [(number, pieces[number].data_ptr()) for number in self._fixed]
+        return next(
+            (one for one in sets.sets if all(one.addresses[number] == address for number, address in fixed)), None
+        )
+
+    def _captured(self, arrays: Sequence[Tensor], sets: Sets, pieces: Sequence[Tensor]) -> Set | None:
+        """A new set; None, and the reason is noted, where it cannot be."""
+        one = Set(self._names, [piece.data_ptr() for piece in pieces])
+        inputs, there = len(self._inputs), list(arrays)
+        for (_, place), piece in zip(self._outputs, pieces[inputs:], strict=True):
+            there[place] = piece
+        collects = gc.isenabled()
+        gc.disable()  # what it lets go of may not be let go of while something is captured
+        _here.captured = one
+        try:
+            self._graphs.capture(lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs]))
+        except RuntimeError as error:
+            self.reasons = (f"runs step by step, not as a CUDA graph: {_first_line(error)}{_line_of(error)}",)
+            return None
+        finally:
+            _here.captured = None
+            if collects:
+                gc.enable()
+        sets.sets.append(one)
+        return one
+
+
+def is_in_order(x: Tensor) -> bool:
+    """True for an array in C order whose elements are what they say, and whose beginning is aligned."""
+    return x.is_contiguous() and not x.is_conj() and not x.is_neg() and not x.data_ptr() % ALIGNMENT
+
+
+def _like(sets: Sets, name: str, x: Tensor) -> Tensor:
+    """The copy of this name, which is made the first time."""
+    if name not in sets.copies:
+        with torch.inference_mode(mode=False):
+            sets.copies[name] = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return sets.copies[name]
+
+
+def _copied(sets: Sets, name: str, x: Tensor) -> Tensor:
+    return _like(sets, name, x).copy_(x)
+
+
+def _line_of(error: BaseException) -> str:
+    """The line of a program that an error is of."""
+    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == SOURCE]
+    return f" (line {lines[-1]} of the program)" if lines else ""
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
