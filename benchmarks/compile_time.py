@@ -31,23 +31,23 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import pullback as pb
-from pullback.backends.native import grouping, running
+from pullback.backends.native import executable, kernel_passes
 from pullback.backends.native.linking import toolchain
-from pullback.compiling import program
+from pullback.compiling import specialization
 from pullback.passes import pipeline
 from pullback.passes.loops import rolling
 
 #: Functions whose time is a stage, by module; nested stages are part of what they stand in.
 STAGES: dict[str, tuple[ModuleType, str]] = {
-    "record": (program, "recorded"),
+    "record": (specialization, "recorded"),
     "roll loops": (rolling, "roll_loops"),
     "differentiate": (pipeline, "differentiate"),
-    "passes": (program, "simplify"),
-    "fuse": (grouping, "fuse"),
-    "merge": (grouping, "merged"),
-    "plan memory": (running, "plan_memory"),
-    "key": (running, "program_key"),
-    "IR text": (running, "emit_program"),
+    "passes": (specialization, "simplify"),
+    "fuse": (kernel_passes, "fuse"),
+    "merge": (kernel_passes, "merged"),
+    "plan memory": (executable, "plan_memory"),
+    "key": (executable, "program_key"),
+    "IR text": (executable, "emit_program"),
     "LLVM": (toolchain, "compile_object"),
     "link": (toolchain, "link_object"),
 }

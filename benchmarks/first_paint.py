@@ -29,9 +29,9 @@ from statistics import median
 from urllib.parse import quote, urlsplit
 
 from benchmarks.service_load import shape
-from benchmarks.service_load.figures import Figure, table
 from benchmarks.service_load.pages import make
 from benchmarks.service_load.processes import TOKEN, serving
+from benchmarks.service_load.thresholds import Figure, table
 from playwright.sync_api import BrowserContext, BrowserType, ViewportSize, sync_playwright
 
 from pullback_service import migrating

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.limits import fma_peak
+from benchmarks.peak_rates import fma_peak
 from benchmarks.turns import take_turns
 
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.linking import forced_width, host_target, load
 from pullback.core.primitive import Primitive

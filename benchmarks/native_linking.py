@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import pullback as pb
-from pullback.backends.native import linking, running
+from pullback.backends.native import executable, linking
 from pullback.backends.native.linking import host_target, symbols, toolchain
 
 IN_FRESH_PROCESS = """
@@ -81,7 +81,7 @@ def texts_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[s
         del key  # so that the object is found by its text
         return linking.load(seen[-1])
 
-    with patch.object(running, "load", listening):
+    with patch.object(executable, "load", listening):
         pb.compile(function, tier="native")(*arguments)
     return seen
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from benchmarks.turns import ratio, take_turns
 
+from pullback.backends.native.executable import Native
 from pullback.backends.native.linking import forced_width, host_target
-from pullback.backends.native.running import Native
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record

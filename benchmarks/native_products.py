@@ -25,12 +25,12 @@ from benchmarks.turns import take_turns
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels import blas
-from pullback.backends.native.kernels.choosing import choose
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.tile_choice import choose
 from pullback.backends.native.linking import Loaded, forced_width, host_target, load
 
 Array = np.ndarray[Any, Any]

@@ -31,7 +31,7 @@ from benchmarks.engine_vs_peers.rows import OURS, Row, selected
 
 import pullback as pb
 from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import Loaded, load
 from pullback.backends.native.threads import counts

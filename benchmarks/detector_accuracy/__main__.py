@@ -13,7 +13,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks.detector_accuracy import tables
-from benchmarks.detector_accuracy.measuring import PULLBACK, STORIES, count_all, share
+from benchmarks.detector_accuracy.alarm_counts import PULLBACK, STORIES, count_all, share
 from benchmarks.detector_accuracy.nightly import look_at_all, read, shifts
 from benchmarks.detector_accuracy.noises import DEVELOPED_WITH, JUDGED_BY
 from benchmarks.detector_accuracy.quick import check

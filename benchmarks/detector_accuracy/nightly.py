@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from benchmarks.detector_accuracy.measuring import NEAR, PULLBACK, TOLD, lived, places
+from benchmarks.detector_accuracy.alarm_counts import NEAR, PULLBACK, TOLD, lived, places
 from benchmarks.detector_accuracy.noises import Values, stepped
 
 from pullback_service.regression import find_changes

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks.detector_accuracy.measuring import PULLBACK, STORIES, Cell, count_all, share
+from benchmarks.detector_accuracy.alarm_counts import PULLBACK, STORIES, Cell, count_all, share
 from benchmarks.detector_accuracy.noises import DEVELOPED_WITH
 from benchmarks.detector_accuracy.tables import LOCATED, STEPS
 

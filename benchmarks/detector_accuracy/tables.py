@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
-from benchmarks.detector_accuracy.measuring import PULLBACK, Cell, Counted
+from benchmarks.detector_accuracy.alarm_counts import PULLBACK, Cell, Counted
 from benchmarks.detector_accuracy.nightly import PLANTED, Seen
 
 LOCATED = ("iid", "AR(1) .5", "t3")

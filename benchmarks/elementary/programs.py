@@ -10,7 +10,7 @@ import numpy as np
 from pullback.backends.llvm.elementary.scalars import ROWS
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.linking import host_target, load
 
 Array = np.ndarray[Any, Any]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.engine_vs_peers.limits import open_limit
+from benchmarks.engine_vs_peers.roofline import open_limit
 from benchmarks.engine_vs_peers.rows import OURS
 
 import pullback as pb

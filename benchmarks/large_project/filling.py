@@ -20,7 +20,7 @@ from benchmarks.large_project.shape import (
 )
 from psycopg import sql
 
-from pullback_service.reports.packing import packed
+from pullback_service.reports.codecs import packed
 from pullback_service.reports.point_text import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 

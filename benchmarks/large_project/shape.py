@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 from uuid import UUID
 
-from pullback_service.series import cases
+from pullback_service.series import case_identity
 
 SEED = 7
 FIRST_COMMIT = datetime(2025, 3, 1, 8, tzinfo=UTC)
@@ -67,7 +67,7 @@ class MadeCase:
     @property
     def identity(self) -> bytes:
         """The identity by which a case is found."""
-        return cases.identity(self.workload, self.params, "f4", self.device)
+        return case_identity.identity(self.workload, self.params, "f4", self.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ class MadePoint:
 
 
 def _case(number: int, workload: str, size: int, device: str) -> MadeCase:
-    return MadeCase(number, workload, size, device, cases.label(workload, {"n": size, "act": "tanh"}, "f4", device))
+    return MadeCase(
+        number, workload, size, device, case_identity.label(workload, {"n": size, "act": "tanh"}, "f4", device)
+    )
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from typing import Any
 import psutil
 
 from pullback_runners.machine import ActivityWatch, judge_quality, take_preflight
-from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import noisy_outcome
+from pullback_runners.measurement.sequential_sampling import collect_groups
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.runs import timed_waiting
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
 
-WORKLOADS = Path(__file__).with_name("workloads.py")
+WORKLOADS = Path(__file__).with_name("slowdowns.py")
 
 CANDIDATES = {"A/A": "hundred", "+1 %": "hundred-and-one", "+2 %": "hundred-and-two"}
 

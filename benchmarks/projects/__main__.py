@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import benchmarks.projects
+from benchmarks.projects.compare_sessions import HEADING, SAME, Sessions, floor_ratio, missing, planted, row_of
 from benchmarks.projects.memory import memory
 from benchmarks.projects.repositories import LIBRARIES
-from benchmarks.projects.sessions import HEADING, SAME, Sessions, floor_ratio, missing, planted, row_of
 
 
 def main() -> None:

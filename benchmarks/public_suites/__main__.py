@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.public_suites import autograd_programs, examples, torch_operators
-from benchmarks.public_suites.outcomes import Outcome, pass_rate, summary, table
+from benchmarks.public_suites.suite_outcomes import Outcome, pass_rate, summary, table
 
 AIM = 0.97
 

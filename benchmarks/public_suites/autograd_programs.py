@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.public_suites.outcomes import Outcome, classified
+from benchmarks.public_suites.suite_outcomes import Outcome, classified
 
 ALIASES = {"autograd": "pullback.compat.autograd"}
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.public_suites import torch_twins
-from benchmarks.public_suites.outcomes import Outcome
+from benchmarks.public_suites.suite_outcomes import Outcome
 
 import pullback as pb
 from pullback import trees

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from benchmarks.service_load import asking, detecting, filling, pages, shape, uploading, waiting
-from benchmarks.service_load.figures import Figure, table
+from benchmarks.service_load import api_reads, detecting, filling, pages, shape, uploading, waiting
 from benchmarks.service_load.page import put_into
 from benchmarks.service_load.processes import Service, serving
+from benchmarks.service_load.thresholds import Figure, table
 from benchmarks.service_load.warming import read_once
 
 from pullback_service import migrating
@@ -101,8 +101,8 @@ def _fill(url: str, points: int) -> None:
 def _measure(part: str, service: Service, url: str, *, warm: bool) -> Iterator[Figure]:
     known = _known(url)
     measuring = {
-        "queries": lambda: asking.ask_everything(service, known),
-        "matrix": lambda: asking.ask_matrix(url),
+        "queries": lambda: api_reads.ask_everything(service, known),
+        "matrix": lambda: api_reads.ask_matrix(url),
         "pages": lambda: pages.ask_pages(service, known.commits),
         "large": lambda: uploading.upload_large(service),
         "small": lambda: uploading.upload_small(service, url),
@@ -114,7 +114,7 @@ def _measure(part: str, service: Service, url: str, *, warm: bool) -> Iterator[F
     yield from measuring[part]()
 
 
-def _known(url: str) -> asking.Known:
+def _known(url: str) -> api_reads.Known:
     with psycopg.connect(url) as connection:
         project = connection.execute("SELECT id FROM project WHERE name = %s", [shape.PROJECT]).fetchone()
         assert project is not None  # noqa: S101 - just filled
@@ -123,7 +123,7 @@ def _known(url: str) -> asking.Known:
         ]
         commits = connection.execute("SELECT count(*) FROM commit WHERE project_id = %s", project).fetchone()
     assert commits is not None  # noqa: S101 - count always answers
-    return asking.Known(int(commits[0]), series)
+    return api_reads.Known(int(commits[0]), series)
 
 
 def _facts(url: str, replicas: int) -> dict[str, Any]:

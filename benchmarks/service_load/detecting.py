@@ -12,8 +12,8 @@ import orjson
 import psycopg
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Connection
-from benchmarks.service_load.figures import Figure, Percentiles
 from benchmarks.service_load.processes import Service, Used
+from benchmarks.service_load.thresholds import Figure, Percentiles
 from benchmarks.service_load.turns import ask_in_turns
 from benchmarks.service_load.uploading import post_small
 

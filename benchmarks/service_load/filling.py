@@ -17,7 +17,7 @@ from benchmarks.service_load import shape
 from numpy.typing import NDArray
 from psycopg import sql
 
-from pullback_service.reports.packing import packed
+from pullback_service.reports.codecs import packed
 from pullback_service.reports.point_text import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 

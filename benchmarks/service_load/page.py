@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.service_load.figures import Figure, table
+from benchmarks.service_load.thresholds import Figure, table
 
 MARKS = ("<!-- made by benchmarks.service_load: begin -->", "<!-- made by benchmarks.service_load: end -->")
 

@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Connection
-from benchmarks.service_load.figures import Figure
 from benchmarks.service_load.processes import Service
+from benchmarks.service_load.thresholds import Figure
 from benchmarks.service_load.turns import Address, ask_in_turns
 from benchmarks.service_load.uploading import report_of
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pullback_service.series import cases
+from pullback_service.series import case_identity
 
 PROJECT = "load"
 BRANCH = "main"
@@ -62,12 +62,12 @@ class LoadedCase:
     @property
     def label(self) -> str:
         """The label that pages show."""
-        return cases.label(self.workload, self.params, self.dtype, self.device)
+        return case_identity.label(self.workload, self.params, self.dtype, self.device)
 
     @property
     def identity(self) -> bytes:
         """The identity by which a case is found."""
-        return cases.identity(self.workload, self.params, self.dtype, self.device)
+        return case_identity.identity(self.workload, self.params, self.dtype, self.device)
 
 
 def load_cases() -> list[LoadedCase]:

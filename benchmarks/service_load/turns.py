@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, Connection
-from benchmarks.service_load.figures import Figure, Percentiles
 from benchmarks.service_load.processes import Service, Used
+from benchmarks.service_load.thresholds import Figure, Percentiles
 
 ASKED_FOR_CPU = 20
 LONGEST_S = 30.0

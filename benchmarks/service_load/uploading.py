@@ -14,8 +14,8 @@ import orjson
 import psycopg
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, BarePosts, Connection
-from benchmarks.service_load.figures import Figure, Percentiles
 from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, Used
+from benchmarks.service_load.thresholds import Figure, Percentiles
 
 LARGE_RESULTS = 10_000
 LARGE_PROCESSES = 20

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 from benchmarks.service_load import shape
-from benchmarks.service_load.figures import Figure, Percentiles
 from benchmarks.service_load.processes import TOKEN, Service
+from benchmarks.service_load.thresholds import Figure, Percentiles
 
 AGENTS = 200
 WAIT_S = 30

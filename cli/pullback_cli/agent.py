@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.places import DATA
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.paths import DATA
+from pullback_cli.usage_errors import RefusalError, needs
 
 
 class IsolationLevel(StrEnum):
@@ -115,8 +115,8 @@ def agent(
     pullback agent --server https://pullback.example --allow https://git.example/group/demo --isolation sandbox
     """
     from pullback_runners.agent.daemon import AgentOptions, run_agent
+    from pullback_runners.agent.disk_space import GIB
     from pullback_runners.agent.logs import log_plainly
-    from pullback_runners.agent.room import GIB
     from pullback_runners.projects.packages import hosts_of_index
     from pullback_runners.sandbox.proxy import BuildNetwork
 
@@ -158,7 +158,7 @@ def agent(
 
 
 def _clone(named: Path | None) -> Path | None:
-    from pullback_runners.projects.repositories import is_clone
+    from pullback_runners.projects.git import is_clone
 
     if named is None:
         return Path.cwd() if is_clone(Path.cwd()) else None

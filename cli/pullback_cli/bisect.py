@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.measuring_commands import interrupts, progress, tell_refused
 from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
-from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import interrupts, progress, tell_refused
+from pullback_cli.usage_errors import RefusalError, needs
 from pullback_service.ratio import Ratio
 
 if TYPE_CHECKING:
-    from pullback_cli.watching import Interrupts
+    from pullback_cli.measuring_commands import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_service.incidents.bisecting import Answer, Culprit, KnownAnswer
@@ -89,7 +89,7 @@ def _say(text: str) -> None:
 
 def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[str, Any]]":
     """The good end, and behind it the commits up to the bad one that changed what is measured."""
-    from pullback_runners.projects.repositories import git
+    from pullback_runners.projects.git import git
     from pullback_runners.revisions import find_commit, find_commits
 
     first, last = (find_commit(project.top, revision) for revision in (good, bad))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
@@ -234,7 +234,7 @@ def _target(webhook: str | None, slack: str | None, email: list[str] | None) -> 
 
 
 def _refusal(error: Any) -> str:
-    from pullback_service.refusals import message_of
+    from pullback_service.validation_errors import message_of
 
     first = error.errors(include_input=False)[0]  # the address of a webhook is a secret
     option = {"to": "--email", "url": "--webhook or --slack", "events": "--event", "name": "the name"}

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pullback_cli.checking.surroundings import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.checking.ci_context import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.measuring_commands import check_output, interrupts
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import check_output, interrupts
+from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pullback_cli.checking.surroundings import Head
+    from pullback_cli.checking.ci_context import Head
     from pullback_cli.checking.verdict import Failing, Verdict
-    from pullback_cli.watching import Interrupts
+    from pullback_cli.measuring_commands import Interrupts
     from pullback_service.client import Client, models
 
 USUALLY_FAILING = "regression,missing,wrong-gradient"
@@ -99,7 +99,7 @@ def check(
 
     pullback check --wait 0 --json | jq -r .sentence
     """
-    from pullback_cli.checking.measuring import duration_s
+    from pullback_cli.checking.comparison_job import duration_s
     from pullback_cli.checking.verdict import UNREACHABLE, decide
     from pullback_cli.services import client_of
     from pullback_cli.suites import refuse_unknown_suite
@@ -175,7 +175,7 @@ def _ask(
     client: "Client", asked: _Request, stop: "Interrupts"
 ) -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
     """The answer, why what was to be measured was not, and what else to know."""
-    from pullback_cli.checking.measuring import Patience, has_to_wait, measure, tell_base, tell_head
+    from pullback_cli.checking.comparison_job import Patience, has_to_wait, measure, tell_base, tell_head
 
     answer = _answer(client, asked)
     if answer.head.authored_at is None and tell_head(client, asked.project, asked.head.sha, asked.repository):
@@ -244,15 +244,19 @@ def _write(
     github_check: Path | None,
     junit: Path | None,
 ) -> None:
-    from pullback_cli.checking import telling
+    from pullback_cli.checking import verdict_formats
     from pullback_runners.report.files import write_text
 
     if markdown is not None:
-        write_text(telling.markdown_of(answer, verdict, server), markdown, "--markdown")
+        write_text(verdict_formats.markdown_of(answer, verdict, server), markdown, "--markdown")
     if github_check is not None:
-        write_text(telling.as_text(telling.check_run_of(answer, verdict, server)), github_check, "--github-check")
+        write_text(
+            verdict_formats.as_text(verdict_formats.check_run_of(answer, verdict, server)),
+            github_check,
+            "--github-check",
+        )
     if junit is not None:
-        write_text(telling.junit_of(answer, verdict), junit, "--junit")
+        write_text(verdict_formats.junit_of(answer, verdict), junit, "--junit")
 
 
 def _tell_github(
@@ -263,13 +267,13 @@ def _tell_github(
     when: Literal["changed", "always"],
 ) -> None:
     """Write the check run and the comment; what GitHub does not take is said, and changes nothing of the answer."""
-    from pullback_cli.checking import telling
+    from pullback_cli.checking import verdict_formats
     from pullback_cli.checking.github import GitHub, GitHubError
     from pullback_cli.checking.verdict import has_changes
 
     with GitHub(surroundings) as github:
         try:
-            github.write_check_run(telling.check_run_of(answer, verdict, server))
+            github.write_check_run(verdict_formats.check_run_of(answer, verdict, server))
             typer.echo("pullback check: the check run is written", err=True)
         except GitHubError as error:
             typer.echo(f"pullback check: {error}", err=True)
@@ -278,8 +282,8 @@ def _tell_github(
         try:
             done = github.write_comment(
                 surroundings.pull_request,
-                telling.markdown_of(answer, verdict, server),
-                marker=telling.marker_of(answer.project),
+                verdict_formats.markdown_of(answer, verdict, server),
+                marker=verdict_formats.marker_of(answer.project),
                 only_if_there=when == "changed" and not has_changes(answer),
             )
         except GitHubError as error:
@@ -294,29 +298,31 @@ def _show(answer: "models.CheckAnswer", verdict: "Verdict", failing: "Sequence[F
     from rich.table import Table
     from rich.text import Text
 
-    from pullback_cli.checking import telling
+    from pullback_cli.checking import verdict_formats
 
     if as_json:
-        typer.echo(telling.as_text(telling.json_of(answer, verdict, failing)), nl=False)
+        typer.echo(verdict_formats.as_text(verdict_formats.json_of(answer, verdict, failing)), nl=False)
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 
     def say(text: str) -> None:
-        console.print(Text(telling.line(text)), soft_wrap=True)
+        console.print(Text(verdict_formats.line(text)), soft_wrap=True)
 
     say(verdict.sentence)
-    rows = telling.rows_of(answer.findings)
+    rows = verdict_formats.rows_of(answer.findings)
     if rows:
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_row(*(Text(heading, style="bold") for heading in telling.HEADINGS))
+        table.add_row(*(Text(heading, style="bold") for heading in verdict_formats.HEADINGS))
         for row in rows:
-            style = telling.STYLES[row.finding]
-            table.add_row(Text(row.finding, style=style), *(Text(getattr(row, name)) for name in telling.HEADINGS[1:]))
+            style = verdict_formats.STYLES[row.finding]
+            table.add_row(
+                Text(row.finding, style=style), *(Text(getattr(row, name)) for name in verdict_formats.HEADINGS[1:])
+            )
         console.print()
         console.print(table)
         console.print()
     for remark in verdict.remarks:
         say(remark)
-    command = telling.reproduce(answer)
+    command = verdict_formats.reproduce(answer)
     if command is not None:
         say(f"The same here: {command}")

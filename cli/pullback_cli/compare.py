@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.measuring_commands import check_output, interrupts, progress, tell_refused, telling_once
 from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
-from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import check_output, interrupts, progress, tell_refused, telling_once
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 
 TOKEN_VARIABLE = "PULLBACK_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url
 from pullback_cli.options import AsJson
-from pullback_cli.refusals import needs
+from pullback_cli.service_database import DEFAULT_DATA, DataFolder, database_url
+from pullback_cli.usage_errors import needs
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -181,7 +181,7 @@ def detect(
     """
     url = database_url(data)
 
-    from pullback_cli.detecting import look, show
+    from pullback_cli.db_detect import look, show
 
     found, is_whole = look(url, project)
     show(found, as_json=as_json)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.places import DATA
-from pullback_cli.refusals import needs
+from pullback_cli.paths import DATA
+from pullback_cli.usage_errors import needs
 
 STOP_TIMEOUT_S = 90.0
 
@@ -23,7 +23,7 @@ def down(
 
     pullback down --data /srv/pullback
     """
-    from pullback_cli.supervision.state import find_up, forget_state, only_up_on, read_state
+    from pullback_cli.supervision.state_file import find_up, forget_state, only_up_on, read_state
     from pullback_runners.agent.process_mark import end_politely, end_trees
     from pullback_service.postgres import EmbeddedPostgres
 

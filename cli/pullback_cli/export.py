@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs
 
 
 class Exported(StrEnum):
@@ -131,7 +131,7 @@ def export(
 
     pullback export facts --machine 3 --format json | jq -r .after
     """
-    from pullback_cli.exporting.asking import address, format_of, parameters
+    from pullback_cli.exporting.address import address, format_of, parameters
     from pullback_cli.exporting.downloading import download
 
     given = {

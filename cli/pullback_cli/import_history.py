@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.upload import show_receipts
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from pullback_service.client import models
@@ -34,7 +34,7 @@ def import_history(
     pullback import gh-pages/dev/bench/data.js --project parser --machine ci
     """
     from pullback_cli.uploading.histories import pieces_of
-    from pullback_cli.uploading.sending import Uploads
+    from pullback_cli.uploading.request import Uploads
     from pullback_service.errors import RequestError
 
     said = {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import interrupts, progress, tell_refused, telling_once
+from pullback_cli.measuring_commands import interrupts, progress, tell_refused, telling_once
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -65,12 +65,12 @@ def init(
 
     pullback init --workloads bench/mine.py --force --no-run
     """
-    from pullback_runners.projects.beginning import require_work_tree
     from pullback_runners.projects.configuration import FILE, parse_project
     from pullback_runners.projects.detection import detect
     from pullback_runners.projects.drafts import WORKLOAD_FILE, project_text
     from pullback_runners.projects.functions import ENGINES
-    from pullback_runners.report.belonging import origin_name
+    from pullback_runners.projects.scaffold import require_work_tree
+    from pullback_runners.report.attribution import origin_name
 
     top = require_work_tree((repository or Path.cwd()).resolve())
     if (top / FILE).exists() and not force:
@@ -146,7 +146,7 @@ def _write_and_measure(
     import tempfile
 
     from pullback_runners.errors import BuildError
-    from pullback_runners.projects.beginning import write_workload
+    from pullback_runners.projects.scaffold import write_workload
     from pullback_runners.projects.subjects import subject_of_files
 
     file = project.top / project.measure.workloads[0]
@@ -180,7 +180,7 @@ def _write_and_measure(
 def _measure(project: "ProjectFile", subject: Any) -> int:
     """Measure one case of each workload and print the table."""
     from pullback_cli.run import print_table
-    from pullback_runners.measurement.choosing import choose_for
+    from pullback_runners.measurement.subject_cases import choose_for
     from pullback_runners.report import Belonging, describe_commit
     from pullback_runners.runs import run_suite
 

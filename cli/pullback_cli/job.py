@@ -10,9 +10,9 @@ import typer
 
 from pullback_cli.jobs.completing import ids_that, suites
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.uploading.gitlog import first_parents, reason_of
+from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def show(
 
     pullback job show 12 --follow && echo "there is a result"
     """
-    from pullback_cli.jobs.following import log_of
+    from pullback_cli.jobs.log_output import log_of
     from pullback_cli.jobs.showing import show_whole
     from pullback_cli.services import asking
 
@@ -361,7 +361,7 @@ def backfill(
 
 
 def _followed(job_id: int, server: str, token_file: Path | None) -> int:
-    from pullback_cli.jobs.following import log_of
+    from pullback_cli.jobs.log_output import log_of
     from pullback_cli.services import client_of
     from pullback_service.client import ClientError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_cli.options import AsJson
-from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading.gitlog import ask_git, first_parents, reason_of
+from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:

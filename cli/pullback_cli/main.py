@@ -34,7 +34,7 @@ from pullback_cli import (
     worker,
     workloads,
 )
-from pullback_cli.refusals import sentence_of
+from pullback_cli.usage_errors import sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
 
 app = typer.Typer(

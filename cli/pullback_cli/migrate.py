@@ -2,7 +2,7 @@
 
 import typer
 
-from pullback_cli.refusals import needs
+from pullback_cli.usage_errors import needs
 
 
 @needs("service")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.completions import suites
-from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url, in_database
 from pullback_cli.options import AsJson
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.service_database import DEFAULT_DATA, DataFolder, database_url, in_database
 from pullback_cli.suites import refuse_unknown_suite
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -57,10 +57,10 @@ def create(
 
     from pydantic import ValidationError
 
-    from pullback_service.audit.keeping import note
+    from pullback_service.audit.trail import note
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectRequest, ProjectSummary
-    from pullback_service.refusals import message_of
+    from pullback_service.validation_errors import message_of
 
     try:
         wanted = ProjectRequest(name=name, public_read=bool(public))
@@ -159,7 +159,7 @@ def set_(
     """
     url = database_url(data)
 
-    from pullback_service.audit.keeping import note
+    from pullback_service.audit.trail import note
     from pullback_service.deferring import defer_detection
     from pullback_service.ids import ProjectId
     from pullback_service.projects import queries
@@ -199,7 +199,7 @@ def _places(mirror: str | None, repository: str | None, trunk: str | None) -> di
     from pydantic import ValidationError
 
     from pullback_service.projects.schemas import ProjectChange
-    from pullback_service.refusals import message_of
+    from pullback_service.validation_errors import message_of
 
     places: dict[str, Any] = {}
     if mirror is not None:

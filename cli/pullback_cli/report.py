@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.refusals import needs
+from pullback_cli.usage_errors import needs
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.measuring_commands import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
-from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -192,7 +192,7 @@ def _usual_suite(start: Path) -> str:
 def _say_if_no_project(start: Path) -> None:
     """Tell somebody who is in a repository of their own that these are not their gradients."""
     from pullback_runners.projects.configuration import FILE, find_project
-    from pullback_runners.projects.repositories import is_clone
+    from pullback_runners.projects.git import is_clone
 
     if find_project(start) is None and is_clone(start):
         typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
@@ -330,7 +330,7 @@ def print_table(report: Report, output: Path | None) -> None:
     """Print a report: the table, then what a reader must know to judge it."""
     from rich.console import Console
 
-    from pullback_runners.report.table import footnotes, report_table
+    from pullback_runners.report.terminal_table import footnotes, report_table
 
     # A pipe or a file has no width: rows stay whole there, for grep and for eyes.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)

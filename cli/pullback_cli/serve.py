@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs
 
 # Uploads that are under way are finished; a large one over a slow line may take this long.
 SHUTDOWN_S = 20
@@ -46,7 +46,7 @@ def serve(
     url = settings.require_database_url()
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
 
-    from pullback_service.collecting import collect_nothing_yet, collect_seldom, keep_no_large_buffers
+    from pullback_service.process_memory import collect_nothing_yet, collect_seldom, keep_no_large_buffers
 
     collect_nothing_yet()
 

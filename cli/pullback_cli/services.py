@@ -9,7 +9,7 @@ import typer
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from pullback_cli.credentials import token_in
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 from pullback_cli.wording import in_options
 from pullback_service.client import Client, ClientError, NoAnswerError
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.options import AsJson, TokenFile
-from pullback_cli.places import DATA
-from pullback_cli.refusals import needs
+from pullback_cli.paths import DATA
+from pullback_cli.usage_errors import needs
 
 if TYPE_CHECKING:
-    from pullback_cli.supervision.state import UpState
+    from pullback_cli.supervision.state_file import UpState
 
 
 @needs("service")
@@ -37,7 +37,7 @@ def status(
 
     pullback status --json | jq -r .url
     """
-    from pullback_cli.supervision.state import read_state
+    from pullback_cli.supervision.state_file import read_state
 
     if server is not None and not _typed_only_data(context):
         raise typer.Exit(_of_service(server, token_file, as_json=as_json))
@@ -90,7 +90,7 @@ def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
 
 
 def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
-    from pullback_cli.supervision.state import find_up
+    from pullback_cli.supervision.state_file import find_up
     from pullback_service.postgres import EmbeddedPostgres
 
     postgres = EmbeddedPostgres(folder / "postgres")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.database import DEFAULT_DATA, DataFolder, database_url, in_database
 from pullback_cli.options import AsJson
-from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.service_database import DEFAULT_DATA, DataFolder, database_url, in_database
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -58,7 +58,7 @@ def create(
     """
     url = database_url(data)
 
-    from pullback_service.audit.keeping import note
+    from pullback_service.audit.trail import note
     from pullback_service.ids import ProjectId
     from pullback_service.projects.queries import project_by_name
     from pullback_service.tokens import queries
@@ -130,7 +130,7 @@ def revoke(
     """
     url = database_url(data)
 
-    from pullback_service.audit.keeping import note
+    from pullback_service.audit.trail import note
     from pullback_service.ids import TokenId
     from pullback_service.tokens import queries
     from pullback_service.tokens.schemas import TokenSummary
@@ -165,7 +165,7 @@ def enroll(
     """
     url = database_url(data)
 
-    from pullback_service.audit.keeping import note
+    from pullback_service.audit.trail import note
     from pullback_service.ids import ProjectId
     from pullback_service.projects.queries import project_by_name
     from pullback_service.tokens import queries
@@ -197,8 +197,8 @@ def _scope(given: str) -> "Scope":
 def _chosen(name: str) -> str:
     from pydantic import TypeAdapter, ValidationError
 
-    from pullback_service.letters import ChosenName
-    from pullback_service.refusals import message_of
+    from pullback_service.characters import ChosenName
+    from pullback_service.validation_errors import message_of
 
     try:
         return TypeAdapter[str](ChosenName).validate_python(name)

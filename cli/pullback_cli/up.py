@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.places import DATA
-from pullback_cli.refusals import needs
+from pullback_cli.paths import DATA
+from pullback_cli.usage_errors import needs
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile

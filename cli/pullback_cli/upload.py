@@ -10,15 +10,15 @@ import typer
 from pullback_cli.log import learnt_in_words
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.receipts import changes_in_words, commit_page
-from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
 from pullback_cli.uploading.gitlog import first_parents
 from pullback_cli.uploading.rules import send_rules
+from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pullback_cli.uploading.sending import Uploads
+    from pullback_cli.uploading.request import Uploads
     from pullback_service.client import models
 
 
@@ -63,8 +63,8 @@ def upload(
 
     pullback upload results.json --project parser --machine ci --unit ns --direction smaller --dry-run
     """
-    from pullback_cli.uploading.packing import body_of
-    from pullback_cli.uploading.sending import Uploads
+    from pullback_cli.uploading.request import Uploads
+    from pullback_cli.uploading.request_bodies import body_of
 
     said = {
         "project": project,
@@ -98,7 +98,7 @@ def upload(
 
 def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
     """Send a file; what it leaves unsaid of the commit is what is checked out here."""
-    from pullback_cli.uploading.sending import MissingError
+    from pullback_cli.uploading.request import MissingError
 
     logs.tell(said["project"], said["branch"], said["commit"])
     try:

@@ -1,6 +1,6 @@
 """`pullback worker`: the service's chores."""
 
-from pullback_cli.refusals import needs
+from pullback_cli.usage_errors import needs
 
 
 @needs("service")

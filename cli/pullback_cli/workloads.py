@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
+from pullback_cli.measuring_commands import tell_refused
 from pullback_cli.options import AsJson
-from pullback_cli.refusals import needs
-from pullback_cli.watching import tell_refused
+from pullback_cli.usage_errors import needs
 
 if TYPE_CHECKING:
     from pullback_runners.workloads import Workload

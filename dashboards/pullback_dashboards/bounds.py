@@ -10,7 +10,7 @@ from typing import Final
 from fastapi import Request
 
 from pullback_service.errors import refuse
-from pullback_service.series.choosing import PARAM
+from pullback_service.series.filters import PARAM
 
 LONGEST_TEXT: Final = 200
 """Letters of a text: as many as a name may have."""

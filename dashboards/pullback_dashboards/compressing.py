@@ -16,7 +16,7 @@ from contextlib import suppress
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pullback_service.aside import aside
+from pullback_service.background_threads import aside
 from pullback_service.errors import BusyError
 
 _NOT_OURS = ("/api/", "/static/")

@@ -1,6 +1,6 @@
 """Forms of pages: reading their fields, and checking them by the schemas that the API uses.
 
-Who may send them is the service's business: `access/table.py` says what each needs, and a write that leans on a login
+Who may send them is the service's business: `access/scopes.py` says what each needs, and a write that leans on a login
 proves that it comes from one of our own pages (`logins/cookies.py`).
 """
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.logins.cookies import read_form
-from pullback_service.refusals import message_of
+from pullback_service.validation_errors import message_of
 
 SEE_OTHER = 303
 _MOST_SAID = 40  # characters of a wrong answer

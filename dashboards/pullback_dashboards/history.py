@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pullback_dashboards.wording import factors
 from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import UNPAIRED, Judgement
-from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.ratio import NO_RATIO, Ratio
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")

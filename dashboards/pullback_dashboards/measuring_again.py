@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback_dashboards.history import Commit
 from pullback_service.reports.ratios import baseline_of
-from pullback_service.series.cases import label
+from pullback_service.series.case_identity import label
 
 EXTERNAL = "external"
 """The kind of variants that another tool measured."""

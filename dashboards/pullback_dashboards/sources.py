@@ -20,15 +20,15 @@ from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.projects.queries import list_projects
-from pullback_service.readings.pooling import CLEAN
 from pullback_service.readings.reading import Mark
 from pullback_service.readings.reading import Reading as StoredReading
+from pullback_service.readings.report_pooling import CLEAN
 from pullback_service.series import queries
-from pullback_service.series.overviewing import KnownCase, KnownMetric, LineReading
+from pullback_service.series.overview_data import KnownCase, KnownMetric, LineReading
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
 from pullback_service.steps.queries import KnownStep, StepSeries
 

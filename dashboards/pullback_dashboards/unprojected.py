@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastapi import Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.sessions import ReadSession
 from pullback_service.steps.queries import Waiting, waiting_commits
 

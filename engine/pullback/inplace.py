@@ -33,7 +33,7 @@ from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, Traced, innermost_trace
 from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
-from pullback.numpy_api.memory import assign
+from pullback.numpy_api.traced_stores import assign
 from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.numpy_api.valued import memory_of

@@ -12,12 +12,12 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
-from pullback_runners.measurement.choosing import Chosen, choose_for
-from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.oracle_process import OracleProcess
+from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
 from pullback_runners.measurement.subject import Subject
+from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.projects.subjects import BuiltCommit

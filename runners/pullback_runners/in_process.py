@@ -17,7 +17,7 @@ from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
 from pullback_runners.projects.configuration import find_project
 from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit, write_report
-from pullback_runners.report.belonging import name_of_repository
+from pullback_runners.report.attribution import name_of_repository
 from pullback_runners.report.commit import run_git
 from pullback_runners.report.words import duration_in_words
 from pullback_runners.variants import awaited

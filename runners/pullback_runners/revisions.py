@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.projects.configuration import FILE, ProjectFile, find_project
-from pullback_runners.projects.repositories import git, is_bare, is_clone, top_of
+from pullback_runners.projects.git import git, is_bare, is_clone, top_of
 from pullback_runners.projects.subjects import files_of
 from pullback_runners.report import describe_revision
 

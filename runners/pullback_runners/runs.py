@@ -13,14 +13,14 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
-from pullback_runners.measurement.choosing import Chosen, choose_for
-from pullback_runners.measurement.collecting import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.oracle_process import OracleProcess
+from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
+from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps

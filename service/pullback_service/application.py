@@ -31,10 +31,10 @@ from pullback_service.endpoints.series import router as series
 from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.heads import Heads
-from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.log_waits import LogWaits
+from pullback_service.jobs.wakeups import JobBell
 from pullback_service.metrics import Metrics
-from pullback_service.observing import Observing
+from pullback_service.middleware import Observing
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE

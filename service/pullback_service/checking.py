@@ -16,7 +16,7 @@ from pullback_service.models import Base
 from pullback_service.rebuilding import count_wrong
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.row_security import WITHOUT_PROJECT
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 
 MISPLACED = "SELECT count(*) FROM {table} m JOIN commit c ON c.id = m.commit_id WHERE m.ordered_at <> c.ordered_at"
 UNGUARDED = f"""

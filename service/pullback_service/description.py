@@ -1,6 +1,6 @@
 """The description of the API (OpenAPI): FastAPI's own, and what it cannot know.
 
-Added are the schemas of bodies and events it does not parse, who may ask (`access/table.py`), which writes are safe to repeat, the
+Added are the schemas of bodies and events it does not parse, who may ask (`access/scopes.py`), which writes are safe to repeat, the
 problems every operation may answer with, and examples: `examples.json`, recorded from a service by `make api`.
 """
 
@@ -13,7 +13,7 @@ import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from pullback_service.access.table import need_of
+from pullback_service.access.scopes import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
 from pullback_service.field_words import FIELD_WORDS, OTHERWISE
 from pullback_service.fields import LARGEST_ID

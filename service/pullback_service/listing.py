@@ -12,11 +12,11 @@ from fastapi import Depends, Response
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.answers import UNCHANGED, Answering, KnownAnswering
+from pullback_service.conditional_answers import UNCHANGED, Answering, KnownAnswering
 from pullback_service.database import OpenSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError
-from pullback_service.exports.formats import EXPORTED, Format, WantedFormat
-from pullback_service.exports.sending import in_batches, send
+from pullback_service.exports.media_types import EXPORTED, Format, WantedFormat
+from pullback_service.exports.streaming import in_batches, send
 from pullback_service.exports.tables import Table
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT, Cursor, Limit, Page
 from pullback_service.problems import documented

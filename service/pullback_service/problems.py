@@ -22,7 +22,7 @@ from pullback_service.database import AWAY, is_read_only, lacks_role
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
-from pullback_service.refusals import message_of
+from pullback_service.validation_errors import message_of
 from pullback_service.work import current
 
 MEDIA_TYPE = "application/problem+json"

@@ -20,7 +20,7 @@ from pullback_service.models.series import Point
 from pullback_service.projects.queries import list_projects, refresh_counts
 from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
 from pullback_service.roles import ALL_PROJECTS
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 from pullback_service.steps.projecting import judge_everything, renew_steps, wrong_steps
 
 VALUES_AT_ONCE = 5_000

@@ -9,13 +9,13 @@ from fastapi import Depends, FastAPI, Request
 from sqlalchemy.exc import DBAPIError
 
 from pullback_service.access.gate import Gate, address_of
-from pullback_service.audit.keeping import Line, write_lines
+from pullback_service.audit.trail import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
-from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.log_waits import LogWaits
+from pullback_service.jobs.wakeups import JobBell
 from pullback_service.logs import logger
-from pullback_service.machines.remembering import NoiseMemory
+from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake

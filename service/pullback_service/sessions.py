@@ -11,8 +11,8 @@ from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import address_of
-from pullback_service.access.table import need_of
-from pullback_service.audit.keeping import write_line
+from pullback_service.access.scopes import need_of
+from pullback_service.audit.trail import write_line
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import Database, OpenSession

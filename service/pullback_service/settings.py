@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from pullback_service.egress import Network, read_networks
 from pullback_service.errors import SetupError
-from pullback_service.networks import Network, read_networks
-from pullback_service.refusals import message_of
+from pullback_service.validation_errors import message_of
 
 MIB = 1024 * 1024
 # The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs

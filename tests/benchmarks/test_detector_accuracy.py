@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 from benchmarks.detector_accuracy import __main__ as program
-from benchmarks.detector_accuracy.measuring import Counted
+from benchmarks.detector_accuracy.alarm_counts import Counted
 from benchmarks.detector_accuracy.nightly import read, shifts
 from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
 

@@ -13,8 +13,8 @@ from benchmarks.large_project.shape import Shape
 
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.reports.packing import unpacked
-from pullback_service.reports.reading import read_report
+from pullback_service.reports.codecs import unpacked
+from pullback_service.reports.parsing import read_report
 
 SMALL = Shape(workloads=12, machines=2, commits=3)
 _POINTS = """

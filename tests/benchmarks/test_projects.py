@@ -1,6 +1,6 @@
 """Counts of sessions of planted slowdowns, from their record."""
 
-from benchmarks.projects.sessions import SAME, floor_ratio, missing, planted, row_of
+from benchmarks.projects.compare_sessions import SAME, floor_ratio, missing, planted, row_of
 
 
 def row(outcome, log_ratio=0.0, claim=0.005, duration_s=30.0):

@@ -35,7 +35,7 @@ def test_skipped():
 @pytest.fixture
 def outcomes(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.public_suites.outcomes")
+    return importlib.import_module("benchmarks.public_suites.suite_outcomes")
 
 
 def test_a_suite_is_run_with_its_imports_answered_by_the_engine(tmp_path):

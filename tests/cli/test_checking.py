@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from pullback_cli.checking.measuring import duration_s
-from pullback_cli.checking.surroundings import Surroundings, find_base, find_head, read_surroundings
-from pullback_cli.refusals import RefusalError
+from pullback_cli.checking.ci_context import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.checking.comparison_job import duration_s
+from pullback_cli.usage_errors import RefusalError
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("20m", 1200), ("90s", 90), ("1.5h", 5400), ("0", 0), ("7", 7)])

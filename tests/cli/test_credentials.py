@@ -3,7 +3,7 @@
 import pytest
 
 from pullback_cli.credentials import token_in
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 
 
 def test_a_token_is_read_from_a_file_or_the_environment(tmp_path, monkeypatch):

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from pullback_cli.export import Exported
-from pullback_cli.exporting.asking import format_of, parameters
+from pullback_cli.exporting.address import format_of, parameters
 from pullback_cli.exporting.downloading import opened
 from pullback_cli.main import main
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 
 
 def document(number):

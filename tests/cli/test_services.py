@@ -3,8 +3,8 @@
 import pytest
 import stamina
 
-from pullback_cli.refusals import RefusalError
 from pullback_cli.services import address_of, client_of
+from pullback_cli.usage_errors import RefusalError
 from pullback_service.client import NoAnswerError
 
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from sqlalchemy import text
-from tests.service.access.test_table import APP, walk
+from tests.service.access.test_scopes import APP, walk
 from tests.service.conftest import make_case, make_report, make_variant
 
 from pullback_cli.app import create_app

@@ -5,8 +5,8 @@ import pytest
 from starlette.requests import Request
 
 from pullback_cli.app import create_app
+from pullback_dashboards.address_errors import error_view
 from pullback_dashboards.errors import wants_page
-from pullback_dashboards.mistaken import error_view
 from pullback_service.settings import Settings
 
 

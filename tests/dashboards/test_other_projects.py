@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import psycopg
 import pytest
-from tests.service.access.test_table import APP, walk
+from tests.service.access.test_scopes import APP, walk
 from tests.service.conftest import make_case, make_report, make_variant
 
 from pullback_cli.app import create_app

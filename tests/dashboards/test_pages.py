@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 from fastapi import APIRouter
-from tests.service.access.test_table import APP, walk
+from tests.service.access.test_scopes import APP, walk
 
 import pullback_dashboards
 from pullback_dashboards import pages

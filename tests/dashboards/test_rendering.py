@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 import pullback_dashboards
 from pullback_dashboards import links
+from pullback_dashboards.address_errors import ErrorView
 from pullback_dashboards.charts.sparkline import Tick
-from pullback_dashboards.charts.still import Spot
+from pullback_dashboards.charts.static_chart import Spot
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.choices import Empty
-from pullback_dashboards.mistaken import ErrorView
 from pullback_dashboards.rendering import _templates, _whole_words, csv_twin, json_twin, page
 from pullback_service.ratio import Ratio
 

@@ -11,7 +11,7 @@ from pullback_service import migrating
 from pullback_service.database import sync_engine
 from pullback_service.errors import MigrationError, SetupError
 from pullback_service.models import Base
-from pullback_service.series.cases import label
+from pullback_service.series.case_identity import label
 
 
 def test_migrations_from_zero_equal_the_models(bare_database_url):

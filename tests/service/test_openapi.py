@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pullback_service.access.table import ENDPOINTS
+from pullback_service.access.scopes import ENDPOINTS
 from pullback_service.addresses import OPENAPI
 from pullback_service.application import create_service
 from pullback_service.settings import Settings

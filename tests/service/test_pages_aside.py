@@ -11,8 +11,8 @@ import pytest
 from pullback_cli.app import create_app
 from pullback_dashboards import markdown_twin, rendering
 from pullback_dashboards.report.page import CASES_OF_A_PAGE
-from pullback_service import aside as asides
-from pullback_service.aside import Aside
+from pullback_service import background_threads as asides
+from pullback_service.background_threads import Aside
 from pullback_service.errors import BusyError
 from pullback_service.settings import Settings
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_cli.checking.telling import line
+from pullback_cli.checking.verdict_formats import line
 from pullback_dashboards.charts.escaping import escape
 from pullback_dashboards.wording.markdown import code, markdown_text, neutral
 from pullback_service.notifications.plain_text import one_line

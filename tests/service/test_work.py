@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service import work as works
-from pullback_service.aside import Aside
+from pullback_service.background_threads import Aside
 from pullback_service.errors import TooManyRequestsError
 from pullback_service.work import Work, in_thread, serve
 
@@ -110,7 +110,7 @@ async def test_a_thread_that_goes_on_when_its_caller_has_left_is_still_paid_for(
 
 
 async def test_one_caller_takes_some_of_the_places_and_leaves_the_others(monkeypatch):
-    monkeypatch.setattr("pullback_service.aside.MOST_OF_ONE", 2)
+    monkeypatch.setattr("pullback_service.background_threads.MOST_OF_ONE", 2)
     turns = Aside(1, 10)
 
     async def by(payer):

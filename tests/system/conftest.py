@@ -16,7 +16,7 @@ from tests.system.clusters import Cluster
 from tests.system.products import Product, until
 
 import pullback
-from pullback_cli.supervision.state import read_state
+from pullback_cli.supervision.state_file import read_state
 
 ENGINE = Path(pullback.__file__).parent
 MEASURED_SUITE = os.environ.get("PULLBACK_TEST_SUITE", "trial")

@@ -95,7 +95,7 @@ class Product:
 
     def measuring(self):
         """The processes that measure."""
-        return self.processes("pullback_runners.agent.measuring")
+        return self.processes("pullback_runners.agent.measurer")
 
     def down(self):
         """Stop everything."""

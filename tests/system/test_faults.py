@@ -24,7 +24,7 @@ import pytest
 
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.reports.reading import LONG_BODY_BYTES
+from pullback_service.reports.parsing import LONG_BODY_BYTES
 
 pytestmark = pytest.mark.system
 

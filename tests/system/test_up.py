@@ -13,7 +13,7 @@ import pytest
 from tests.system.clusters import is_ready
 from tests.system.conftest import small_library
 
-from pullback_cli.supervision.state import read_state
+from pullback_cli.supervision.state_file import read_state
 
 pytestmark = pytest.mark.system
 

@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from tools.api import client, examples, guide
+from tools.api import client_writer, examples, guide
 
 from pullback_service.application import create_service
 from pullback_service.settings import Settings
@@ -19,8 +19,8 @@ def made(root: Path = ROOT) -> dict[Path, str]:
     # The description is complete before there is any database.
     description = create_service(Settings(database_url="postgresql://nowhere/nothing")).openapi()
     return {
-        root / "service/pullback_service/client/models.py": client.models(description),
-        root / "service/pullback_service/client/calls.py": client.calls(description),
+        root / "service/pullback_service/client/models.py": client_writer.models(description),
+        root / "service/pullback_service/client/calls.py": client_writer.calls(description),
         root / "docs/api.md": guide.guide(description),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tools.api.client import PREFIX, type_of, understood
+from tools.api.client_writer import PREFIX, type_of, understood
 
 from pullback_service.description import operations_of
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import httpx
 
-from pullback_cli.checking.surroundings import Surroundings
+from pullback_cli.checking.ci_context import Surroundings
 
 TIMEOUT_S = 30.0
 PAGE = 100

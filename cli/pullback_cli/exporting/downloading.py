@@ -11,8 +11,8 @@ from typing import BinaryIO
 import httpx
 
 from pullback_cli.credentials import token_in
-from pullback_cli.refusals import RefusalError
 from pullback_cli.services import address_of
+from pullback_cli.usage_errors import RefusalError
 from pullback_cli.wording import in_options
 
 _TIMEOUT_S = 120

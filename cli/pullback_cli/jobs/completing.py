@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pullback_cli.options import DEFAULT_SERVER
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 
 MOST_COMPLETED = 100
 COMPLETION_TIMEOUT_S = 2.0  # somebody waits at a prompt

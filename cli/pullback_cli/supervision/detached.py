@@ -5,9 +5,9 @@ import subprocess
 import sys
 import time
 
-from pullback_cli.refusals import RefusalError
 from pullback_cli.supervision.plan import UpOptions
-from pullback_cli.supervision.state import UpState, read_state
+from pullback_cli.supervision.state_file import UpState, read_state
+from pullback_cli.usage_errors import RefusalError
 
 READY_TIMEOUT_S = 120.0
 

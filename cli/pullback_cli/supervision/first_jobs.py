@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
-from pullback_cli.supervision.history import Commit, HeadWatch, History, read_history
+from pullback_cli.supervision.recent_commits import Commit, HeadWatch, History, read_history
 from pullback_cli.supervision.service_api import Item, ServiceApi
 from pullback_runners.projects.configuration import ProjectFile
 from pullback_service.client import models

@@ -11,17 +11,17 @@ from types import FrameType
 
 from rich.console import Console
 
-from pullback_cli.refusals import RefusalError
 from pullback_cli.serve import listen
-from pullback_cli.supervision.database import UpDatabase
 from pullback_cli.supervision.display import Display
 from pullback_cli.supervision.first_jobs import MeasuredCheckout
 from pullback_cli.supervision.headline import headline
 from pullback_cli.supervision.plan import UpOptions, plan_processes
 from pullback_cli.supervision.repository import keep_repository
 from pullback_cli.supervision.service_api import ServiceApi
-from pullback_cli.supervision.state import UpState, forget_state, only_up_on, read_state, write_state
+from pullback_cli.supervision.state_file import UpState, forget_state, only_up_on, read_state, write_state
 from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDyingError, Supervisor
+from pullback_cli.supervision.up_database import UpDatabase
+from pullback_cli.usage_errors import RefusalError
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_service import migrating
 from pullback_service.client import ClientError

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pullback_cli.database import in_database
+from pullback_cli.service_database import in_database
 from pullback_runners.projects.configuration import ProjectFile
 
 if TYPE_CHECKING:

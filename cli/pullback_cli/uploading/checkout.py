@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from pullback_cli.refusals import RefusalError
 from pullback_cli.uploading.gitlog import ask_git
+from pullback_cli.usage_errors import RefusalError
 
 _REMEDY = "the file does not name the measured commit, and this folder is not a git checkout: add --commit SHA"
 

@@ -11,8 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pullback_cli.refusals import RefusalError
-from pullback_cli.uploading.packing import packed, packed_folder
+from pullback_cli.uploading.request_bodies import packed, packed_folder
+from pullback_cli.usage_errors import RefusalError
 
 _NANOSECONDS = 1_000_000_000
 
@@ -43,7 +43,7 @@ def pieces_of(path: Path) -> Iterator[Piece]:
 def _of_data_js(path: Path) -> Iterator[Piece]:
     """github-action-benchmark's history: the whole file for each of its commits."""
     from pullback_service.importers import github_action_benchmark
-    from pullback_service.importers.sources import Source
+    from pullback_service.importers.contents import Source
 
     content = path.read_bytes()
     source = Source.of(content)

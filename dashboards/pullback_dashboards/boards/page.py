@@ -22,18 +22,18 @@ from pullback_dashboards.boards.view import (
     pinned_of,
     tile,
 )
-from pullback_dashboards.coming import ComingFrom, onward
-from pullback_dashboards.compare.reading import asked_by, read_comparison
+from pullback_dashboards.compare.parameters import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
+from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredChart
 from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest, Place
-from pullback_service.comparisons.outcomes import summarize
+from pullback_service.comparisons.judgements import summarize
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId

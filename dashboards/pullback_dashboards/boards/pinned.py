@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST
+from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, NARROWEST
 from pullback_dashboards.history import metric_label
-from pullback_service.commits.naming import FULL_HASH
+from pullback_service.commits.ref_names import FULL_HASH
 
 _HOW = frozenset({"split", "y", "last"})
 _SPOKEN_FIRST = ("workload", "case", "param", "metric", "variant", "kind", "machine", "dtype", "device")

@@ -15,11 +15,11 @@ from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
-from pullback_service.commits.naming import CommitName, named_commits
+from pullback_service.commits.ref_names import CommitName, named_commits
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.cases import CaseReport, case_called, place_of_case
+from pullback_service.reports.case_reports import CaseReport, case_called, place_of_case
 from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected, route_class=WholeNames)

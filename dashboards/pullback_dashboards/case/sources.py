@@ -16,7 +16,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
 from pullback_service.incidents.queries import said_at
 from pullback_service.models.reports import Report
-from pullback_service.reports.cases import CasePlace, CaseReport, StoredCase
+from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
 from pullback_service.reports.stored_files import case_of, case_of_parts
 from pullback_service.series.queries import CommitFacts

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
-from pullback_dashboards.case.measured import MeasuredFact, measured_facts
+from pullback_dashboards.case.provenance import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
@@ -23,7 +23,7 @@ from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
-from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio
 from pullback_service.reports.ratios import NOTHING_KEPT, Paired, baseline_of, kept_ratios
 

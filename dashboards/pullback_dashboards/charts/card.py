@@ -6,8 +6,8 @@
 from collections.abc import Callable, Iterator
 
 from pullback_dashboards.charts.escaping import escape
-from pullback_dashboards.charts.still import HEIGHT as CHART_HEIGHT
-from pullback_dashboards.charts.still import NARROWEST, WIDEST
+from pullback_dashboards.charts.static_chart import HEIGHT as CHART_HEIGHT
+from pullback_dashboards.charts.static_chart import NARROWEST, WIDEST
 
 WIDTH, HEIGHT = 1200, 630
 _MARGIN = 64

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 
 import resvg_py
 
-from pullback_dashboards.charts.still import LIGHT
+from pullback_dashboards.charts.static_chart import LIGHT
 
 # Latin, Greek and Cyrillic with their marks; then punctuation, arrows, operators and shapes.
 _KNOWN = re.compile("[\u0000-\u058f\u1e00-\u1fff\u2000-\u25ff]*")

@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request, Response
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_of
-from pullback_dashboards.compare.reading import commit_as_named
+from pullback_dashboards.compare.parameters import commit_as_named
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
@@ -22,8 +22,8 @@ from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
-from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_known
+from pullback_service.commits.ref_names import named_commit
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
@@ -31,7 +31,7 @@ from pullback_service.jobs.queries import jobs_at
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
 from pullback_service.runtime import base_of
-from pullback_service.series.overviewing import measured_last
+from pullback_service.series.overview_data import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
+from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, Axes, Curve, Spot, spot_of, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
 from pullback_service.comparisons.queries import ShownSeries
-from pullback_service.readings.pooling import Spread
+from pullback_service.readings.report_pooling import Spread
 from pullback_service.series.windows import PooledPoint
 
 

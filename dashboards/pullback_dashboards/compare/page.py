@@ -16,7 +16,7 @@ from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.tally import Line, tally
 from pullback_dashboards.choices import question
 from pullback_dashboards.compare.expanded import Expanded, expanded
-from pullback_dashboards.compare.reading import Comparison, read_comparison
+from pullback_dashboards.compare.parameters import Comparison, read_comparison
 from pullback_dashboards.compare.view import (
     SHOWN,
     CompareView,
@@ -34,27 +34,27 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
+from pullback_dashboards.page_state import Address, Given
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.state import Address, Given
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
-from pullback_service.commits.naming import names_to_choose
-from pullback_service.comparisons import asking as comparing
+from pullback_service.commits.ref_names import names_to_choose
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.outcomes import Outcomes, summarize
+from pullback_service.comparisons import requests as comparing
+from pullback_service.comparisons.judgements import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind
-from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.choosing import PARAM
-from pullback_service.series.overviewing import measured_commits
+from pullback_service.series.filters import PARAM
+from pullback_service.series.overview_data import measured_commits
 from pullback_service.series.queries import machines_of
+from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
 

@@ -22,15 +22,15 @@ from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.markdown import markdown_text
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
+from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
-from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.queries import Names, ShownSeries, ShownSide
 from pullback_service.ratio import Ratio
-from pullback_service.series.choosing import PARAM
+from pullback_service.series.filters import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
 Show = Literal["changed", "worse", "better", "likely", "ambiguous", "unchanged", "not_comparable", "failed", "all"]

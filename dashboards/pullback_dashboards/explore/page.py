@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
-from pullback_dashboards.charts.still import WIDTH, Axes, Curve, standalone
+from pullback_dashboards.charts.static_chart import WIDTH, Axes, Curve, standalone
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
@@ -27,22 +27,22 @@ from pullback_dashboards.explore.view import (
     rows_of,
 )
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
+from pullback_dashboards.page_state import Address
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.state import Address
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
-from pullback_service.aside import aside
+from pullback_service.background_threads import aside
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.incidents.evidence import SeriesIncident, incidents_of_series
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import drawn_points
-from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
+from pullback_service.series.filters import PARAM
+from pullback_service.series.query_parameters import ChosenSeries
+from pullback_service.series.search import Facet, Facets, StoredSeries, facets, list_series
 from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected, route_class=WholeNames)

@@ -7,7 +7,7 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import Look, look_of
-from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
+from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.incident_marks import KINDS
@@ -15,9 +15,9 @@ from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import SeriesIncident
 from pullback_service.ratio import NO_RATIO
-from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
-from pullback_service.series.finding import StoredSeries
+from pullback_service.series.filters import PARAM
+from pullback_service.series.search import StoredSeries
 
 MOST_DRAWN = 24
 MOST_CURVES = 8  # in one chart; more are told apart by nobody

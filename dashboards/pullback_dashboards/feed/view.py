@@ -6,7 +6,7 @@ from datetime import datetime
 from xml.etree.ElementTree import Element, SubElement, register_namespace, tostring
 
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _NEVER = "1970-01-01T00:00:00+00:00"  # a feed needs a date, also one without entries

@@ -8,12 +8,12 @@ from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.choices import Empty
-from pullback_dashboards.coming import coming_from
+from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
-from pullback_service.machines.remembering import NoiseMemory
+from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.runtime import KnownNoise, base_of
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status

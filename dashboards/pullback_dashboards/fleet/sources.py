@@ -26,8 +26,8 @@ from pullback_service.agents.queries import FleetCounts, SeenAgent, count_fleet,
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
 from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, list_jobs, newest_attempts
+from pullback_service.machines.noise_cache import Heard, NoiseMemory
 from pullback_service.machines.queries import list_machines, machine_names
-from pullback_service.machines.remembering import Heard, NoiseMemory
 from pullback_service.models.jobs import Attempt
 from pullback_service.models.machines import Machine
 from pullback_service.reports.queries import newest_of_machines

@@ -8,9 +8,9 @@ from fastapi import Request, Response
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import Tick, sparkline
-from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, still
 from pullback_dashboards.charts.strip import Groups, strip
-from pullback_dashboards.coming import ComingFrom
+from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.glossary import Word, glossary

@@ -11,7 +11,7 @@ from pullback_dashboards.charts.levels import Dot, Level, LevelChart, bounds_of,
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.incidents.view import EVIDENCE, TONES
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import InTurns, Observation, Unmoved
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.incident.events import lines_of
+from pullback_dashboards.incident.event_text import lines_of
 from pullback_dashboards.incident.evidence import charts_of, drawn_series, objections_of, rows_of
 from pullback_dashboards.incident.view import (
     Differing,
@@ -48,7 +48,7 @@ from pullback_service.incidents.queries import (
 from pullback_service.incidents.schemas import AssigneeRequest
 from pullback_service.incidents.sentences import lead_of
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.cases import case_called, place_of_case
+from pullback_service.reports.case_reports import case_called, place_of_case
 from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession, WriteSession
 

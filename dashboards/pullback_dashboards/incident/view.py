@@ -6,19 +6,19 @@ from datetime import datetime
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference
-from pullback_dashboards.case.measured import MeasuredFact
+from pullback_dashboards.case.provenance import MeasuredFact
 from pullback_dashboards.case.view import CaseView, PlanChange
 from pullback_dashboards.charts.forest import Forest
-from pullback_dashboards.incident.events import EventLine
+from pullback_dashboards.incident.event_text import EventLine
 from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.measuring_again import compare_command, measure_command
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Message
+from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.queries import Detail, NamedBisection
-from pullback_service.incidents.standing import AFTER_NOISE
 
 _MOST_CASES = 8
 

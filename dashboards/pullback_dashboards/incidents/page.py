@@ -22,9 +22,9 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
-from pullback_dashboards.wording.counting import noun
+from pullback_dashboards.wording.plurals import noun
 from pullback_service.access.gate import KnownCaller
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.caller import Caller
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.incidents import triage

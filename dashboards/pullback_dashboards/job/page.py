@@ -28,9 +28,9 @@ from pullback_service.agents.queries import agent_names
 from pullback_service.endpoints import jobs as endpoints
 from pullback_service.fields import LARGEST_COUNT, KnownId
 from pullback_service.ids import AgentId, JobId, MachineId
-from pullback_service.jobs import logs
+from pullback_service.jobs import attempt_logs
+from pullback_service.jobs.forecast_inputs import outlook
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, attempts_of, job_by_id, result_of
-from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import machine_names
 from pullback_service.models.jobs import Attempt
 from pullback_service.sessions import ReadSession, WriteSession
@@ -161,7 +161,7 @@ async def _log(session: AsyncSession, line: JobLine, attempts: Sequence[Attempt]
     """The end of a log, cut at a line. A stream goes on behind it while the job has not ended."""
     newest = attempts[-1].number if attempts else 0
     size = next((each.log_bytes for each in attempts if each.number == (wanted or newest)), 0)
-    piece = await logs.read(session, JobId(line.id), max(0, size - LOG_SHOWN_BYTES), number=wanted)
+    piece = await attempt_logs.read(session, JobId(line.id), max(0, size - LOG_SHOWN_BYTES), number=wanted)
     start = from_a_line_on(piece.content) if piece.offset else 0
     text, read = whole_characters(piece.content[start:], more_follows=not piece.complete)
     query = f"?attempt={piece.attempt}" if piece.attempt else ""

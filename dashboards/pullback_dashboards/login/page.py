@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pullback_dashboards.login.view import login_view, own_address
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routers import page_router
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.errors import AuthenticationError, ForbiddenError
 from pullback_service.logins.cookies import COOKIE, brings_proof, clear_cookie, read_form, set_cookie
 from pullback_service.logins.queries import close_login

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request, Response
 
-from pullback_dashboards.coming import ComingFrom
+from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
 from pullback_dashboards.rendering import csv_twin, json_twin, page

@@ -7,15 +7,15 @@ from datetime import datetime
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, differing_facts
 from pullback_dashboards.charts.palette import Look
-from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, still
 from pullback_dashboards.choices import Question, question
 from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.report.view import facts_of
 from pullback_dashboards.wording.facts import Fact, Read
 from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
+from pullback_service.machines.noise_cache import Heard
 from pullback_service.machines.queries import SelfCount
-from pullback_service.machines.remembering import Heard
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.reports.queries import StoredReport
 

@@ -11,10 +11,10 @@ from pullback_dashboards.history import History
 from pullback_dashboards.news.incidents import said_in
 from pullback_dashboards.news.view import LATELY
 from pullback_service import statements
-from pullback_service.commits.following import Placed, Reached, followed_on, places_followed
+from pullback_service.commits.predecessors import Placed, Reached, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import said_at
-from pullback_service.series import overviewing
+from pullback_service.series import overview_data
 from pullback_service.series.queries import CommitFacts, commits_called
 from pullback_service.statements import Query, Together
 from pullback_service.steps.queries import KnownStep, commits_referred_to, news_at
@@ -32,7 +32,7 @@ _AROUND: Final[LiteralString] = (
 
 async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
     """The changes at the newest commits of a project that a machine measured."""
-    recent = overviewing.measured_last(project_id, machine_id, limit=LOOKED_AT)
+    recent = overview_data.measured_last(project_id, machine_id, limit=LOOKED_AT)
     return await _changes(session, project_id, machine_id, recent)
 
 
@@ -60,7 +60,7 @@ def changes_given(
         "recent": recent,
         "walked": followed_on(project_id, machine_id, ()).where(commits=_RECENT),
         "referred": commits_referred_to(machine_id, ()).where(commits=_RECENT),
-        "speaking": overviewing.speaking_series(machine_id, _AROUND),
+        "speaking": overview_data.speaking_series(machine_id, _AROUND),
     }
 
 
@@ -75,8 +75,8 @@ def changes_at(
     followed = ask(followed_on(project_id, machine_id, ()).given_as("walked"))
     before = ask(commits_called(()).where(ids="ARRAY (SELECT id FROM walked WHERE counts)"))
     news = ask(news_at(machine_id, ()).where(commits=_RECENT))
-    failures = ask(overviewing.failures_at(machine_id, ()).where(commits=_AROUND))
-    speaking = ask(overviewing.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
+    failures = ask(overview_data.failures_at(machine_id, ()).where(commits=_AROUND))
+    speaking = ask(overview_data.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
 
     said = ask(said_at(project_id, machine_id, ()).where(commits=_RECENT))
 

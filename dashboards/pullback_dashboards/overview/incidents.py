@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.incidents.view import IncidentLine, line_of
-from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.cache import Keeping
 from pullback_service.incidents.queries import details_of
 from pullback_service.models.incidents import Incident
 

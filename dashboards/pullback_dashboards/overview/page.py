@@ -15,20 +15,20 @@ from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, moves, tell
+from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
-from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, OverviewData, Paging, Present, find, present_of
-from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
 from pullback_service.agents.queries import count_fleet
-from pullback_service.aside import aside
+from pullback_service.background_threads import aside
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name

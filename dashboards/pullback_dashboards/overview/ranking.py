@@ -16,7 +16,7 @@ from pullback_dashboards.history import (
     in_reading_order,
 )
 from pullback_dashboards.wording import factors
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE, LEAST_CLAIM
 
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio

@@ -24,7 +24,8 @@ from pullback_dashboards.history import (
 )
 from pullback_dashboards.news.sources import changes_among
 from pullback_dashboards.news.view import RECENTLY, changed_cases
-from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import (
     Mean,
     Ranked,
@@ -34,9 +35,8 @@ from pullback_dashboards.overview.ranking import (
     means,
     ranked,
 )
-from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
@@ -45,8 +45,8 @@ from pullback_service.incidents.queries import SaidChange, said_at
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Place
-from pullback_service.series import overviewing
-from pullback_service.series.overviewing import CaseChoice, NewestReading
+from pullback_service.series import overview_data
+from pullback_service.series.overview_data import CaseChoice, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, Standing]]
@@ -129,7 +129,7 @@ async def present_of(
 
     Index: as `newest_commits`, `said_at`.
     """
-    newest = await overviewing.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
+    newest = await overview_data.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
     recent = [commit.id for commit in newest.commits[-RECENTLY.commits - 1 :]]
     said = await statements.answer(session, said_at(project_id, machine_id, recent))
     return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
@@ -139,21 +139,21 @@ async def find(session: AsyncSession, present: Present, state: State) -> Overvie
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     async with statements.together(session) as ask:
-        failing = ask(overviewing.failures_at(machine_id, [commit.id for commit in commits]))
-        suites = ask(overviewing.suites_of(project_id, machine_id))
-        devices, is_ours = ask(overviewing.devices_of(project_id)), ask(is_measured_here(project_id))
+        failing = ask(overview_data.failures_at(machine_id, [commit.id for commit in commits]))
+        suites = ask(overview_data.suites_of(project_id, machine_id))
+        devices, is_ours = ask(overview_data.devices_of(project_id)), ask(is_measured_here(project_id))
     failures = failing.value
     lately = await _LATELY.get(
         now, lambda: changes_among(session, project_id, machine_id, commits[-RECENTLY.commits - 1 :])
     )
     known = list(
-        await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
+        await overview_data.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
     )
     moved = changed_cases(lately, RECENTLY)
     cases = [case for case in known if case.label in moved] if state.changed else known
     metrics = in_metric_order(
         Metric(one.name, one.unit, one.exact, one.direction == "bigger")
-        for one in await overviewing.metrics_of(session, machine_id, [case.id for case in cases])
+        for one in await overview_data.metrics_of(session, machine_id, [case.id for case in cases])
     )
     metric = _chosen(metrics, state)
     everything = await _STOOD.get((now, metric), lambda: _standings(session, project_id, machine_id, metric, failures))
@@ -242,11 +242,11 @@ async def _standings(
     failures: Sequence[FailedCase],
 ) -> tuple[tuple[str, Standing], ...]:
     """The newest of every variant of every case, by the case: a number, or a failure at that commit or since."""
-    cases = await overviewing.cases_of(session, project_id, machine_id, CaseChoice())
+    cases = await overview_data.cases_of(session, project_id, machine_id, CaseChoice())
     labels = {case.id: case.label for case in cases}
     found: _Standings = {}
     variants: dict[str, list[str]] = {}
-    points = await overviewing.standings(session, machine_id, list(labels), metric.name)
+    points = await overview_data.standings(session, machine_id, list(labels), metric.name)
     baselines = {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
     earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:

@@ -11,11 +11,11 @@ from pullback_dashboards.charts.squares import squares
 from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.news.view import RECENTLY, Move
+from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
-from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
 

@@ -14,8 +14,8 @@ from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import Extent, News, tell
+from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
-from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import present_of
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router

@@ -9,19 +9,19 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
-from pullback_dashboards.coming import coming_from
+from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
+from pullback_dashboards.page_state import Given
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.state import Given
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import LARGEST_ID
+from pullback_service.jobs.forecast_inputs import outlook
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
 from pullback_service.jobs.schemas import JobOrigin
-from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
 from pullback_service.runtime import base_of

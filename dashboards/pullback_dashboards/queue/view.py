@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pullback_dashboards.choices import Empty, Question
 from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
+from pullback_service.jobs.forecast_inputs import Outlook
 from pullback_service.jobs.forecasting import Forecast
-from pullback_service.jobs.waiting import Outlook
 
 NO_ESTIMATE = "no estimate"
 

@@ -28,11 +28,11 @@ from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
-from pullback_service.aside import aside, aside_alone
+from pullback_service.background_threads import aside, aside_alone
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.models.reports import Report
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
-from pullback_service.reports.remains import remains_of
+from pullback_service.reports.reconstruction import remains_of
 from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
 from pullback_service.sessions import ReadSession
 

@@ -8,8 +8,8 @@ from typing import Any
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, baseline_in_words, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import StatedComparison, judge
 from pullback_service.ratio import NO_RATIO, Ratio
@@ -23,7 +23,7 @@ from pullback_service.reports.ratios import (
     told_metrics,
     told_value,
 )
-from pullback_service.series.cases import label
+from pullback_service.series.case_identity import label
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 

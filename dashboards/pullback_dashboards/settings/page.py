@@ -1,7 +1,7 @@
 """`/settings`: projects, machines, rules; tokens; the audit log. What changes them are forms, so that they work without a script.
 
 Whoever may read sees how things are set; who may change them has the forms. What each address needs is said in
-`access/table.py`, and what a form may say by the schemas of the API.
+`access/scopes.py`, and what a form may say by the schemas of the API.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.coming import ComingFrom, coming_from, onward
+from pullback_dashboards.current_project import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routers import page_router
@@ -37,8 +37,8 @@ from pullback_dashboards.settings.view import (
     token_row,
 )
 from pullback_service.access.gate import KnownCaller
-from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.audit.queries import list_lines
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.caller import SCOPES
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name

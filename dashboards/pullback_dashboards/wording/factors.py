@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback_dashboards.wording import units
-from pullback_dashboards.wording.counting import counted
+from pullback_dashboards.wording.plurals import counted
 from pullback_service.ratio import Ratio
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})

@@ -18,7 +18,7 @@ from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
 from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
-from pullback_dashboards.workload.events import LANES, Event, Lane
+from pullback_dashboards.workload.annotations import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
 from pullback_service.visible import visible
 

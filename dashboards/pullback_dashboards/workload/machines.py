@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.small import SharedScale, small
-from pullback_dashboards.charts.still import Curve, Spot
+from pullback_dashboards.charts.small_multiples import SharedScale, small
+from pullback_dashboards.charts.static_chart import Curve, Spot
 from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log

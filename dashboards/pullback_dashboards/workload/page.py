@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
-from pullback_dashboards.charts.still import WIDTH
+from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
@@ -23,9 +23,9 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import WorkloadData, find
-from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
+from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
-from pullback_service.aside import aside
+from pullback_service.background_threads import aside
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name

@@ -18,19 +18,19 @@ from pullback_dashboards.history import (
     in_metric_order,
     with_exact_ratios,
 )
-from pullback_dashboards.workload.events import Counted, EventSentence, incident_marks
+from pullback_dashboards.workload.annotations import Counted, EventSentence, incident_marks
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.evidence import incidents_of_case
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.reading import Reading as StoredReading
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
-from pullback_service.series.overviewing import KnownCase
+from pullback_service.series.overview_data import KnownCase
 from pullback_service.series.queries import MeasuringMachine, machines_of
 from pullback_service.series.sketching import Sketch, sketches_of
 from pullback_service.statements import Query

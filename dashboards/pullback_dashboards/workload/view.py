@@ -15,10 +15,10 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.events import Counted, Event, EventSentence, events, other_levels
+from pullback_dashboards.workload.annotations import Counted, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.measured.measured import may_differ_by_the_commit, other_level
+from pullback_service.measured.code_identity import may_differ_by_the_commit, other_level
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "parent", "first", "absolute"]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.compiling.captured_references import UNASSIGNED
 from pullback.compiling.code_facts import READING_FILES
-from pullback.compiling.noticing import is_generator, is_repeatable
-from pullback.compiling.places import UNASSIGNED
+from pullback.compiling.side_effects import is_generator, is_repeatable
 from pullback.core.primitive import Primitive, Traced
 from pullback.core.types import ArrayType
 

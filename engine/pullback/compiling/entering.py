@@ -24,8 +24,7 @@ from pullback.backends.native.entry import (
     makings,
     plain_form,
 )
-from pullback.compiling.environment import Environment
-from pullback.compiling.places import (
+from pullback.compiling.captured_references import (
     UNASSIGNED,
     Attributes,
     Captured,
@@ -44,7 +43,8 @@ from pullback.compiling.places import (
     Slot,
     TypeOfInput,
 )
-from pullback.compiling.program import Program
+from pullback.compiling.environment import Environment
+from pullback.compiling.specialization import Program
 
 
 def template_of(program: Program, args: tuple[Any, ...], environment: Environment) -> Template:

@@ -4,7 +4,7 @@ A compiled function must not go on with old values. Arrays, and numbers that hav
 plan, read again on each call (`pullback.compiling.substitution` puts traced values in their place while recording, so that
 nothing computed from them is folded). Other numbers, functions and classes are compared on each call, and a change means
 recording again. Effects that happen while recording (writing, drawing random numbers) are noticed by
-`pullback.compiling.noticing`. What can be neither watched nor noticed (iterators, files) keeps the function on the tape, with
+`pullback.compiling.side_effects`. What can be neither watched nor noticed (iterators, files) keeps the function on the tape, with
 the reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
@@ -25,28 +25,7 @@ import numpy as np
 from pullback import trees
 from pullback.blocks import Block
 from pullback.compiling import code_facts
-from pullback.compiling.constancy import (
-    C_DESCRIPTORS,
-    HARMLESS_ATTRIBUTES,
-    LRU_CACHE,
-    added_to,
-    functions_of,
-    has_plain_metaclass,
-    holds_what_cannot_be_seen,
-    is_constant,
-    is_constant_class,
-    is_fixed,
-    is_made_by_dataclass,
-    is_plain_class,
-    is_plain_member,
-    is_same,
-    is_suspicious,
-    of_constant_package,
-    package,
-    slots_of,
-)
-from pullback.compiling.noticing import Generator, is_generator, is_logger
-from pullback.compiling.places import (
+from pullback.compiling.captured_references import (
     CLASS_LABELS,
     UNASSIGNED,
     Attributes,
@@ -68,6 +47,27 @@ from pullback.compiling.places import (
     TypeOfInput,
     key_of,
 )
+from pullback.compiling.constancy import (
+    C_DESCRIPTORS,
+    HARMLESS_ATTRIBUTES,
+    LRU_CACHE,
+    added_to,
+    functions_of,
+    has_plain_metaclass,
+    holds_what_cannot_be_seen,
+    is_constant,
+    is_constant_class,
+    is_fixed,
+    is_made_by_dataclass,
+    is_plain_class,
+    is_plain_member,
+    is_same,
+    is_suspicious,
+    of_constant_package,
+    package,
+    slots_of,
+)
+from pullback.compiling.side_effects import Generator, is_generator, is_logger
 from pullback.compiling.substitution import (
     BlockPart,
     BoundMethodPart,

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pullback import trees
-from pullback.compiling.compiled import Compiled
+from pullback.compiling.compiled_graph import Compiled
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.printer import format_graph, input_names

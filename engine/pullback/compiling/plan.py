@@ -37,12 +37,12 @@ from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
 from pullback.compiling.environment import Environment
-from pullback.compiling.history import RECORDINGS_IN_VAIN, History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
-from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
+from pullback.compiling.recordings import RECORDINGS_IN_VAIN, History
 from pullback.compiling.signatures import signature
+from pullback.compiling.specialization import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.core.primitive import innermost_recorder
 from pullback.dataclass import dataclass
 from pullback.devices import Carried, carried

@@ -26,10 +26,10 @@ from pullback.backends.native.entry import (
     plain_form,
     steps_of,
 )
-from pullback.compiling.collecting import collecting_later
-from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.compiling.compiled_graph import Compiled, compile_graph
 from pullback.compiling.environment import Environment
-from pullback.compiling.program import (
+from pullback.compiling.gc_pause import collecting_later
+from pullback.compiling.specialization import (
     CannotCompileError,
     Fallback,
     Finish,

@@ -15,9 +15,9 @@ from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
+from pullback.compiling.captured_references import Standing
 from pullback.compiling.code_facts import globals_assigned
 from pullback.compiling.constancy import is_same, slots_of
-from pullback.compiling.places import Standing
 from pullback.core.primitive import Traced
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pullback import trees
 from pullback.compiling import explaining
-from pullback.compiling.program import inner_function
+from pullback.compiling.specialization import inner_function
 from pullback.core.types import type_of
 from pullback.ir.graph import Graph
 from pullback.ir.printer import format_graph

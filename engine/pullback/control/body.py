@@ -15,7 +15,7 @@ from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.traces.recorder import GraphTracer, Recorder
 from pullback.transforms.batching import BatchTrace
 

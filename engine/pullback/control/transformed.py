@@ -18,7 +18,7 @@ from pullback.ir.graph import Graph, Var
 from pullback.rules.constants import stop
 from pullback.rules.reductions import max_
 from pullback.traces.recorder import Recorder
-from pullback.traces.sources import SourceKeepingTape
+from pullback.traces.source_lines import SourceKeepingTape
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape, TapeTracer
 from pullback.transforms.batching import BatchTrace, BatchTracer

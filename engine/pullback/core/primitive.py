@@ -78,7 +78,7 @@ class Traced:
     #: True where its value is at hand, as on a tape.
     has_value: ClassVar[bool] = False
     traced_by: Trace
-    #: The object that shows its memory, for arguments, views and arrays stored into (`pullback.numpy_api.memory`).
+    #: The object that shows its memory, for arguments, views and arrays stored into (`pullback.numpy_api.traced_stores`).
     memory: Any
 
     def current(self) -> Any:

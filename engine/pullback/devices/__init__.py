@@ -24,7 +24,7 @@ from pullback import trees
 from pullback.core.primitive import Traced
 from pullback.dataclass import dataclass
 from pullback.errors import ChangedError, DeviceError, name_of
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 
 _in_force: ContextVar[str | None] = ContextVar("pullback_device", default=None)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced
-from pullback.numpy_api.layouts import single
+from pullback.numpy_api.memory_order import single
 from pullback.numpy_api.shapes import broadcast_to
 from pullback.numpy_api.tracer import writable
 

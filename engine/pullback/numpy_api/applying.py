@@ -11,7 +11,7 @@ from pullback.numpy_api.masked_reads import MaskedRead, is_unknown, masked
 from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.storing import updated
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.translations import implements
 
 
 @implements(np.apply_along_axis)

@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.dataclass import dataclass
 from pullback.errors import TracingError
-from pullback.numpy_api.table import FUNCTIONS
+from pullback.numpy_api.translations import FUNCTIONS
 
 _LIBRARIES = frozenset({"pullback", "numpy", "scipy"})
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.operands import as_operand
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.translations import implements
 from pullback.rules import complex_numbers
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from pullback.core.primitive import Traced
 from pullback.errors import TracingError
-from pullback.numpy_api.layouts import in_c_order
+from pullback.numpy_api.memory_order import in_c_order
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, moveaxis, reshape
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import exponential
 
 _ORDINARY = {"order": "K", "subok": True, "device": None}

@@ -8,7 +8,7 @@ from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import NONE, as_operand, normalized_axis
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import cumulative, gathering, logic
 from pullback.rules import elementwise as e
 from pullback.rules.joining import along

@@ -17,7 +17,7 @@ from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape, transpose
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise
 from pullback.rules.contractions import matmul
 

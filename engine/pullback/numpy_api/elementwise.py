@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.numpy_api.operands import as_operand, number_or_array
 from pullback.numpy_api.shapes import astype
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.trigonometric import arctan2, sin

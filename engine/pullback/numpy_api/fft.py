@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.operands import as_operand, normalized_axis
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import fourier
 from pullback.rules.fourier import OTHER_NORM
 from pullback.rules.indexing import index, scatter

@@ -9,7 +9,7 @@ from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, normalized_axis
 from pullback.numpy_api.shapes import astype, expand_dims, ravel, reshape, three_dimensional
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import joining
 
 Arrays = Sequence[Any]

@@ -8,7 +8,7 @@ from pullback.core.types import type_of
 from pullback.errors import NeedsValueError, TracingError
 from pullback.numpy_api import contractions
 from pullback.numpy_api.operands import NONE, as_operand
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
 from pullback.rules.matrices import adjoint, conjugate, matrix_dtype, real, real_dtype
 

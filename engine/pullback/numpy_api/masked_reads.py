@@ -15,7 +15,7 @@ from pullback.core.primitive import Traced, as_value, current, innermost_recorde
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.operands import concrete
 from pullback.numpy_api.shapes import astype, reshape
-from pullback.numpy_api.table import FUNCTIONS
+from pullback.numpy_api.translations import FUNCTIONS
 from pullback.rules import elementwise, gathering, logic
 from pullback.rules.constants import stop
 

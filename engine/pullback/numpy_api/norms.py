@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype
-from pullback.numpy_api.table import implements, normalized_axes
+from pullback.numpy_api.translations import implements, normalized_axes
 from pullback.rules.norms import p_norm
 from pullback.rules.singular import svdvals
 

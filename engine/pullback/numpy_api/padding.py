@@ -11,7 +11,7 @@ from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.translations import implements
 from pullback.rules.joining import along
 
 _REPEATING = ("edge", "reflect", "symmetric", "wrap")

@@ -10,7 +10,7 @@ from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.selecting import take
 from pullback.numpy_api.shapes import astype, atleast_1d, broadcast_to, reshape
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise
 from pullback.rules.exponential import sqrt
 

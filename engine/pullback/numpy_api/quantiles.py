@@ -10,7 +10,7 @@ from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.shapes import astype, reshape, squeeze
 from pullback.numpy_api.sorting import sort
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import gathering, logic
 

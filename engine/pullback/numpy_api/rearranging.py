@@ -9,7 +9,7 @@ from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import broadcast_to, expand_dims, in_line, moveaxis, ravel, reshape, swapaxes
-from pullback.numpy_api.table import implements, normalized_axes
+from pullback.numpy_api.translations import implements, normalized_axes
 from pullback.rules.joining import along
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
-from pullback.numpy_api.table import implements, normalized_axes, refuse
+from pullback.numpy_api.translations import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import exponential, logic, reductions, softmax
 from pullback.rules.complex_numbers import conj, real

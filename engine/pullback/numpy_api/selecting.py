@@ -9,7 +9,7 @@ from pullback.numpy_api.keys import read
 from pullback.numpy_api.masked_reads import is_unknown, positions_of
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_or_array
 from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise, gathering, rounding
 from pullback.rules.diagonals import diagonal as diagonal_of
 from pullback.rules.diagonals import lower, on_diagonal, upper

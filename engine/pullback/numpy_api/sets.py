@@ -7,7 +7,7 @@ import numpy as np
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import ravel, reshape
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.translations import implements
 from pullback.rules import gathering, logic
 
 

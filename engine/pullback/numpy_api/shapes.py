@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.operands import as_operand, normalized_axis
-from pullback.numpy_api.table import implements, normalized_axes, refuse
+from pullback.numpy_api.translations import implements, normalized_axes, refuse
 from pullback.rules import shapes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import in_line, ravel, reshape
-from pullback.numpy_api.table import implements, refuse
+from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import gathering, logic, ordering
 

@@ -9,7 +9,7 @@ from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.reductions import average, sum_
 from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import astype, atleast_2d, reshape, squeeze, transpose
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.translations import implements
 from pullback.rules.contractions import matmul
 from pullback.rules.exponential import sqrt
 

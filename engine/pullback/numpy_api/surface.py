@@ -24,7 +24,7 @@ from pullback.numpy_api import (
     statistics,
     writing,
 )
-from pullback.numpy_api.table import FUNCTIONS
+from pullback.numpy_api.translations import FUNCTIONS
 
 FAMILIES = (
     statistics,

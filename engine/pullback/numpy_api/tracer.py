@@ -15,11 +15,11 @@ from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.layouts import Contents, copied, require_c_order, single
 from pullback.numpy_api.masked_reads import as_mask, is_unknown, masked
-from pullback.numpy_api.memory import assign, is_itself, read_key, store, viewed
+from pullback.numpy_api.memory_order import Contents, copied, require_c_order, single
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
+from pullback.numpy_api.traced_stores import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 from pullback.numpy_api.writing import Flat, store_at, write_out
 from pullback.rules import elementwise as e

@@ -9,12 +9,12 @@ from pullback.core.primitive import Traced, current
 from pullback.errors import NoRuleError, TracingError
 from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.layouts import layout_of
-from pullback.numpy_api.memory import assign, store
+from pullback.numpy_api.memory_order import layout_of
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import reshape
 from pullback.numpy_api.storing import added, in_dtype, updated
-from pullback.numpy_api.table import implements
+from pullback.numpy_api.traced_stores import assign, store
+from pullback.numpy_api.translations import implements
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 
 

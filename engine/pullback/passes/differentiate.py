@@ -12,7 +12,7 @@ from typing import Any
 from pullback.core.types import ArrayType, type_of
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
 from pullback.traces.recorder import Recorder, evaluate_graph, record
-from pullback.traces.sources import SourceKeepingTape
+from pullback.traces.source_lines import SourceKeepingTape
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:

@@ -6,7 +6,7 @@
 
 The gradient by a matrix that a program multiplies by vectors again and again, or solves with, is such a sum: every term is as
 large as the matrix, and is written and read for as many operations as it has elements. Terms are products of few steps, or
-outer products by broadcasting; a loop that is a loop of the program has this done by `passes.loops.products`.
+outer products by broadcasting; a loop that is a loop of the program has this done by `passes.loops.input_products`.
 """
 
 from collections import Counter

@@ -16,7 +16,7 @@ from pullback.ir.checker import check_graph, is_checking
 from pullback.ir.graph import Graph, Node
 from pullback.passes.decompositions import drop_vectors, share_decompositions
 from pullback.passes.differentiate import differentiate, with_pullback
-from pullback.passes.layouts import copy_for_layouts
+from pullback.passes.layout_copies import copy_for_layouts
 from pullback.passes.loops import FEWEST_NODES_SAVED
 from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
@@ -28,8 +28,8 @@ from pullback.passes.powers import share_powers
 from pullback.passes.scalar_hoisting import hoist_scalars
 from pullback.passes.shifts import hold_shifts
 from pullback.passes.stacked_products import sum_within_products
+from pullback.passes.store_forwarding import forward_stores
 from pullback.passes.store_order import order_stores
-from pullback.passes.stores import forward_stores
 from pullback.passes.sums import sum_factors
 from pullback.passes.systems import factor_systems
 from pullback.passes.transposed_products import transpose_products
@@ -41,7 +41,7 @@ from pullback.simplification.algebra import simplify_algebra
 from pullback.simplification.common_subexpressions import merge_common
 from pullback.simplification.dead_code import drop_dead
 
-#: Passes over the kernels of a native program, in order; `backends.native.grouping` has them by these names.
+#: Passes over the kernels of a native program, in order; `backends.native.kernel_passes` has them by these names.
 KERNEL_PASSES = (
     "fused nests",
     "merged nests",
@@ -244,8 +244,8 @@ EVERYWHERE = (
             Pass("bodies", simplify_bodies),
             Pass("loops: carries", _later("loops.carries", "drop_dead_carries")),
             Pass("loops: hoisting", _later("loops.hoisting", "hoist_invariants")),
-            Pass("loops: sums", _later("loops.sums", "sum_after_loops")),
-            Pass("loops: products", _later("loops.products", "split_products")),
+            Pass("loops: sums", _later("loops.deferred_sums", "sum_after_loops")),
+            Pass("loops: products", _later("loops.input_products", "split_products")),
             Pass("loops: common subexpressions", merge_common),
             Pass("loops: dead code", drop_dead),
             Pass("loops: dead carries", _later("loops.carries", "drop_dead_carries")),
@@ -287,13 +287,13 @@ def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass
         loops = (
             Pass("loops: shifting", _later("loops.shifting", "shift_carries")),
             Pass("loops: taking in", _later("loops.taking_in", "take_in")),
-            Pass("loops: slices", _later("slices", "slice_operands")),
+            Pass("loops: slices", _later("slice_pushdown", "slice_operands")),
             Pass("loops: panels", _later("loops.panels", "lay_in_panels")),
         )
         passes += [Group(loops, _has_loops)]
     if lowered:
         passes += [
-            Pass("loops: packing", _later("loops.packing", "pack_before_loops"), _has_loops),
+            Pass("loops: packing", _later("loops.transposition", "pack_before_loops"), _has_loops),
             Pass("layouts", copy_for_layouts),
             Pass("order of stores", order_stores),
         ]

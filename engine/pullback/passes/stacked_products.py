@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import PlaceArray
-from pullback.passes.layouts import places_of
+from pullback.passes.layout_copies import places_of
 from pullback.passes.loops.form import applied
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_

@@ -20,9 +20,9 @@ from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.numpy_api.masked_reads import MaskedRead, Positions
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.numpy_api.tracer import Tracer, class_of, lack
-from pullback.traces.layouts import transposed_values
+from pullback.traces.array_order import transposed_values
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)

@@ -14,7 +14,7 @@ from pullback.core.primitive import Primitive, Trace, Traced, tracing
 from pullback.core.types import is_array_like, type_of
 from pullback.errors import TracingError
 from pullback.numpy_api.call_sites import located
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.numpy_api.tracer import Tracer
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from pullback import trees
 from pullback.errors import ChangedError, name_of
 from pullback.traces.tape import Record
-from pullback.transforms.reading import operands_read, reads_nothing
+from pullback.transforms.derivative_reads import operands_read, reads_nothing
 
 #: Elements of an array that are compared.
 SAMPLES = 256

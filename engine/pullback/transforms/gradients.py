@@ -10,7 +10,7 @@ from pullback import trees
 from pullback.core.primitive import Traced
 from pullback.core.types import is_array_like, shape_of
 from pullback.errors import DifferentiationError, name_of
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.traces.tape import Tape, TapeTracer
 from pullback.transforms.arguments import Selection, Wrt, differentiable_leaves, like
 

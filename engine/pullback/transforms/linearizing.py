@@ -10,7 +10,7 @@ from pullback.core.primitive import Traced, tracing
 from pullback.core.types import dtype_of, is_array_like, shape_of
 from pullback.devices import Carried, carried
 from pullback.errors import DifferentiationError, PullbackReuseError, name_of
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.traces.tangents import DualTracer, ForwardTrace
 from pullback.traces.tape import Tape
 from pullback.transforms.arguments import differentiable_leaves, like

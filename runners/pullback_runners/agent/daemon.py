@@ -15,6 +15,8 @@ import stamina
 import structlog
 
 from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
+from pullback_runners.agent.clones import Repositories
+from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
 from pullback_runners.agent.jobfolder import JobFolder
@@ -23,8 +25,6 @@ from pullback_runners.agent.leftovers import put_aside, settle
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.owntoken import keep_own_token, read_own_token
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
-from pullback_runners.agent.repositories import Repositories
-from pullback_runners.agent.room import GIB, lack_of_room
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.upload import UploadLoop

@@ -20,7 +20,7 @@ from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
-from pullback_runners.projects.repositories import git
+from pullback_runners.projects.git import git
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Confined, Isolation
 from pullback_runners.sandbox.proxy import INSIDE, BuildProxy
@@ -180,7 +180,7 @@ def _run(
         ordered.seek(0)
         confined = isolation.start(
             [
-                *(sys.executable, "-P", "-m", "pullback_runners.agent.measuring"),
+                *(sys.executable, "-P", "-m", "pullback_runners.agent.measurer"),
                 *(str(folder.path), str(write_end), str(isolation.parent_pid())),
             ],
             view,

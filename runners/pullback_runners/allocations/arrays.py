@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback_runners.allocations.compiled import compiled_functions, ir_of
 from pullback_runners.allocations.count import LayerCount
+from pullback_runners.allocations.hooks import compiled_functions, ir_of
 
 METHOD = "nep49"
 

@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from pullback_runners.allocations.compiled import ir_of
+from pullback_runners.allocations.hooks import ir_of
 from pullback_runners.allocations.shared_objects import UnlinkableError, link
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
-from pullback_runners.allocations.compiled import compiled_functions, ir_of
 from pullback_runners.allocations.count import LayerCount
+from pullback_runners.allocations.hooks import compiled_functions, ir_of
 
 METHOD = "pymem hooks"
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pullback_runners.errors import VariantError
-from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.examination import Examination, examine
 from pullback_runners.measurement.lockstep import Group, Timing, paired_slices
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import Margins, margins, noisy_outcome
+from pullback_runners.measurement.sequential_sampling import collect_groups
 from pullback_runners.measurement.statistics import (
     RatioEstimate,
     noise_floor,

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.allocations.compiled import compiled_functions
+from pullback_runners.allocations.hooks import compiled_functions
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings, start_worker

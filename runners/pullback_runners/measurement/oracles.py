@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pullback_runners.measurement.differences import check_by_differences
+from pullback_runners.measurement.finite_differences import check_by_differences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
 from pullback_runners.workloads import Case, Differentiated, Inputs, Workload

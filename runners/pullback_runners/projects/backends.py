@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.projects.environments import begin_environment, installer, platform_of, run_logged
-from pullback_runners.projects.kept import cache_folder, kept_folder
+from pullback_runners.projects.folder_cache import cache_folder, kept_folder
 
 MOST_BYTES = 2 << 30
 _TIMEOUT_S = 300

@@ -19,7 +19,7 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import FILE, Build
-from pullback_runners.projects.kept import kept_folder
+from pullback_runners.projects.folder_cache import kept_folder
 
 _log = logging.getLogger(__name__)
 """Commands of builds with all they print, which the log of a job shows."""

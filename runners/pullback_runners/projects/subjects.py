@@ -19,7 +19,7 @@ from pullback_runners.projects.checkouts import copy_files, refuse_absent_submod
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
-from pullback_runners.projects.kept import cache_folder, kept_folder
+from pullback_runners.projects.folder_cache import cache_folder, kept_folder
 from pullback_runners.projects.outside import changed, seen
 from pullback_runners.report.commit import describe_commit
 

@@ -1,6 +1,6 @@
 """The report of a run: plain values in the shape that all parts agreed on, and the file it travels in."""
 
-from pullback_runners.report.belonging import (
+from pullback_runners.report.attribution import (
     ENGINE_PROJECT,
     Belonging,
     belonging_of_engine,

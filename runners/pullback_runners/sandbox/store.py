@@ -1,6 +1,6 @@
 """Caches of jobs in sandboxes: what the agent kept of earlier jobs, read-only, in a folder that ends with a step of the job.
 
-A step makes folders (projects/kept.py) in a cache of its own. When no process of it is left the agent keeps some of them: environments that were made
+A step makes folders (projects/folder_cache.py) in a cache of its own. When no process of it is left the agent keeps some of them: environments that were made
 before code of the commit ran, and the build of the one commit that was built. All else, object code included, nobody sees again.
 
 Each kept folder has a seal, the HMAC of its files' names, kinds, sizes and times by a key that jobs cannot read. The time of a change cannot be set by who

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import caller as callers
 from pullback_service.access.budgets import Budgets
+from pullback_service.access.scopes import Need, need_of
 from pullback_service.access.seldom import Seldom
-from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller
 from pullback_service.database import seeing_all_projects

@@ -18,7 +18,7 @@ from pullback_service.jobs.labels import CONTAINS_STRANGERS_SQL, UNSAID_SQL
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.jobs.schemas import SpoolStatement
-from pullback_service.machines.keeping import SEEN_AGAIN_AFTER_S
+from pullback_service.machines.registration import SEEN_AGAIN_AFTER_S
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt
 from pullback_service.models.machines import Machine

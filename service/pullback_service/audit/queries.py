@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.letters import in_one_form
+from pullback_service.characters import in_one_form
 from pullback_service.models.audit import Audit
 
 

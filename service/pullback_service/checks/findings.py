@@ -12,8 +12,8 @@ import numpy as np
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.grounds import Failed
+from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.comparisons.judging import Evidence, Outcome
-from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.ratio import NO_RATIO, Ratio
 

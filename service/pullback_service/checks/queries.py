@@ -27,12 +27,12 @@ from pullback_service.checks.findings import (
     not_in_turns,
     wrong_gradients,
 )
-from pullback_service.commits.naming import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.queries import commit_by_sha, find_merge_base, parents_of
+from pullback_service.commits.ref_names import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
 from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
-from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes
+from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
 from pullback_service.comparisons.pairs import uncertainty
 from pullback_service.comparisons.queries import Judged, Names, ShownSeries
 from pullback_service.errors import FieldError, NotFoundError
@@ -43,7 +43,7 @@ from pullback_service.models.agents import SILENT_AFTER_S
 from pullback_service.models.commits import Commit
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.choosing import SeriesChoice
+from pullback_service.series.filters import SeriesChoice
 
 MOST_FINDINGS = 500
 MOST_JOBS = 50

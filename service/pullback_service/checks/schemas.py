@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field
 from pullback_service.addresses import API
 from pullback_service.checks.findings import Finding, FindingKind
 from pullback_service.checks.queries import Checked
-from pullback_service.commits.naming import NamedCommit
+from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
-from pullback_service.plain import plain
+from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pullback_service.client import models
 from pullback_service.client.answers import Content
-from pullback_service.client.sending import Body, Call, Sender
+from pullback_service.client.connection import Body, Call, Sender
 
 
 class Client(Sender):

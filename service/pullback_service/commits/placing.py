@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.graph import Known, moved_places
+from pullback_service.commits.ancestry import Known, moved_places
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Commit

@@ -9,14 +9,14 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits import branches, history
-from pullback_service.commits.graph import MergeBase, merge_base
+from pullback_service.commits import branches, timeline
+from pullback_service.commits.ancestry import MergeBase, merge_base
 from pullback_service.commits.graph_changes import note_graph_change
 from pullback_service.commits.placing import lock_graph, settle
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 from pullback_service.statements import Query
 
 MOST_ANCESTORS = 200_000
@@ -329,9 +329,9 @@ async def list_commits(
     """
     statement = select(Commit).where(Commit.project_id == project_id)
     if before is not None:
-        statement = statement.where(history.before(Commit, *before))
+        statement = statement.where(timeline.before(Commit, *before))
     if branch is None:
-        return (await session.scalars(statement.order_by(*history.newest_first(Commit)).limit(limit))).all()
+        return (await session.scalars(statement.order_by(*timeline.newest_first(Commit)).limit(limit))).all()
     branch_id = select(Branch.id).where(Branch.project_id == project_id, Branch.name == branch).scalar_subquery()
     statement = statement.join(BranchCommit, BranchCommit.commit_id == Commit.id).where(
         BranchCommit.branch_id == branch_id

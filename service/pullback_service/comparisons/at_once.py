@@ -33,7 +33,7 @@ from pullback_service.comparisons.judging import (
     Outcome,
     trend,
 )
-from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import Ratio
 
 Flags: TypeAlias = NDArray[np.bool_]

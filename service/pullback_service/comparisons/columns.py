@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns
 from pullback_service.comparisons.grounds import Key
-from pullback_service.comparisons.outcomes import Shape
+from pullback_service.comparisons.judgements import Shape
 from pullback_service.errors import InvalidInputError
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 from pullback_service.measured.queries import measured_by_id
 from pullback_service.statements import Query, Rows
 

@@ -12,12 +12,12 @@ from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
 from pullback_service.comparisons.judging import StatedComparison
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
-from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Case
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
-from pullback_service.series.choosing import SeriesChoice, conditions
+from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.statements import Query, Rows, text_of
 
 MOST_STATEMENTS = 100_000

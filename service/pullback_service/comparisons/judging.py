@@ -18,10 +18,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
 from pullback_service.machines.software import doubt_of_change
-from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio
-from pullback_service.readings.pooling import CLEAN, Spread
 from pullback_service.readings.reading import Reading
+from pullback_service.readings.report_pooling import CLEAN, Spread
 
 Evidence: TypeAlias = Literal["paired", "exact", "ratios", "values"]
 Outcome: TypeAlias = Literal[

@@ -11,9 +11,9 @@ from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import Flags, Ids, Judged, ReadingColumns, judge_usual
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds
-from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.ids import MachineId
-from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
 
 _ID_BITS: Final = 32
 """Ids of measured code are `integer` in the database."""

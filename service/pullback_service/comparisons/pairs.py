@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.graph import MergeBase
-from pullback_service.commits.naming import (
+from pullback_service.commits.ancestry import MergeBase
+from pullback_service.commits.queries import commit_by_sha, find_merge_base
+from pullback_service.commits.ref_names import (
     FIRST_NAMED,
     CommitName,
     NamedCommit,
@@ -15,8 +16,7 @@ from pullback_service.commits.naming import (
     named_commits,
     nearest_measured,
 )
-from pullback_service.commits.queries import commit_by_sha, find_merge_base
-from pullback_service.comparisons.outcomes import Outcomes
+from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.errors import InvalidInputError, refuse
 from pullback_service.ids import ProjectId
 

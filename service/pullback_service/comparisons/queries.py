@@ -23,17 +23,17 @@ from pullback_service.comparisons.columns import (
     series_given,
 )
 from pullback_service.comparisons.grounds import Across, Grounds, Key, failures_at, statements_about
+from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge, of_equal_code
-from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import software_at
-from pullback_service.measured.measured import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Series
 from pullback_service.readings.queries import readings_at, readings_of_pairs, several_reports
 from pullback_service.readings.reading import Reading
-from pullback_service.series.choosing import SeriesChoice, conditions
+from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.statements import Query, Rows, Together
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."

@@ -6,16 +6,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from pullback_service.commits.naming import NamedCommit
+from pullback_service.commits.ref_names import NamedCommit
+from pullback_service.comparisons.judgements import MetricSummary, Span
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
-from pullback_service.comparisons.outcomes import MetricSummary, Span
 from pullback_service.comparisons.queries import ShownSeries
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
-from pullback_service.plain import plain
+from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
-from pullback_service.readings.pooling import Spread
+from pullback_service.readings.report_pooling import Spread
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 

@@ -12,7 +12,7 @@ from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent, told_by
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
 from pullback_service.agents.tables import AGENTS
-from pullback_service.audit.keeping import note
+from pullback_service.audit.trail import note
 from pullback_service.caller import Caller, database_of
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
@@ -21,12 +21,12 @@ from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundE
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
-from pullback_service.jobs.bell import Seat
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
+from pullback_service.jobs.wakeups import Seat
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.machines.keeping import ToldMachine, ensure_machine
+from pullback_service.machines.registration import ToldMachine, ensure_machine
 from pullback_service.models.agents import Agent
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor

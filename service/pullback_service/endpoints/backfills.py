@@ -3,7 +3,7 @@
 from fastapi import Response
 
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.backfills import queries
 from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillRequest
 from pullback_service.errors import InvalidInputError, NotFoundError

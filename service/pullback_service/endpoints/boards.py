@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredBoard
 from pullback_service.boards.schemas import (

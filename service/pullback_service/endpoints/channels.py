@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note
+from pullback_service.audit.trail import note
 from pullback_service.errors import (
     ConflictError,
     FieldError,

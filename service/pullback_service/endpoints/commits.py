@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note
+from pullback_service.audit.trail import note
 from pullback_service.commits import branches, queries
 from pullback_service.commits.branches import StoredBranch
 from pullback_service.commits.placing import lock_graph

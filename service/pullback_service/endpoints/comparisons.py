@@ -8,11 +8,10 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.asking import ComparisonRequest, compare_as_asked
+from pullback_service.comparisons.judgements import Outcomes, summarize
 from pullback_service.comparisons.judging import Outcome
-from pullback_service.comparisons.outcomes import Outcomes, summarize
+from pullback_service.comparisons.requests import ComparisonRequest, compare_as_asked
 from pullback_service.comparisons.schemas import (
     ComparedCommit,
     ComparedMetric,
@@ -22,15 +21,16 @@ from pullback_service.comparisons.schemas import (
     plain_compared,
 )
 from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
+from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
-from pullback_service.exports.formats import EXPORTED, WantedFormat
-from pullback_service.exports.sending import in_batches, send
+from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import Name
 from pullback_service.machines.queries import machine_by_id
 from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
-from pullback_service.series.asking import ChosenSeries
+from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.sessions import OpenedReading, ReadSession
 
 router = api_router(prefix=f"{API}/comparisons", tags=["comparisons"])

@@ -4,7 +4,7 @@ import orjson
 from fastapi import Request, Response
 
 from pullback_service.addresses import OPENAPI
-from pullback_service.answers import KnownAnswering
+from pullback_service.conditional_answers import KnownAnswering
 from pullback_service.routers import api_router
 
 router = api_router(tags=["operation"])

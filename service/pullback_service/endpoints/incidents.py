@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.incidents import queries, triage

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import note_at_work, told_by
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
@@ -27,7 +27,7 @@ from pullback_service.errors import (
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId, MachineId
-from pullback_service.jobs import leases, logs, queries, steering
+from pullback_service.jobs import attempt_logs, leases, queries, steering
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
     AttemptSummary,
@@ -50,10 +50,10 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.jobs import Attempt
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.reports.keeping import Upload, keep
+from pullback_service.reports.insertion import ForJob
 from pullback_service.reports.preparing import prepare
-from pullback_service.reports.rows import ForJob
-from pullback_service.reports.stated import UploadParameters, refuse_contradictions
+from pullback_service.reports.storage import Upload, keep
+from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
@@ -231,10 +231,10 @@ async def read_log(
     """
     number = attempt
 
-    async def read() -> logs.LogPiece:
+    async def read() -> attempt_logs.LogPiece:
         nonlocal number
         async with reading() as session:
-            piece = await logs.read(session, JobId(job_id), offset, number=number)
+            piece = await attempt_logs.read(session, JobId(job_id), offset, number=number)
             await refuse_ended(session, caller)
         number = piece.attempt or 1  # the same one with every look, also where two begin between them
         return piece
@@ -307,7 +307,7 @@ async def append_log(
 ) -> LogReceipt:
     """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
     held = await leases.hold(session, JobId(job_id), number, lease)
-    return LogReceipt(size=await logs.append(session, held, offset, content, most_bytes=settings.max_log_bytes))
+    return LogReceipt(size=await attempt_logs.append(session, held, offset, content, most_bytes=settings.max_log_bytes))
 
 
 async def _refuse_unknown_lease(

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId

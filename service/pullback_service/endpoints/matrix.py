@@ -8,11 +8,11 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.answers import UNCHANGED, KnownAnswering
-from pullback_service.commits.naming import branch_by_name
+from pullback_service.commits.ref_names import branch_by_name
+from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
-from pullback_service.exports.formats import EXPORTED, WantedFormat
-from pullback_service.exports.sending import in_batches, send
+from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
 from pullback_service.machines.queries import machines_called

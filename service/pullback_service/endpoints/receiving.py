@@ -9,8 +9,8 @@ from fastapi import Depends, Request
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE, is_longer
-from pullback_service.reports.reading import LONG_BODY_BYTES
-from pullback_service.reports.stated import UploadParameters
+from pullback_service.reports.parsing import LONG_BODY_BYTES
+from pullback_service.reports.upload_query import UploadParameters
 from pullback_service.runtime import KnownSettings
 from pullback_service.work import in_thread
 

@@ -12,9 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
-from pullback_service.aside import Aside, aside, aside_alone
-from pullback_service.audit.keeping import Line, note, note_nothing
-from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
+from pullback_service.audit.trail import Line, note, note_nothing
+from pullback_service.background_threads import Aside, aside, aside_alone
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
     ReportBody,
@@ -36,9 +35,9 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.reports import Report
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
+from pullback_service.process_memory import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.reports import queries, stored_files
-from pullback_service.reports.gathering import Parts
-from pullback_service.reports.keeping import Upload
+from pullback_service.reports.case_stream import Parts
 from pullback_service.reports.preparing import prepare_upload
 from pullback_service.reports.schemas import (
     PointPreview,
@@ -48,8 +47,9 @@ from pullback_service.reports.schemas import (
     ReportSummary,
     UploadReceipt,
 )
-from pullback_service.reports.stated import UploadParameters, refuse_dirty
+from pullback_service.reports.storage import Upload
 from pullback_service.reports.tables import REPORTS
+from pullback_service.reports.upload_query import UploadParameters, refuse_dirty
 from pullback_service.reports.withdrawing import withdraw
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownIntake, KnownSettings

@@ -7,11 +7,11 @@ from fastapi import Query
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.trail import note, note_nothing
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import Name
-from pullback_service.incidents.foreseeing import foresee
+from pullback_service.incidents.rule_preview import foresee
 from pullback_service.models.projects import Project
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name

@@ -10,11 +10,11 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.answers import UNCHANGED, KnownAnswering
-from pullback_service.commits.naming import branch_by_name, named_commit
+from pullback_service.commits.ref_names import branch_by_name, named_commit
+from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
-from pullback_service.exports.formats import EXPORTED, WantedFormat
-from pullback_service.exports.sending import in_batches, send
+from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, read_cursor, write_cursor
@@ -22,10 +22,10 @@ from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.reading import Place
 from pullback_service.routers import api_router
-from pullback_service.series import finding
-from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.finding import StoredSeries
+from pullback_service.series import search
+from pullback_service.series.point_stream import WalkPlace, points_of_series
 from pullback_service.series.queries import series_by_id
+from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.schemas import (
     FacetsSummary,
     PointPage,
@@ -34,6 +34,7 @@ from pullback_service.series.schemas import (
     plain_point,
     plain_series,
 )
+from pullback_service.series.search import StoredSeries
 from pullback_service.series.tables import (
     FACETS,
     POINTS,
@@ -45,7 +46,6 @@ from pullback_service.series.tables import (
     facet_rows,
 )
 from pullback_service.series.thinning import FEWEST_MARKS
-from pullback_service.series.walking import WalkPlace, points_of_series
 from pullback_service.series.windows import Window, marks_in, points_in
 from pullback_service.sessions import OpenedReading, ReadSession
 
@@ -123,14 +123,14 @@ async def list_series(
     choice = replace(choice, branch=branch)
 
     async def read(session: AsyncSession, after: int | None) -> tuple[Sequence[StoredSeries], int | None]:
-        rows = await finding.list_series(session, choice, after_id=after, limit=HIGHEST_LIMIT)
+        rows = await search.list_series(session, choice, after_id=after, limit=HIGHEST_LIMIT)
         return rows, rows[-1].series.id if len(rows) == HIGHEST_LIMIT else None
 
     if form is not None:
         name = choice.project or "pullback"
         return await send(form, SERIES, in_batches(opened, read), name=name, headers=answer.headers)
     place = read_cursor(cursor, SeriesPlace)
-    rows = await finding.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
+    rows = await search.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
     following = write_cursor((rows[limit - 1].series.id,)) if len(rows) > limit else None
     return answer.plain({"items": [*map(plain_series, rows[:limit])], "next": following})
 
@@ -154,12 +154,12 @@ async def count_series(
     choice = replace(choice, branch=branch)
 
     async def read(session: AsyncSession, _: None) -> tuple[Sequence[FacetRow], None]:
-        return facet_rows(await finding.facets(session, choice)), None
+        return facet_rows(await search.facets(session, choice)), None
 
     if form is not None:
         name = choice.project or "pullback"
         return await send(form, FACETS, in_batches(opened, read), name=name, headers=answer.headers)
-    return answer(FacetsSummary.of(await finding.facets(session, choice)))
+    return answer(FacetsSummary.of(await search.facets(session, choice)))
 
 
 @router.get(
@@ -198,7 +198,7 @@ async def list_points(
     window = await asked.found(session, ProjectId(series.project_id))
 
     async def read(session: AsyncSession, after: Place | None) -> tuple[Sequence[ExportedPoint], Place | None]:
-        stored = (await finding.series_by_ids(session, [series_id]))[series_id]
+        stored = (await search.series_by_ids(session, [series_id]))[series_id]
         if marks is not None:
             shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
             return exported(stored, shown, raw=raw), None

@@ -14,7 +14,9 @@ from pathlib import PurePosixPath
 
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
@@ -27,10 +29,8 @@ from pullback_service.importers.results import (
     Result,
     UploadOptions,
 )
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import milliseconds_time
 from pullback_service.importers.units import Direction, Unit, unit_of
-from pullback_service.importers.walking import At, refuse, text_at
 
 _METRICS = {"time": "time", "timeraw": "time", "memory": "memory", "peakmemory": "peak_memory", "track": "value"}
 _UNITS = {"time": "s", "timeraw": "s", "memory": "B", "peakmemory": "B"}

@@ -6,10 +6,10 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 """
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At
 from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
-from pullback_service.importers.sources import Source
-from pullback_service.importers.walking import At
 
 
 def recognises(source: Source) -> bool:

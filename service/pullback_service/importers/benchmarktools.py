@@ -8,12 +8,12 @@ process: their median is its value. Keys of nested groups become the workload's 
 """
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.limits import DEEPEST_GROUP
 from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
-from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At, text_at
 
 _NANOSECONDS = Unit(1e-9, "s")
 _BYTES = Unit(1.0, "B")

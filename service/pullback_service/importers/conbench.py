@@ -8,7 +8,9 @@ A result has `stats` or an `error`. `tags` name the case: `name` is the workload
 from collections.abc import Sequence
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import (
     Failed,
     FoundCommit,
@@ -18,10 +20,8 @@ from pullback_service.importers.results import (
     Result,
     UploadOptions,
 )
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit, unit_of
-from pullback_service.importers.walking import At, text_at
 
 _RATES = {"B/s", "i/s", "b/s"}
 _METRIC_NAMES = {"s": "time", "B": "memory", "B/s": "throughput", "b/s": "throughput", "i/s": "throughput"}

@@ -8,11 +8,11 @@ last run; `base`, `change` and named baselines are of earlier ones and left out.
 from pathlib import PurePosixPath
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, refuse, text_at
 from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At, refuse, text_at
 
 _NANOSECONDS = Unit(1e-9, "s")
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pullback_service.importers.contents import Source
 from pullback_service.importers.results import Imported, UploadOptions
-from pullback_service.importers.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ is free text and is not read. In the history the tool stands beside each entry a
 
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Metric, Result, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time, milliseconds_time
 from pullback_service.importers.units import Direction, Unit, unit_of
-from pullback_service.importers.walking import At, text_at
 
 # Every other tool of the action prints a time, a size or a rate, whose unit tells the direction.
 _DIRECTIONS: dict[str, Direction] = {"customBiggerIsBetter": "bigger", "customSmallerIsBetter": "smaller"}

@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit
-from pullback_service.importers.walking import At, text_at
 
 _TIMES = {"real_time": "time", "cpu_time": "cpu_time"}
 _RATES: Mapping[str, Unit] = {"items_per_second": Unit(1.0, "1/s"), "bytes_per_second": Unit(1.0, "B/s")}

@@ -20,13 +20,13 @@ from typing import Any, Literal
 import orjson
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source, json_lines
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import Failed, Gathering, Imported, Result, UploadOptions, metrics_of
-from pullback_service.importers.sources import Source, json_lines
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At, refuse, text_at
 
 Outcome = Literal["success", "invalid", "failure", "undefined", "unfinished"]
 

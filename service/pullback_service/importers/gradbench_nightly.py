@@ -10,12 +10,12 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from pullback_service.importers import gradbench, naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, refuse, text_at
 from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Result, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At, refuse, text_at
 
 _SECONDS = Unit(1.0, "s")
 _PARTS = ("primal", "derivative")

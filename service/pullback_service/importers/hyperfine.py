@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
-from pullback_service.importers.sources import Source
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At
 
 _SECONDS = Unit(1.0, "s")
 _BYTES = Unit(1.0, "B")

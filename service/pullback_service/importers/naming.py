@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from pullback_service.fields import LARGEST_ID
+from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.limits import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_PARAMETER, MOST_PARAMETERS
-from pullback_service.importers.walking import refuse
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DIGEST_LENGTH = 12

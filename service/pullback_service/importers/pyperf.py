@@ -12,12 +12,12 @@ from typing import Any
 
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit
-from pullback_service.importers.walking import At, text_at
 
 # pyperf itself calls a smaller value the faster one, whatever the unit.
 _METRICS: Mapping[str, tuple[str, Unit, Direction]] = {

@@ -7,7 +7,9 @@ test are in `params`; the bracket of the test's name, which repeats them, is dro
 from collections import Counter
 
 from pullback_service.importers import naming
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import (
     Failed,
     FoundCommit,
@@ -18,10 +20,8 @@ from pullback_service.importers.results import (
     Result,
     UploadOptions,
 )
-from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit
-from pullback_service.importers.walking import At, text_at
 
 _SECONDS = Unit(1.0, "s")
 

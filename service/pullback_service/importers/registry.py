@@ -17,9 +17,9 @@ from pullback_service.importers import (
     pyperf,
     pytest_benchmark,
 )
+from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.results import Imported, UploadOptions
-from pullback_service.importers.sources import Source
 
 # The stricter ones first: Bencher's format is any object of objects of values.
 IMPORTERS: Sequence[Importer] = (

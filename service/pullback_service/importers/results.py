@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.fields import LARGEST_VALUE, SMALLEST_VALUE
+from pullback_service.importers.json_paths import At, refuse
 from pullback_service.importers.limits import (
     MOST_METRICS_OF_A_RESULT,
     MOST_NOTES,
@@ -20,7 +21,6 @@ from pullback_service.importers.limits import (
 )
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.units import Direction, Unit, unit_of
-from pullback_service.importers.walking import At, refuse
 
 UNUSABLE = "NaN, infinite and out-of-range values ignored"
 NEGATIVE = "negative times and sizes ignored"

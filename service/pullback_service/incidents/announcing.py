@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.facts import facts_of
+from pullback_service.incidents.payload import facts_of
 from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue

@@ -15,17 +15,11 @@ from sqlalchemy.sql.functions import now
 from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.budget_inputs import budget_changes, missing_changes
+from pullback_service.incidents.change_search import Least, look
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
-from pullback_service.incidents.edges import compare_across_edges
-from pullback_service.incidents.finding import MOST_READINGS
-from pullback_service.incidents.grouping import Located, group, heirs
-from pullback_service.incidents.looking import Least, look
-from pullback_service.incidents.ruling import unwatched
-from pullback_service.incidents.settling import settle
-from pullback_service.incidents.standing import AFTER_NOISE
-from pullback_service.incidents.tracking import budget_changes, missing_changes
-from pullback_service.incidents.watching import (
+from pullback_service.incidents.detection_inputs import (
     Pair,
     Trunk,
     UploadContent,
@@ -40,6 +34,12 @@ from pullback_service.incidents.watching import (
     touched_pairs,
     waiting_reports,
 )
+from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.lifecycle import AFTER_NOISE
+from pullback_service.incidents.new_levels import compare_across_edges
+from pullback_service.incidents.ruling import unwatched
+from pullback_service.incidents.transitions import settle
+from pullback_service.incidents.trunk_changes import MOST_READINGS
 from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
 
 REPORTS_AT_ONCE: Final = 200

@@ -10,7 +10,7 @@ from pullback_service.incidents.queries import NamedChange, details_of, subjects
 from pullback_service.models.incidents import Incident
 from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
-from pullback_service.rules.telling import Decision, SizedChange, decide
+from pullback_service.rules.reporting import Decision, SizedChange, decide
 
 TO_ALL = Decision(None, ())
 

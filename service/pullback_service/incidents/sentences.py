@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from math import exp
 from typing import Final
 
+from pullback_service.characters import in_plain_sight
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
-from pullback_service.letters import in_plain_sight
 
 LONGEST_TITLE: Final = 80
 SHORT: Final = 7

@@ -15,7 +15,7 @@ from typing import Final, Self
 import orjson
 
 from pullback_service.incidents.changes import Places
-from pullback_service.incidents.finding import (
+from pullback_service.incidents.trunk_changes import (
     FOUND_BY,
     LEVELS,
     MOST_READINGS,

@@ -11,6 +11,7 @@ from pullback_service.deferring import defer_detection
 from pullback_service.errors import ConflictError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import note_event
+from pullback_service.incidents.bisection_jobs import begin, commits_between, go_on, leading
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     Budget,
@@ -20,11 +21,10 @@ from pullback_service.incidents.confirming import (
     queue_confirmation,
     shown_most,
 )
+from pullback_service.incidents.detection_inputs import read_trunk
+from pullback_service.incidents.lifecycle import VerdictWord, state_of
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
-from pullback_service.incidents.searching import begin, commits_between, go_on, leading
-from pullback_service.incidents.settling import controls_of, measured_again, move
-from pullback_service.incidents.standing import VerdictWord, state_of
-from pullback_service.incidents.watching import read_trunk
+from pullback_service.incidents.transitions import controls_of, measured_again, move
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, Verdict
 from pullback_service.models.jobs import Job

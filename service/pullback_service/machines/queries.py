@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
+from pullback_service.characters import in_plain_sight
 from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.job_channel import ring
-from pullback_service.letters import in_plain_sight
 from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.models.reports import Comparison, Report

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
-from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.statements import Query, Rows
 
 _GIVEN: LiteralString = """

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel, Field
 
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 
 
 class MeasuredSummary(BaseModel):

@@ -9,7 +9,7 @@ from pullback_service.base import Base, Json, RowId, StampedNow
 class Machine(Base):
     """A computer with its hardware: `host` is drawn by the computer, `fingerprint` is the class that equal ones share.
 
-    Machines are shared by all projects. Nobody told the host of one that is null (`keeping.py`).
+    Machines are shared by all projects. Nobody told the host of one that is null (`registration.py`).
 
     `accepts` is the lowest trust a job may have to be run here: a machine is `trusted` with what only it can reach, its
     network and what other jobs left, until an administrator says that it is for code of strangers too.

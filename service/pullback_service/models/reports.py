@@ -14,7 +14,7 @@ WRONG_GRADIENT = "gradient"
 
 
 class Report(Base):
-    """One upload, never changed after it was accepted. `body` is the file as it came, packed (`packing.py`).
+    """One upload, never changed after it was accepted. `body` is the file as it came, packed (`codecs.py`).
 
     What happens to it later is kept beside it: when it was followed up, when changes were looked for in
     it, when its process values were rolled up, and,

@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from pullback_service.characters import ChosenName
 from pullback_service.fields import MAIL_ADDRESS, Name
-from pullback_service.letters import ChosenName
 from pullback_service.notifications.events import EVENTS, Event
 from pullback_service.notifications.queries import StoredChannel, StoredDelivery
 from pullback_service.notifications.targets import LONGEST_TARGET, shown

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import httpx
 
-from pullback_service.networks import (
+from pullback_service.egress import (
     Address,
     Network,
     NoAddressError,

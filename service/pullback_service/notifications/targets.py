@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from pullback_service.networks import HOST, Network, address_in, is_allowed, is_private
+from pullback_service.egress import HOST, Network, address_in, is_allowed, is_private
 
 LONGEST_TARGET: Final = 2_000
 _REMEDY: Final = "give one like https://hooks.example/a/b"

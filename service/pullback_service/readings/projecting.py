@@ -20,11 +20,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.measured.measured import Measured
-from pullback_service.readings.pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
+from pullback_service.measured.code_identity import Measured
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
+from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
 from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000

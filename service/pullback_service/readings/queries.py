@@ -37,7 +37,7 @@ _OF_ONE_LEVEL: LiteralString = """
  OR ((here.workload = there.workload OR '' IN (here.workload, there.workload))
      AND (here.harness = there.harness OR '' IN (here.harness, there.harness))))
 """
-"""`measured.other_level` in SQL, of what a reading was measured of and what a point was."""
+"""`code_identity.other_level` in SQL, of what a reading was measured of and what a point was."""
 _REPORTS: LiteralString = f"""
 SELECT reading.series_id, reading.commit_id, array_agg(point.report_id::text ORDER BY report.started_at, point.id)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from pullback_service.readings.pooling import Pooled
+from pullback_service.readings.report_pooling import Pooled
 from pullback_service.row_text import insert_of, number, numbers, text
 
 INSERT_READINGS: Final = insert_of(

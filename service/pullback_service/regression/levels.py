@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.regression.noise import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
-from pullback_service.regression.splitting import Split, split
+from pullback_service.regression.change_points import Split, split
+from pullback_service.regression.residuals import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
 
 ASKED: Final = 2.0
 """Evidence asked of a cut between two levels of the same length."""

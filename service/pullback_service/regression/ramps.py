@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from pullback_service.regression.changes import NORMAL_95, Change, probability_of
-from pullback_service.regression.noise import Noise, Values
+from pullback_service.regression.residuals import Noise, Values
 
 GRANTED: Final = 4.0
 """Evidence, for each step after the first, that a slope may lack against stairs: it says the same in fewer words."""

@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from pullback_service.fields import LONGEST_RUN_S
+from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import Imported, Metric, Result
-from pullback_service.importers.walking import refuse
 from pullback_service.reports.schemas import FORMAT, MOST_VARIANTS, VERSION
-from pullback_service.series import cases
+from pullback_service.series import case_identity
 
 # The same file at the same place is the same report, whoever sends it how often.
 _NAMESPACE = UUID("6d1c5f0e-6e0b-5a57-9a3a-3f1f5a0c9d11")
@@ -47,11 +47,11 @@ def assemble(imported: Imported, place: Place, *, tool_format: str, digest: byte
     paths: dict[bytes, str] = {}
     variants: dict[tuple[bytes, str], str] = {}
     for result in imported.results:
-        identity = cases.identity(result.workload, result.params, None, None)
+        identity = case_identity.identity(result.workload, result.params, None, None)
         variant = place.variant or result.variant or "external"
         earlier = variants.setdefault((identity, variant), result.path)
         if earlier != result.path:
-            label = cases.label(result.workload, result.params, None, None)
+            label = case_identity.label(result.workload, result.params, None, None)
             refuse(result.path, f"is {label} of variant {variant}, and so is {earlier}: name one of them differently")
         if identity not in by_case:
             by_case[identity] = {"case": {"workload": result.workload, "params": dict(result.params)}, "variants": []}

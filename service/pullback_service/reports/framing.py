@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import orjson
 
+from pullback_service.reports.codecs import packed, unpacked
 from pullback_service.reports.outlining import outline
-from pullback_service.reports.packing import packed, unpacked
 from pullback_service.reports.splitting import split
-from pullback_service.series.cases import identity
+from pullback_service.series.case_identity import identity
 
 TAIL_BYTES: Final = 16_384
 """As much of the end of a stored file has its index."""

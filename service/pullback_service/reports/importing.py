@@ -9,15 +9,15 @@ import orjson
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.importers import registry
+from pullback_service.importers.contents import Source
+from pullback_service.importers.json_paths import place_in_words
 from pullback_service.importers.results import Imported, UploadOptions
-from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
-from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.assembling import Place, assemble
-from pullback_service.reports.gathering import DoesNotHoldError, gather
-from pullback_service.reports.reading import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
+from pullback_service.reports.case_stream import DoesNotHoldError, gather
+from pullback_service.reports.parsing import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
 from pullback_service.reports.schemas import FORMAT
-from pullback_service.reports.stated import UploadParameters, refuse_contradictions
+from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
 
 _LONGEST_UNIT = 32
 _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, such as machine=ci"

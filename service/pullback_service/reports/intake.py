@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from pullback_service.audit.keeping import Line, write_lines
+from pullback_service.audit.trail import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
-from pullback_service.reports.keeping import KeptReport, Upload, keep_together, try_out
+from pullback_service.reports.storage import KeptReport, Upload, keep_together, try_out
 from pullback_service.work import Work, current, in_thread, serve
 
 MOST_TOGETHER = 32

@@ -11,9 +11,9 @@ from uuid import UUID
 import orjson
 
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading_text import ending_of
-from pullback_service.reports.parts import PointPart
+from pullback_service.readings.report_pooling import MeasuredPoint, pool
+from pullback_service.reports.case_rows import PointPart
 from pullback_service.reports.ratios import Paired
 from pullback_service.row_text import NULL, insert_of, number, numbers, text
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from pullback_service.collecting import LARGE_BODY_BYTES
+from pullback_service.process_memory import LARGE_BODY_BYTES
+from pullback_service.reports.codecs import packed
 from pullback_service.reports.framing import packed_apart
 from pullback_service.reports.importing import plain, read_upload
-from pullback_service.reports.packing import packed
-from pullback_service.reports.reading import ReadReport, read_report
-from pullback_service.reports.stated import UploadParameters
+from pullback_service.reports.parsing import ReadReport, read_report
+from pullback_service.reports.upload_query import UploadParameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from pullback_service.characters import SentName
 from pullback_service.fields import (
     LINE,
     MOST_CASES,
@@ -29,7 +30,6 @@ from pullback_service.fields import (
     Text,
     Time,
 )
-from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.ratio import Ratio
 from pullback_service.ratio_fields import RatioEntry

@@ -14,12 +14,12 @@ import orjson
 from pullback_service.errors import DamagedError, GoneError, Missing
 from pullback_service.logs import logger
 from pullback_service.models.reports import Report
+from pullback_service.reports.codecs import unpacked
 from pullback_service.reports.framing import Index, identity_of, outline_in, read_parts
 from pullback_service.reports.outlining import outline
-from pullback_service.reports.packing import unpacked
-from pullback_service.reports.reading import unwrap
-from pullback_service.reports.shapes import check_case, check_document, check_entry, check_head
+from pullback_service.reports.parsing import unwrap
 from pullback_service.reports.splitting import split, take_apart
+from pullback_service.reports.structure import check_case, check_document, check_entry, check_head
 
 LONG_FILE_BYTES: Final = 1024 * 1024
 LARGE_PACKED_BYTES: Final = 512 * 1024

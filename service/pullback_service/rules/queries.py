@@ -43,7 +43,7 @@ SELECT EXISTS (
          JOIN branch ON branch.id = branch_commit.branch_id
         WHERE commit.project_id = %(project)s AND commit.sha = %(sha)s AND branch.project_id = %(project)s AND branch.name = %(trunk)s)
 """
-# What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.watching.every_pair`.
+# What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.detection_inputs.every_pair`.
 _LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
 
 

@@ -15,13 +15,13 @@ from typing import LiteralString, TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.following import followed_in, places_followed
+from pullback_service.commits.predecessors import followed_in, places_followed
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 from pullback_service.measured.queries import measured_by_id
 from pullback_service.readings.queries import newest_marks, newest_readings, readings_of_pairs
 from pullback_service.readings.reading import Mark, Place, Reading
-from pullback_service.series.overviewing import KnownCase
+from pullback_service.series.overview_data import KnownCase
 from pullback_service.series.queries import (
     FAILURE_WIDTH,
     FAILURES,

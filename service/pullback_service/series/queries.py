@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits import history
+from pullback_service.commits import timeline
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.models.commits import BranchCommit, Commit
@@ -261,9 +261,9 @@ def _matrix_failures(of: _Narrowed) -> Select[*tuple[Any, ...]]:
         )
         .where(
             Case.project_id == bindparam("project"),
-            newest.c.commit_id.is_(None) | history.since(Failure, newest.c.ordered_at, newest.c.commit_id),
+            newest.c.commit_id.is_(None) | timeline.since(Failure, newest.c.ordered_at, newest.c.commit_id),
         )
-        .order_by(*history.newest_first(Failure), Failure.id)
+        .order_by(*timeline.newest_first(Failure), Failure.id)
         .limit(MOST_FAILURES)
     )
     if of.machines:
@@ -292,7 +292,7 @@ def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
     newest = (
         select(StoredReading.ordered_at, StoredReading.commit_id)
         .where(StoredReading.series_id == known.c.id)
-        .order_by(*history.newest_first(StoredReading))
+        .order_by(*timeline.newest_first(StoredReading))
         .limit(1)
     )
     if of.branch:

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
-from pullback_service.plain import plain
+from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
-from pullback_service.readings.pooling import Spread
-from pullback_service.series.finding import Facets
+from pullback_service.readings.report_pooling import Spread
+from pullback_service.series.search import Facets
 
 
 class CaseSummary(BaseModel):

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pullback_service.exports.tables import Column, Table, written
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
-from pullback_service.series.finding import Facets, StoredSeries
+from pullback_service.series.search import Facets, StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
 
 Row = TypeVar("Row")

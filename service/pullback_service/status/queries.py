@@ -17,7 +17,7 @@ from pullback_service.models.jobs import CLAIMABLE, Attempt, Job
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Report
 from pullback_service.readings.projecting import unprojected
-from pullback_service.status.findings import (
+from pullback_service.status.diagnostics import (
     about_chores,
     about_detection,
     about_jobs,

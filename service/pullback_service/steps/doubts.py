@@ -6,7 +6,7 @@
 import re
 from typing import Final
 
-from pullback_service.measured.measured import EQUAL_CODE
+from pullback_service.measured.code_identity import EQUAL_CODE
 
 WORDS: Final = {
     "uncommitted": "Measured with uncommitted changes.",

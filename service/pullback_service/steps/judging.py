@@ -18,16 +18,16 @@ from pullback_service.comparisons import pairing
 from pullback_service.comparisons.at_once import CODE_OF
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
 from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_row, stated_series
+from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judgement, Outcome
-from pullback_service.comparisons.outcomes import Shape
 from pullback_service.comparisons.queries import judged_series
 from pullback_service.machines.software import Software, software_under
-from pullback_service.measured.measured import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.measured.queries import read_measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading
-from pullback_service.steps.following import Followed, Pair
+from pullback_service.steps.reference_commits import Followed, Pair
 from pullback_service.steps.step import Step
 
 FEWEST_AT_ONCE: Final = 32

@@ -2,7 +2,7 @@
 
 A step is a function of two readings, of what uploads state of their commits, of wrong gradients and of the software under both
 (`judged_series`); the commit that it is judged against is a function of the graph and of where its series has readings
-(`following.py`). Whoever changes any of these names the (series, commit) pairs, and those are judged again in the same transaction.
+(`reference_commits.py`). Whoever changes any of these names the (series, commit) pairs, and those are judged again in the same transaction.
 Transactions of one project that judge take turns, so that each sees the readings of the one before.
 
 Commits that were not judged by the present version of the rule (`commit.judged_by`), and steps that are `stale`, are worked off by a
@@ -21,12 +21,12 @@ from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
 from pullback_service.row_text import insert_lines
-from pullback_service.rule import RULE
-from pullback_service.steps.following import Followed, Pair, ancestors_of, followed_by
+from pullback_service.rule_version import RULE
+from pullback_service.steps.invalidation import later_steps, mark_graph_changes
 from pullback_service.steps.judging import judge_pairs
+from pullback_service.steps.reference_commits import Followed, Pair, ancestors_of, followed_by
 from pullback_service.steps.step import COLUMNS, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
-from pullback_service.steps.touching import later_steps, mark_graph_changes
 
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""

@@ -16,7 +16,7 @@ from pullback_service.projects.queries import remember_projects
 from pullback_service.readings.reading import COLUMNS as READING_COLUMNS
 from pullback_service.readings.reading import WIDTH as READING_WIDTH
 from pullback_service.readings.reading import Place, Reading
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 from pullback_service.statements import Query, Rows
 from pullback_service.steps.step import COLUMNS, WIDTH, Step, step_of
 

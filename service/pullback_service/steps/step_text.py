@@ -3,7 +3,7 @@
 from typing import Final
 
 from pullback_service.row_text import NULL, insert_of, number, numbers, text
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 from pullback_service.steps.doubts import code_of
 from pullback_service.steps.step import Step
 

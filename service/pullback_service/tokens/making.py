@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.audit.keeping import note
+from pullback_service.audit.trail import note
 from pullback_service.caller import Caller
 from pullback_service.ids import ProjectId, TokenId
 from pullback_service.projects.queries import project_by_name

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.caller import Scope
+from pullback_service.characters import ChosenName
 from pullback_service.fields import Name
-from pullback_service.letters import ChosenName
 from pullback_service.tokens.queries import StoredToken
 
 Days = Annotated[float, Field(gt=0, le=3650)]

@@ -6,7 +6,7 @@ import pytest
 from tests.dashboards.browser.conftest import made_report, serving
 
 from pullback_dashboards import links
-from pullback_service.reports.packing import packed
+from pullback_service.reports.codecs import packed
 
 
 @pytest.fixture(scope="module")

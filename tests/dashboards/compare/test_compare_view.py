@@ -10,8 +10,8 @@ from tests.service.readings.making import reading
 from pullback_dashboards.compare.view import columns_of, markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
+from pullback_service.comparisons.judgements import summarize
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.outcomes import summarize
 from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, ShownSeries, ShownSide
 from pullback_service.ratio import Ratio
 

@@ -8,7 +8,7 @@ from pullback_dashboards.explore.view import MOST_CURVES, DrawnSeries, charts_of
 from pullback_service.models.machines import Machine
 from pullback_service.models.series import Case, Series
 from pullback_service.series.drawing import DrawnPoint
-from pullback_service.series.finding import StoredSeries
+from pullback_service.series.search import StoredSeries
 
 
 def point(place, value, ratio=None):

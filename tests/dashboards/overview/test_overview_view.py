@@ -4,8 +4,8 @@ import pytest
 
 from pullback_dashboards.history import Reading
 from pullback_dashboards.news.view import RECENTLY, moves
+from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Standing, means, ranked
-from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import bracket, heat_map
 
 

@@ -3,7 +3,7 @@ import pytest
 from pullback_dashboards.history import Reading
 from pullback_dashboards.workload.figure import workload_figure
 from pullback_dashboards.workload.scales import is_log
-from pullback_dashboards.workload.still import stills
+from pullback_dashboards.workload.static_charts import stills
 from pullback_dashboards.workload.view import State, workload_view
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pullback_dashboards.history import Claim, Commit, Reading
-from pullback_dashboards.workload.events import Counted, EventSentence, events
+from pullback_dashboards.workload.annotations import Counted, EventSentence, events
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
 from pullback_service.ratio import Ratio

@@ -4,10 +4,10 @@ import pytest
 
 from pullback_dashboards.history import Metric, Reading
 from pullback_dashboards.workload.sources import machine_for
-from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
+from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
 from pullback_service.errors import NotFoundError
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 from pullback_service.series.queries import MeasuringMachine
 
 

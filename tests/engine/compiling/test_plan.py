@@ -9,7 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback.compiling import plan as compiling
-from pullback.compiling import program
+from pullback.compiling import specialization
 
 WEIGHTS = np.ones(3)
 RATE = 2.0
@@ -21,9 +21,11 @@ def uses_globals(x):
 
 def test_a_plan_is_made_once_per_signature(monkeypatch):
     recorded = []
-    record = program.record
+    record = specialization.record
     monkeypatch.setattr(
-        program, "record", lambda function, types, *others: recorded.append(types) or record(function, types, *others)
+        specialization,
+        "record",
+        lambda function, types, *others: recorded.append(types) or record(function, types, *others),
     )
     plan = pb.compile(pb.grad(lambda x: np.sum(x**2)), tier="fused")
     for shape in ((3,), (3,), (2, 2), (3,)):

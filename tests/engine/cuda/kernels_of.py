@@ -7,8 +7,8 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.ptx import device_text, ptx_of
-from pullback.backends.cuda.kernels.writing import write_kernels
 
 MOST_REGISTERS = 128
 

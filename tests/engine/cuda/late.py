@@ -27,7 +27,7 @@ from pullback.backends.cuda.capture import ByDriver
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import GARBAGE, Emulator
 from pullback.backends.cuda.launching import OnDevice
-from pullback.devices.cuda import steps
+from pullback.devices.cuda import tensor_calls
 from pullback.devices.cuda.values import DeviceArray, tensor_of
 
 #: Operations that give the host what only the device knows.
@@ -97,7 +97,7 @@ class LateDevice(TorchDispatchMode):
             (program, "loader_for", lambda device: self.loader),
             *([(program, "graphs_for", lambda device: self.graphs)] if self.library else ()),
             (program, "tensor_of", self._put),
-            (steps, "tensor_of", self._put),
+            (tensor_calls, "tensor_of", self._put),
             (DeviceArray, "fetched", awaited),
         ):
             self._patches.enter_context(mock.patch.object(target, name, new))

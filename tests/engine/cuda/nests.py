@@ -12,14 +12,14 @@ from tests.engine.native.fences import subjects
 from tests.engine.native.fences.memory import GARBAGE, fenced
 
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.llvm.writing.module import Module
-from pullback.backends.native import running
+from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.native import executable
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.grouping import Grouping
+from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.nests.fusing import Fused, fuse, kept_values
-from pullback.backends.nests.joining import join_of, joined_in_place
+from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.nest import Nest, Write
 from pullback.backends.nests.nesting import nest_of
@@ -89,7 +89,7 @@ def _without_machine_code(graphs):
         return kernels(grouping)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "load", lambda text, key="": Declining())
+        patch.setattr(executable, "load", lambda text, key="": Declining())
         patch.setattr(Grouping, "kernels", noting)
         yield
 

@@ -7,9 +7,9 @@ from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, 
 from tests.engine.cuda.random_nests import random_subject
 
 from pullback.backends.cuda.kernels import grids
+from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
-from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.nests.nest import Nest, Read, Reduction, Step, Write
 from pullback.core.primitive import Primitive
 

@@ -12,7 +12,7 @@ from pullback.transforms import elementwise_maps
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 fake = pytest.importorskip("torch._subclasses.fake_tensor")
-steps = pytest.importorskip("pullback.devices.cuda.steps")
+steps = pytest.importorskip("pullback.devices.cuda.tensor_calls")
 table = pytest.importorskip("pullback.devices.cuda.rows.table")
 values = pytest.importorskip("pullback.devices.cuda.values")
 

@@ -9,9 +9,9 @@ from tests.engine.cuda.kernels_of import kernels_of
 from tests.engine.cuda.random_nests import random_subject
 
 from pullback.backends.cuda.emulation import Emulator
-from pullback.backends.cuda.kernels import grids, writing
+from pullback.backends.cuda.kernels import grids, kernel_text
+from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.nests.nest import Nest, Read, Reduction, Step
 from pullback.core.primitive import Primitive
 
@@ -58,7 +58,7 @@ def test_random_nests_in_many_blocks_are_those_of_the_native_tier(seed):
 
 
 def test_long_nests_are_several_kernels_of_the_same_values(monkeypatch):
-    monkeypatch.setattr(writing, "MOST_STEPS", 2)
+    monkeypatch.setattr(kernel_text, "MOST_STEPS", 2)
     for seed in range(2000, 2010):
         check(random_subject(seed))
 

@@ -7,8 +7,8 @@ import pytest
 from tests.engine.cuda.kernels_of import check_places, kernels_of
 from tests.engine.cuda.random_nests import random_subject
 
+from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.nests.nest import Nest, Read, Step, Write
 from pullback.core.primitive import Primitive
 

@@ -8,7 +8,7 @@ from tests.engine.cuda.kernels_of import kernels_of
 from tests.engine.cuda.random_nests import random_subject
 
 from pullback.backends.cuda.emulation import Emulator
-from pullback.backends.cuda.kernels import writing
+from pullback.backends.cuda.kernels import kernel_text
 from pullback.backends.cuda.kernels.passes import passes
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.nests.nest import Nest, Read, Reduction
@@ -54,7 +54,7 @@ def check(subject):
 def test_nests_of_plans_move_what_they_must(nests_of_plans):
     exact = 0
     for subject in nests_of_plans[::2]:
-        if len(subject.nest.steps) > writing.MOST_STEPS:
+        if len(subject.nest.steps) > kernel_text.MOST_STEPS:
             continue
         found, kernels, shared = check(subject)
         if not shared and len(passes(subject.nest)) == 1:

@@ -1,6 +1,6 @@
 """Native kernels of any size cut into blocks, of few elements each, as only large ones are otherwise."""
 
-from pullback.backends.native.kernels import epilogue, parts, row_blocks, shared_nests
+from pullback.backends.native.kernels import epilogue, row_blocks, shared_nests, thread_parts
 from pullback.backends.native.threads import sharing
 
 
@@ -14,6 +14,6 @@ def cut_everything(change=setattr):
         (sharing, "LEAST_BLOCK_NS", 5.0),
         (shared_nests, "LINE", 4),
         (shared_nests, "STRETCH", 4),
-        (parts, "_COLUMNS_PER_COPY", 8),
+        (thread_parts, "_COLUMNS_PER_COPY", 8),
     ):
         change(module, name, value)

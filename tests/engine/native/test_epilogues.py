@@ -5,8 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native.epilogues import epilogue_of
+from pullback.backends.native.kernel_listing import format_kernels
 from pullback.backends.native.kernels import epilogue
-from pullback.backends.native.listing import format_kernels
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.threads import counts, sharing
 from pullback.backends.nests.fusing import ProductWithEpilogue, nodes_of

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pullback.backends.native import identity
+from pullback.backends.native.executable import Native
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
-from pullback.backends.native.running import Native
 from pullback.backends.nests.fusing import Alone, Fused, Kernels
 from pullback.backends.nests.views import Access
 from pullback.core.primitive import Primitive
@@ -196,7 +196,7 @@ def test_a_program_that_is_on_disk_is_not_written_again(tmp_path, monkeypatch):
 def test_a_key_that_leaves_something_out_is_noticed_when_checking(tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PULLBACK_CACHE", "check")
-    monkeypatch.setattr("pullback.backends.native.running.program_key", lambda *_: "one key for all")
+    monkeypatch.setattr("pullback.backends.native.executable.program_key", lambda *_: "one key for all")
     Native(graph())
     Native(graph())
     with pytest.raises(RuntimeError, match="Two texts have the key one key for all"):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.llvm.elementary.calls import LONG_NEST, MOST_BODIES
+from pullback.backends.llvm.elementary.called_functions import LONG_NEST, MOST_BODIES
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import MOST_CALLS, emit_program
 from pullback.backends.nests.views import Views
-from pullback.compiling import compiled
+from pullback.compiling import compiled_graph
 from pullback.ir import checker
 from pullback.ir.checker import check_graph
 from pullback.passes.pipeline import Stages, simplify
@@ -133,9 +133,14 @@ def test_the_page_and_the_hash_are_made_when_they_are_asked_for(monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     plan = pb.compile(layered(3), tier="native")
     with monkeypatch.context() as patched:
-        for name in ("pullback.compiling.compiled.format_graph", "pullback.backends.native.running.program_key"):
+        for name in (
+            "pullback.compiling.compiled_graph.format_graph",
+            "pullback.backends.native.executable.program_key",
+        ):
             patched.setattr(name, lambda *_, **__: pytest.fail("nobody asked for it"))
-        patched.setattr("pullback.backends.native.listing.format_kernels", lambda _: pytest.fail("nobody asked for it"))
+        patched.setattr(
+            "pullback.backends.native.kernel_listing.format_kernels", lambda _: pytest.fail("nobody asked for it")
+        )
         np.testing.assert_allclose(plan(M, Y), layered(3)(M, Y), rtol=1e-12)
     assert plan.summary()["hash"] == plan.summary()["hash"]
     assert "nest" in plan.explain()
@@ -143,8 +148,8 @@ def test_the_page_and_the_hash_are_made_when_they_are_asked_for(monkeypatch):
 
 def test_the_garbage_collector_waits_while_a_program_is_compiled_and_goes_on_afterwards(monkeypatch):
     seen = []
-    plan_native = compiled._native
-    monkeypatch.setattr(compiled, "_native", lambda *args: (seen.append(gc.isenabled()), plan_native(*args))[1])
+    plan_native = compiled_graph._native
+    monkeypatch.setattr(compiled_graph, "_native", lambda *args: (seen.append(gc.isenabled()), plan_native(*args))[1])
     for enabled in (True, False):
         (gc.enable if enabled else gc.disable)()
         try:

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import support
-from pullback.backends.native.entry import running
+from pullback.backends.native.entry import callable_program
 from pullback.backends.native.regions import split
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
@@ -32,13 +32,13 @@ def around_gammaln(x):
 def calls_in_python(monkeypatch):
     """Programs that were called through Python, one for each such call."""
     seen = []
-    computed = running._Plain._computed
+    computed = callable_program._Plain._computed
 
     def counted(plain, values, outputs):
         seen.append(plain.program)
         return computed(plain, values, outputs)
 
-    monkeypatch.setattr(running._Plain, "_computed", counted)
+    monkeypatch.setattr(callable_program._Plain, "_computed", counted)
     return seen
 
 

@@ -23,7 +23,7 @@ from pullback_runners.peers import find_peer
 from pullback_runners.report import write_report
 from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of
-from pullback_runners.report.table import report_table
+from pullback_runners.report.terminal_table import report_table
 from pullback_runners.runs import list_cases, run_suite
 from pullback_runners.variants import open_variant, why_no_form
 from pullback_runners.workloads import Case, find_workload

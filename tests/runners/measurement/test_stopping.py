@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from pullback_runners.measurement import collecting, statistics
-from pullback_runners.measurement.collecting import collect_groups
+from pullback_runners.measurement import sequential_sampling, statistics
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import noisy_outcome
+from pullback_runners.measurement.sequential_sampling import collect_groups
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import find_suite
 
@@ -32,8 +32,8 @@ class Drawn:
 
     def answer(self, monkeypatch):
         compared = self.comparison
-        monkeypatch.setattr(collecting, "Lineup", lambda *_: self)
-        monkeypatch.setattr(collecting, "run_group", self.run_group)
+        monkeypatch.setattr(sequential_sampling, "Lineup", lambda *_: self)
+        monkeypatch.setattr(sequential_sampling, "run_group", self.run_group)
         collect_groups(
             compared.groups,
             compared.case,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pullback_runners.measurement.choosing import choose_for
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
+from pullback_runners.measurement.subject_cases import choose_for
 from pullback_runners.measurement.worker_process import Surroundings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()

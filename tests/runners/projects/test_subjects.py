@@ -12,7 +12,7 @@ import pytest
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.projects.kept import cache_folder
+from pullback_runners.projects.folder_cache import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from pullback_cli.refusals import RefusalError
+from pullback_cli.usage_errors import RefusalError
 from pullback_runners.projects.packages import hosts_of_index
 from pullback_runners.sandbox.proxy import BuildNetwork, BuildProxy
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads import Case, grid, known_workloads, registry, select_cases
-from pullback_service.series.cases import label
+from pullback_service.series.case_identity import label
 
 QUICK = [
     "dense_bias_act[n=32,act=tanh,f4,cpu]",

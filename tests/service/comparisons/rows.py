@@ -5,7 +5,7 @@ from math import nan
 import numpy as np
 
 from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF
-from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 
 
 def outcomes_of(rows):

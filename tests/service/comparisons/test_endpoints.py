@@ -10,7 +10,7 @@ import pytest
 from pullback_service.comparisons import pairs, queries
 from pullback_service.comparisons.at_once import OUTCOMES
 from pullback_service.ids import ProjectId
-from pullback_service.series.choosing import SeriesChoice
+from pullback_service.series.filters import SeriesChoice
 
 pytestmark = pytest.mark.anyio
 

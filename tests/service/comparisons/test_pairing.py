@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from pullback_service.comparisons.at_once import ReadingColumns
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
+from pullback_service.comparisons.judgements import NO_SERIES, Shape
 from pullback_service.comparisons.judging import StatedComparison
-from pullback_service.comparisons.outcomes import NO_SERIES, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.ids import MachineId
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 
 SHAPES = (
     Shape("fused", "tier", "time", "s", "smaller", exact=False),

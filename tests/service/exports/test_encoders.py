@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pullback_service.errors import NotAcceptableError
 from pullback_service.exports import parquet
 from pullback_service.exports.comma_separated import FORMULA_STARTS, tame
-from pullback_service.exports.formats import encoder
+from pullback_service.exports.media_types import encoder
 from pullback_service.exports.tables import Column, Table
 
 NAMES = ("text", "number", "integer", "flag", "time", "numbers")

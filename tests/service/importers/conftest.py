@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pullback_service.reports.gathering import KeptPoint
+from pullback_service.reports.case_stream import KeptPoint
 from pullback_service.reports.importing import plain, read_upload
-from pullback_service.reports.stated import UploadParameters
+from pullback_service.reports.upload_query import UploadParameters
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

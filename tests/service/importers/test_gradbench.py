@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from pullback_service.errors import InvalidInputError, TooLargeError, UnreadableBodyError
-from pullback_service.importers import gradbench, sources
+from pullback_service.importers import contents, gradbench
 
 FOLDER = Path(__file__).parents[2] / "data" / "importers" / "gradbench"
 
 
 def log_of(name):
-    return gradbench.read_log(sources.json_lines(gzip.decompress((FOLDER / f"{name}.jsonl.gz").read_bytes())))
+    return gradbench.read_log(contents.json_lines(gzip.decompress((FOLDER / f"{name}.jsonl.gz").read_bytes())))
 
 
 def conversation(evaluated, tool, *exchanges):
@@ -102,13 +102,13 @@ def test_a_log_with_published_durations_has_the_published_score():
     for size, (primal, derivative) in MANUAL_KMEANS.items():
         exchanges.append(evaluation(len(exchanges) + 2, "kmeans", "cost", size, primal))
         exchanges.append(evaluation(len(exchanges) + 2, "kmeans", "dir", size, derivative))
-    log = gradbench.read_log(sources.json_lines(conversation("kmeans", "manual", *exchanges)))
+    log = gradbench.read_log(contents.json_lines(conversation("kmeans", "manual", *exchanges)))
     assert gradbench.score(log) == pytest.approx(4.771700085117109, rel=1e-12)
     nested = [
         evaluation(number, "particle", function, "w=0", duration)
         for number, (function, duration) in enumerate(ENZYME_PARTICLE.items(), 2)
     ]
-    log = gradbench.read_log(sources.json_lines(conversation("particle", "enzyme", *nested)))
+    log = gradbench.read_log(contents.json_lines(conversation("particle", "enzyme", *nested)))
     assert gradbench.score(log) == pytest.approx(1117.6118869200293, rel=1e-12)
 
 
@@ -150,7 +150,7 @@ def test_complaints_name_the_line(read):
 
 
 def test_a_line_over_the_limit_is_refused_by_name(read, monkeypatch):
-    monkeypatch.setattr(sources, "LONGEST_LINE_BYTES", 400)
+    monkeypatch.setattr(contents, "LONGEST_LINE_BYTES", 400)
     with pytest.raises(TooLargeError, match=r"line 5 has .* bytes; the limit is 400 \(LONGEST_LINE_BYTES\)"):
         read(conversation("gmm", "jax", evaluation(2, "gmm", "jacobian", "x" * 500, 7)))
 
@@ -163,7 +163,7 @@ def test_long_lines_are_read_one_at_a_time():
     )
     assert len(log) > 6_250_000
     tracemalloc.start()
-    found = gradbench.read_log(sources.json_lines(log))
+    found = gradbench.read_log(contents.json_lines(log))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [each.runs for each in found.evaluations] == [10_000] * 16

@@ -182,11 +182,11 @@ def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, w
 
 
 def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):
-    from pullback_cli.uploading import packing
+    from pullback_cli.uploading import request_bodies
 
-    whole = packing.body_of(workplace / "gradbench.jsonl")
-    monkeypatch.setattr(packing, "TRIMMED_ABOVE_BYTES", 10)
-    trimmed = packing.body_of(workplace / "gradbench.jsonl")
+    whole = request_bodies.body_of(workplace / "gradbench.jsonl")
+    monkeypatch.setattr(request_bodies, "TRIMMED_ABOVE_BYTES", 10)
+    trimmed = request_bodies.body_of(workplace / "gradbench.jsonl")
     assert len(gzip.decompress(trimmed)) < len(gzip.decompress(whole)) / 2
     found = [_points_of(body) for body in (whole, trimmed)]
     assert found[0] == found[1]
@@ -194,7 +194,7 @@ def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):
 
 def _points_of(body):
     from pullback_service.importers import gradbench
-    from pullback_service.importers.sources import json_lines
+    from pullback_service.importers.contents import json_lines
 
     log = gradbench.read_log(json_lines(gzip.decompress(body)))
     return [(each.function, each.description, each.mean_ns) for each in log.evaluations]

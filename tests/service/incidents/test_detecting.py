@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service import worker
-from pullback_service.incidents import looking
-from pullback_service.incidents.finding import FOUND_BY, changes_of
+from pullback_service.incidents import change_search
+from pullback_service.incidents.trunk_changes import FOUND_BY, changes_of
 
 pytestmark = pytest.mark.anyio
 
@@ -212,7 +212,7 @@ async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, 
             raise ValueError("no such level")
         return changes_of(series, *rest, **named)
 
-    monkeypatch.setattr(looking, "changes_of", raise_for_one)
+    monkeypatch.setattr(change_search, "changes_of", raise_for_one)
     await history.upload(*story(history)[:8])
     assert told_as(await history.incidents(), reports) == WHOLE_STORY[:1]
     status = (await history.client.get("/status")).json()

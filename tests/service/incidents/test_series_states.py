@@ -6,14 +6,14 @@ from math import exp
 import orjson
 import pytest
 
-from pullback_service.incidents.finding import (
+from pullback_service.incidents.series_states import SETTLED, SeriesState, settled_before
+from pullback_service.incidents.trunk_changes import (
     MOST_READINGS,
     Observed,
     Watched,
     first_looked_at,
     suspicions_of,
 )
-from pullback_service.incidents.series_states import SETTLED, SeriesState, settled_before
 from pullback_service.regression import Watcher
 
 SERIES = Watched(7, 1, 1, "fused", exact=False, bigger_is_better=False, is_watched=True)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from pullback_service.ratio import Ratio
-from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading import Mark, reading_of
+from pullback_service.readings.report_pooling import MeasuredPoint, pool
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.ratio import Ratio
-from pullback_service.readings.pooling import MeasuredPoint, pool
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
+from pullback_service.readings.report_pooling import MeasuredPoint, pool
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 AT = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.reports.codecs import packed, unpacked
 from pullback_service.reports.framing import (
     OUTLINE_TAIL_BYTES,
     OUTLINED,
@@ -16,7 +17,6 @@ from pullback_service.reports.framing import (
     read_parts,
 )
 from pullback_service.reports.outlining import outline
-from pullback_service.reports.packing import packed, unpacked
 
 SLICES = [[round(1e-4 + 1e-9 * place, 12) for place in range(600)] for _ in range(4)]
 

@@ -9,16 +9,16 @@ import psycopg
 import pytest
 from sqlalchemy import func, select, text
 
-from pullback_service.audit.keeping import Line
+from pullback_service.audit.trail import Line
 from pullback_service.caller import LOCAL
 from pullback_service.commits.branches import list_branches
 from pullback_service.database import AWAY, Database
 from pullback_service.ids import ProjectId
 from pullback_service.models import BranchCommit, Commit, Machine, Point, Report
 from pullback_service.models.audit import Audit
-from pullback_service.reports import intake, keeping
-from pullback_service.reports.keeping import Upload
+from pullback_service.reports import intake, storage
 from pullback_service.reports.preparing import prepare
+from pullback_service.reports.storage import Upload
 
 pytestmark = pytest.mark.anyio
 
@@ -183,8 +183,8 @@ async def test_a_large_report_is_stored_outside_of_the_event_loop_and_stored_onc
         threads.append(threading.get_ident())
         await kept_parts(*arguments)
 
-    kept_parts = keeping.keep_parts
-    monkeypatch.setattr(keeping, "keep_parts", keep_parts)
+    kept_parts = storage.keep_parts
+    monkeypatch.setattr(storage, "keep_parts", keep_parts)
     monkeypatch.setattr(intake, "APART_BYTES", 100)
     first = await client.post("/api/v1/reports", json=report)
     again = await client.post("/api/v1/reports", json=report)

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from pullback_service import database
 from pullback_service.endpoints import receiving
 from pullback_service.models import Case, Commit, Comparison, Point, Project, Report, Series
-from pullback_service.reports import intake, keeping_parts, reading
+from pullback_service.reports import intake, parsing, part_storage
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ URL = "/api/v1/reports"
 
 @pytest.fixture(autouse=True)
 def case_by_case(monkeypatch):
-    for module in (receiving, reading):
+    for module in (receiving, parsing):
         monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
     monkeypatch.setattr(receiving, "READ_AT_ONCE_BYTES", -1)
 
@@ -108,13 +108,13 @@ async def test_comparisons_wait_for_commits_before_anybody_waits_for_cases(clien
     """One waits for a commit that the other makes, which waits to make cases: whoever has the right to make cases has all
     the commits it speaks of."""
     await client.post(URL, json=reports.report())
-    making, made = keeping_parts._keep_points, []
+    making, made = part_storage._keep_points, []
 
     async def noting(session_, project_id, placed, **more):
         made.append(set((await session_.scalars(select(Commit.sha))).all()))
         return await making(session_, project_id, placed, **more)
 
-    monkeypatch.setattr(keeping_parts, "_keep_points", noting)
+    monkeypatch.setattr(part_storage, "_keep_points", noting)
     compared = {
         "case": {"workload": "compared", "params": {}, "dtype": None, "device": "cpu"},
         "variant": "fused", "metric": "time", "reference": reports.sha(77), "candidate": reports.sha(1), "outcome": "same",
@@ -128,7 +128,7 @@ async def test_where_the_database_goes_away_meanwhile_nothing_is_stored(client, 
     async def goes_away(*_, **__):
         raise database.AWAY[0]("COPY", {}, Exception("server closed the connection unexpectedly"))
 
-    monkeypatch.setattr("pullback_service.reports.keeping.defer_follow_up", goes_away)
+    monkeypatch.setattr("pullback_service.reports.storage.defer_follow_up", goes_away)
     answer = await client.post(URL, json=reports.report())
     assert answer.status_code == 503
     assert await count(session, Report) == 0

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.measured.measured import Measured
+from pullback_service.measured.code_identity import Measured
 from pullback_service.ratio import Ratio
 from pullback_service.readings import reading_text as readings
-from pullback_service.readings.pooling import MeasuredPoint, pool
-from pullback_service.reports.parts import PointPart
+from pullback_service.readings.report_pooling import MeasuredPoint, pool
+from pullback_service.reports.case_rows import PointPart
 from pullback_service.reports.point_text import endings_of, lines
 from pullback_service.reports.ratios import Paired
-from pullback_service.series.cases import SeriesPart
+from pullback_service.series.case_identity import SeriesPart
 
 SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
-from pullback_service.series.overviewing import lines_at
+from pullback_service.series.overview_data import lines_at
 from pullback_service.series.queries import machines_of
 from pullback_service.series.sketching import sketches_of
 from pullback_service.statements import answer, together

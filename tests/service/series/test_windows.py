@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from pullback_service.ids import SeriesId
-from pullback_service.series.choosing import SeriesChoice
-from pullback_service.series.walking import points_of_series
+from pullback_service.series.filters import SeriesChoice
+from pullback_service.series.point_stream import points_of_series
 from pullback_service.series.windows import Window, marks_in, points_in
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from pullback_service import worker
 from pullback_service.chores.queries import ChoreState
-from pullback_service.status.findings import about_chores, about_jobs, about_workers, age
+from pullback_service.status.diagnostics import about_chores, about_jobs, about_workers, age
 from pullback_service.status.schemas import QueueStatus
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from pullback_service.checking import check
 from pullback_service.models import Commit, StoredStep
 from pullback_service.readings.projecting import project_everything
 from pullback_service.reports import retention
-from pullback_service.rule import RULE
+from pullback_service.rule_version import RULE
 from pullback_service.steps import judging, projecting
 from pullback_service.steps.projecting import judge_everything, judge_next, unjudged, wrong_steps
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from pullback.backends.cuda.kernels.kernel_text import Kernel, Kernels
 from pullback.backends.cuda.kernels.ptx import arguments
-from pullback.backends.cuda.kernels.writing import Kernel, Kernels
 from pullback.backends.native.linking import load
 
 #: What memory holds that nobody has written yet: not a number in any format, and no small integer.

@@ -7,8 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from pullback.backends.cuda.driver import MOST_BLOCKS, MOST_SHARED_BYTES, MOST_THREADS, Driver
 from pullback.backends.cuda.emulation import Emulator
+from pullback.backends.cuda.kernels.kernel_text import Kernels
 from pullback.backends.cuda.kernels.ptx import ptx_of
-from pullback.backends.cuda.kernels.writing import Kernels
 from pullback.errors import DeviceError
 
 T = TypeVar("T")

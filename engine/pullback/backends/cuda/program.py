@@ -51,8 +51,8 @@ from pullback.backends.cuda.capture import (
     is_in_order,
     recording,
 )
+from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.kernels.writing import write_kernels
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.interpreter import Changed
@@ -70,7 +70,7 @@ from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
 from pullback.devices.cuda.rows.into import row_into
 from pullback.devices.cuda.rows.table import row_for
-from pullback.devices.cuda.steps import row_application
+from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var

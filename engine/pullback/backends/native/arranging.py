@@ -18,8 +18,8 @@ from dataclasses import field
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.axes import cycles_of_nest
-from pullback.backends.native.kernels.choosing import cycles_of_product
 from pullback.backends.native.kernels.product import described
+from pullback.backends.native.kernels.tile_choice import cycles_of_product
 from pullback.backends.nests.fusing import REDUCTIONS, Alone, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Layouts, Views, holding_views, is_view, views_of

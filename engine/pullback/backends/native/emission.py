@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.module import Later, Module, Use
+from pullback.backends.llvm.writing.llvm_module import Later, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
@@ -153,14 +153,14 @@ _LOADED_LATER = {
         "running_argmax",
         "running_argmin",
     ),
-    "pullback.backends.native.kernels.branches": ("switch", "checkpointed"),
+    "pullback.backends.native.kernels.switches": ("switch", "checkpointed"),
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
     "pullback.backends.native.kernels.diagonals": ("diagonal", "on_diagonal", "lower_triangle", "upper_triangle"),
     "pullback.backends.native.kernels.fourier": ("complex_of", "fft_parts", "rfft_parts", "irfft_parts"),
     "pullback.backends.native.kernels.gathers": (
         *("gather", "take_along", "scatter_add", "put_along", "set_at", "add_at", "class_numbers"),
     ),
-    "pullback.backends.native.kernels.loops": ("scan",),
+    "pullback.backends.native.kernels.scans": ("scan",),
     "pullback.backends.native.kernels.moving": ("scatter", "concatenate"),
     "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
     "pullback.backends.native.kernels.products": ("matmul",),

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.kernels.blocks import operands_of
+from pullback.backends.native.kernels.nest_blocks import operands_of
 from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, ProductWithEpilogue, nodes_of
-from pullback.backends.nests.joining import join_of
+from pullback.backends.nests.joins_in_place import join_of
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Access, Views
 from pullback.dataclass import dataclass

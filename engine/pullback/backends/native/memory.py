@@ -9,7 +9,7 @@ from dataclasses import field
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.grouping import Grouping
+from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.nests.fusing import (
     Alone,

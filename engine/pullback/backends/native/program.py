@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import memory_type, number
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernels.moving import copy_into, emit_joined
@@ -19,7 +19,7 @@ from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
 from pullback.backends.nests.fusing import Alone, Fused, ProductWithEpilogue
-from pullback.backends.nests.joining import is_in_place, join_of
+from pullback.backends.nests.joins_in_place import is_in_place, join_of
 from pullback.backends.nests.nest import Nest, Step, Write
 from pullback.backends.nests.nesting import Source, nest_of
 from pullback.backends.nests.views import Access

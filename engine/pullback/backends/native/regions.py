@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.native import listing
+from pullback.backends.native import kernel_listing
 from pullback.backends.native.entry import in_order
-from pullback.backends.native.running import Native
+from pullback.backends.native.executable import Native
 from pullback.backends.native.support import why_not
 from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
@@ -63,12 +63,12 @@ class Region(Primitive):
     @property
     def listing(self) -> str:
         """The kernels in order, and the memory of their results."""
-        return listing.format_kernels(self.native.memory)
+        return kernel_listing.format_kernels(self.native.memory)
 
     @property
     def kernel_stages(self) -> Sequence[tuple[str, str]]:
         """The kernels after each pass over kernels."""
-        return listing.stages_of_kernels(self.graph, self.native.vector_bits)
+        return kernel_listing.stages_of_kernels(self.graph, self.native.vector_bits)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run into new arrays."""

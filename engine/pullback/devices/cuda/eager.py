@@ -11,10 +11,10 @@ import torch
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Effect, Primitive, Trace
 from pullback.core.types import ArrayType, type_of
-from pullback.devices.cuda.steps import row_application
+from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
-from pullback.numpy_api.memory import given
+from pullback.numpy_api.traced_stores import given
 from pullback.rules.inplace import Overwriting
 
 __all__ = ["DEVICE", "DeviceArray", "DeviceTrace", "adopted", "device_named", "handed_over", "put"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback_runners.peers.autograd.adapter import PEER
 from pullback_runners.peers.peer import Form
-from pullback_runners.peers.weights import (
+from pullback_runners.peers.recurrent_weights import (
     gru_gradient,
     gru_weights,
     lstm_gradient,

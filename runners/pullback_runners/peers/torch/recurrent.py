@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback_runners.peers.peer import Form
-from pullback_runners.peers.torch.adapter import PEER, tensor_of
-from pullback_runners.peers.weights import (
+from pullback_runners.peers.recurrent_weights import (
     gru_gradient,
     gru_weights,
     lstm_gradient,
@@ -13,6 +12,7 @@ from pullback_runners.peers.weights import (
     rnn_gradient,
     rnn_weights,
 )
+from pullback_runners.peers.torch.adapter import PEER, tensor_of
 from pullback_runners.workloads import Inputs
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pullback.backends.llvm.elementary import trigonometric
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
 

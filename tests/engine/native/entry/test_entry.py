@@ -30,7 +30,7 @@ from pullback.backends.native.entry import (
     plain_form,
     templates,
 )
-from pullback.backends.native.entry.forms import Make
+from pullback.backends.native.entry.result_trees import Make
 from pullback.backends.native.linking import load
 from pullback.core.types import ArrayType, type_of
 

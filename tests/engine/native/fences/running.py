@@ -7,7 +7,7 @@ import numpy as np
 from tests.engine.native.fences.memory import PAGE, close_page, fenced, fenced_copy, fenced_empty
 
 from pullback.backends.native import memory
-from pullback.backends.native.entry import running
+from pullback.backends.native.entry import callable_program
 
 #: How many programs ran between fences.
 count = itertools.count()
@@ -26,7 +26,7 @@ def install():
     """
     memory.ALIGNMENT = 8
     memory._place = _placed_apart
-    computed = running._Plain._computed
+    computed = callable_program._Plain._computed
 
     def checked(plain, values, outputs):
         done = computed(plain, values, outputs)
@@ -35,7 +35,7 @@ def install():
             _compare(plain, values, outputs, done, at_end=at_end)
         return done
 
-    running._Plain._computed = checked
+    callable_program._Plain._computed = checked
 
 
 def _placed_apart(slots):

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.kernels import blas, choosing, cut_off, parts, products
-from pullback.backends.native.kernels.choosing import Choice, choose
+from pullback.backends.native.kernels import blas, cut_off, products, thread_parts, tile_choice
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.products import emit_product, write_product
+from pullback.backends.native.kernels.tile_choice import Choice, choose
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.core.types import ArrayType
@@ -312,10 +312,10 @@ def test_lanes_are_what_is_contiguous():
 
 
 def test_columns_that_fill_no_vector_are_a_product_of_their_own_where_that_is_cheaper():
-    assert choosing.lanes_apart(described_as(100, 100, 100, layouts="TC"), 512) == ("n", 96)
-    assert choosing.lanes_apart(described_as(100, 100, 100, layouts="CC"), 512) is None
-    assert choosing.lanes_apart(described_as(96, 96, 96, layouts="TC"), 512) is None
-    assert choosing.lanes_apart(described_as(100, 4, 100, layouts="TC"), 512) is None
+    assert tile_choice.lanes_apart(described_as(100, 100, 100, layouts="TC"), 512) == ("n", 96)
+    assert tile_choice.lanes_apart(described_as(100, 100, 100, layouts="CC"), 512) is None
+    assert tile_choice.lanes_apart(described_as(96, 96, 96, layouts="TC"), 512) is None
+    assert tile_choice.lanes_apart(described_as(100, 4, 100, layouts="TC"), 512) is None
 
 
 @widths
@@ -336,7 +336,7 @@ def test_tiles_fit_the_registers(bits):
     for sizes in itertools.product((1, 5, 32, 100, 1000), repeat=3):
         choice = choose(described_as(*sizes), bits)
         held = choice.rows * choice.columns + choice.columns + 1
-        assert held <= choosing.registers(bits)
+        assert held <= tile_choice.registers(bits)
         assert choice.panel_size * 4 <= 128 * 1024 or not choice.packs
         assert choice.strip_size * 4 <= 256 * 1024 or not choice.packs_rows
 
@@ -362,7 +362,7 @@ def test_a_small_product_is_a_short_text(bits):
     ],
 )
 def test_parts_make_up_the_whole(a_shape, b_shape, layouts, count, monkeypatch):
-    monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(count, most))
+    monkeypatch.setattr(thread_parts, "blocks_of", lambda _, most: min(count, most))
     a, b = numbers(a_shape, "f4", layouts[0]), numbers(b_shape, "f4", layouts[1])
     expected = exact(a, b)
     c = np.full(expected.shape, 7, "f4")
@@ -373,34 +373,34 @@ def test_parts_make_up_the_whole(a_shape, b_shape, layouts, count, monkeypatch):
 
 
 def test_strips_of_rows_are_not_copied_twice(monkeypatch):
-    monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(100, most))
+    monkeypatch.setattr(thread_parts, "blocks_of", lambda _, most: min(100, most))
     product = described_as(1000, 500, 400, layouts="TC")
     choice = replace(choose(product, 256), packs=True, packs_rows=True, transposed=False, height=96)
-    partition = parts.partition_of_tiles(product, choice, 256)
+    partition = thread_parts.partition_of_tiles(product, choice, 256)
     assert (partition.axis, partition.length, partition.count) == (0, 96, 11)
 
 
 def test_few_strips_of_rows_become_four_parts_and_one_is_cut_along_its_columns():
     product = described_as(512, 700, 512, layouts="TC")
     choice = replace(choose(product, 256), packs=True, packs_rows=True, transposed=False, rows=4, columns=3, height=172)
-    partition = parts.partition_of_tiles(product, choice, 256)
+    partition = thread_parts.partition_of_tiles(product, choice, 256)
     assert (partition.axis, partition.length, partition.count) == (0, 128, 4)
-    partition = parts.partition_of_tiles(product, replace(choice, height=512), 256)
+    partition = thread_parts.partition_of_tiles(product, replace(choice, height=512), 256)
     assert (partition.axis, partition.length, partition.count) == (1, 264, 3)  # whole panels of 24
 
 
 def test_large_products_by_blas_have_two_parts_at_least():
     for size, count in ((600, 2), (1024, 2), (2048, 2), (5000, 4)):
-        assert parts.partition_of_blas(described_as(size, size, size), 256).count == count
+        assert thread_parts.partition_of_blas(described_as(size, size, size), 256).count == count
 
 
 def test_small_products_are_not_shared():
     for sizes in ((32, 32, 32), (64, 64, 64), (1, 100, 1000)):
         product = described_as(*sizes)
-        assert parts.partition_of_tiles(product, choose(product, 256), 256).is_whole
+        assert thread_parts.partition_of_tiles(product, choose(product, 256), 256).is_whole
     for sizes in ((32, 512, 128), (1000, 1000, 1000)):  # the first is of a step of a recurrent layer
         large = described_as(*sizes)
-        assert not parts.partition_of_tiles(large, choose(large, 256), 256).is_whole
+        assert not thread_parts.partition_of_tiles(large, choose(large, 256), 256).is_whole
 
 
 # --- BLAS -----------------------------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
 
 def test_blas_computes_parts(monkeypatch):
     monkeypatch.setattr(cut_off, "is_beyond", lambda product, _: blas.can_describe(product))
-    monkeypatch.setattr(parts, "blocks_of", lambda *_: 3)
+    monkeypatch.setattr(thread_parts, "blocks_of", lambda *_: 3)
     a, b = numbers((20, 6), "f4"), numbers((6, 200), "f4", "T")
     c = np.full((20, 200), np.nan, "f4")
     module = run(256, multiplication(a, b, c))

@@ -9,7 +9,7 @@ from pullback.backends.native import availability
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
 
 if availability.is_available():
-    from pullback.backends.native.kernels import loops
+    from pullback.backends.native.kernels import scans
     from pullback.backends.native.kernels.registers import fits, pays
     from pullback.backends.native.linking import forced_width
     from pullback.backends.native.linking.target import available_widths
@@ -32,7 +32,7 @@ def whenever_possible(monkeypatch):
     monkeypatch.setenv(
         "PULLBACK_CACHE", "0"
     )  # objects are kept by what they are made from, not by what is patched here
-    monkeypatch.setattr(loops, "pays", lambda body, _: fits(body))
+    monkeypatch.setattr(scans, "pays", lambda body, _: fits(body))
 
 
 def check(function, *args, rtol=1e-12, atol=1e-13):

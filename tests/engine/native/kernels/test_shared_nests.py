@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.axes import with_few_axes
-from pullback.backends.native.kernels.blocks import in_blocks
+from pullback.backends.native.kernels.nest_blocks import in_blocks
 from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load

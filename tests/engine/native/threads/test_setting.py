@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.threads import counts, limits, setting
+from pullback.backends.native.threads import available_processors, counts, setting
 
 
 def in_fresh_process(program, **variables):
@@ -137,8 +137,8 @@ def test_a_plan_shares_its_work_while_more_than_one_thread_is_allowed():
 def test_auto_heeds_a_limit_that_is_set_on_numpys_blas_meanwhile(monkeypatch, parallel_for):
     limit = [1]
     function = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: limit[0])
-    monkeypatch.setattr(limits, "numpys_limit", lambda: ctypes.cast(function, ctypes.c_void_p).value)
-    monkeypatch.setattr(limits, "fixed_limit", lambda: 8)
+    monkeypatch.setattr(available_processors, "numpys_limit", lambda: ctypes.cast(function, ctypes.c_void_p).value)
+    monkeypatch.setattr(available_processors, "fixed_limit", lambda: 8)
     with pb.threads("auto"):
         before = counts().shared
         parallel_for(lambda _: None, 4)

@@ -15,7 +15,7 @@ from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Write
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import llvmlite
 import llvmlite.binding as llvm
 
-from pullback.backends.cuda.kernels.writing import Kernel, Kernels
-from pullback.backends.native.linking import objects
+from pullback.backends.cuda.kernels.kernel_text import Kernel, Kernels
+from pullback.backends.native.linking import object_cache
 
 #: By architecture, the oldest PTX that knows it: a driver need not be newer.
 PTX_OF = {"sm_80": "ptx70", "sm_90": "ptx78"}
@@ -27,13 +27,13 @@ _RECIPE = f"llvmlite {llvmlite.__version__}, inlined, sroa, instcombine, codegen
 def ptx_of(kernels: Kernels, architecture: str) -> str:
     """The PTX of kernels for an architecture, `sm_80` or `sm_90`: made, or found on disk."""
     text = device_text(kernels)
-    name = objects.hash_of(f"PTX {_RECIPE} {architecture} {PTX_OF[architecture]}\n{text}")
-    found = objects.find(name)
+    name = object_cache.hash_of(f"PTX {_RECIPE} {architecture} {PTX_OF[architecture]}\n{text}")
+    found = object_cache.find(name)
     if found is not None:
         return found.code.decode()
     ptx = _made(text, architecture)
     exports = tuple(kernel.name for kernel in kernels.kernels)
-    objects.keep(name, objects.Object(ptx.encode(), (), exports, objects.hash_of(text)))
+    object_cache.keep(name, object_cache.Object(ptx.encode(), (), exports, object_cache.hash_of(text)))
     return ptx
 
 

@@ -7,7 +7,7 @@ through doubles, but for erf, whose tail is small beside 1: there erfc is e to a
 """
 
 from pullback.backends.llvm.elementary.exp import exp, exp_between
-from pullback.backends.llvm.elementary.formats import at_least, at_most, is_single, polynomial
+from pullback.backends.llvm.elementary.float_formats import at_least, at_most, is_single, polynomial
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 

@@ -6,7 +6,7 @@ first so short that its product with n is exact (Cody and Waite, Software Manual
 
 import math
 
-from pullback.backends.llvm.elementary.formats import (
+from pullback.backends.llvm.elementary.float_formats import (
     at_least,
     at_most,
     format_of,

@@ -8,7 +8,7 @@ from pullback.backends.llvm.elementary.exp import (
     ln2_parts,
     round_to_whole,
 )
-from pullback.backends.llvm.elementary.formats import (
+from pullback.backends.llvm.elementary.float_formats import (
     at_most,
     format_of,
     is_single,

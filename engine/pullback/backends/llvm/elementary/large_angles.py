@@ -14,7 +14,7 @@ import numpy as np
 from pullback.backends.llvm.elementary.trigonometric import Angle, angle_of, cosine_of, sine_of, tangent_of
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 
 _FUNCTIONS: dict[str, Callable[[Lanes, str, Angle], str]] = {"sin": sine_of, "cos": cosine_of, "tan": tangent_of}
 

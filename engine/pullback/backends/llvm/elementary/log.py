@@ -6,7 +6,7 @@ does not count (the idea is that of the Sun library fdlibm).
 """
 
 from pullback.backends.llvm.elementary.exp import ln2_parts, log10_2_parts
-from pullback.backends.llvm.elementary.formats import at_least, at_most, format_of, is_single, polynomial
+from pullback.backends.llvm.elementary.float_formats import at_least, at_most, format_of, is_single, polynomial
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 

@@ -18,7 +18,7 @@ import numpy as np
 from pullback.backends.llvm.elementary import (
     activations,
     arithmetic,
-    calls,
+    called_functions,
     entropies,
     error_function,
     exp,
@@ -30,7 +30,7 @@ from pullback.backends.llvm.elementary import (
 )
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
-from pullback.backends.llvm.writing.module import Use
+from pullback.backends.llvm.writing.llvm_module import Use
 from pullback.core.primitive import Primitive
 from pullback.dataclass import dataclass
 
@@ -273,7 +273,7 @@ def compute(
     result_dtype: np.dtype[Any],
     params: Sequence[tuple[str, Any]] = (),
     *,
-    most_bodies: int = calls.MOST_BODIES,
+    most_bodies: int = called_functions.MOST_BODIES,
 ) -> str:
     """Write the code of a primitive for as many lanes as the width says; gives the result, of its dtype.
 
@@ -289,7 +289,7 @@ def compute(
         return lanes[0].convert(values[0], Lanes(function, result_dtype, width))
     names = _called_together(primitive, dtypes)
     if function.module.uses[names, dtypes[0]] > most_bodies and all(lanes[0].known(value) is None for value in values):
-        results = calls.call(lanes[0], "_".join(names), [ROWS[name].emit for name in names], values)
+        results = called_functions.call(lanes[0], "_".join(names), [ROWS[name].emit for name in names], values)
         return results[names.index(primitive.name)]
     return ROWS[primitive.name].emit(lanes[0], *values)
 

@@ -10,7 +10,7 @@ C library, lane by lane: they are rare.
 import math
 
 from pullback.backends.llvm.elementary.exp import round_to_whole
-from pullback.backends.llvm.elementary.formats import format_of, is_single, polynomial
+from pullback.backends.llvm.elementary.float_formats import format_of, is_single, polynomial
 from pullback.backends.llvm.elementary.log import quotient
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.entry.arenas import Arena
-from pullback.backends.native.entry.programs import NativeProgram
+from pullback.backends.native.entry.machine_programs import NativeProgram
 from pullback.backends.native.entry.templates import CLOSED, IDLE, OUTPUT, RUNNING, WATCH, Head, Template, watch_words
 from pullback.dataclass import dataclass
 

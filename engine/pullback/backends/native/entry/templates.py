@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
+from pullback.backends.native.entry.argument_steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
 from pullback.backends.native.entry.held import Held
-from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
+from pullback.backends.native.entry.machine_programs import NativeProgram
+from pullback.backends.native.entry.result_trees import Form, Make, Making, NotNativeError, Out, makings
 from pullback.blocks import Block, block_of
 from pullback.dataclass import dataclass
 

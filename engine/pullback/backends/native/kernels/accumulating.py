@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.places import each
+from pullback.backends.native.kernels.index_loops import each
 from pullback.ir.graph import Node
 from pullback.rules.cumulative import cumprod, cumsum, linear_recurrence
 from pullback.rules.ordering import argmax, argmin, running_argmax, running_argmin

@@ -17,14 +17,14 @@ from pullback.backends.native.kernels.convolution.correlating import write_corre
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
 from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
 from pullback.backends.native.kernels.convolution.plans import Plan, make_plan, scratch_bytes
-from pullback.backends.native.kernels.convolution.rows import clear_all
+from pullback.backends.native.kernels.convolution.row_loops import clear_all
 from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.kernels.convolution.winograd.correlating import write_winograd
+from pullback.backends.native.kernels.convolution.winograd.packed_weights import write_weights
 from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan, make_winograd_plan
-from pullback.backends.native.kernels.convolution.winograd.weights import write_weights
 from pullback.backends.native.kernels.tiles import add_pairwise
-from pullback.backends.native.threads.rooms import Rooms, share_with_rooms
+from pullback.backends.native.threads.scratch_slots import Rooms, share_with_rooms
 from pullback.backends.native.threads.sharing import estimated_ns
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient

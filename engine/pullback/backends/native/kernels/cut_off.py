@@ -4,7 +4,7 @@ Where OpenBLAS overtakes depends on the machine, so it is found out once: before
 matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept
 beside the objects, for the processor's name, the width of vectors and the version of SciPy. Without a folder for objects
 (`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. Objects know what
-was chosen for them (`linking.choices`).
+was chosen for them (`linking.machine_choices`).
 """
 
 import ctypes
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.module import Module
+from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product
-from pullback.backends.native.linking import choices, host_target, load
-from pullback.backends.native.linking.objects import cache_folder
+from pullback.backends.native.linking import host_target, load, machine_choices
+from pullback.backends.native.linking.object_cache import cache_folder
 from pullback.dataclass import dataclass
 
 #: Few rows or columns are read once each, which BLAS does no faster.
@@ -59,7 +59,7 @@ def _least(vector_bits: int, dtype: np.dtype[Any]) -> int:
 
 def side(vector_bits: int, dtype: np.dtype[Any]) -> int:
     """The side of the largest cube for own tiles on this machine; the text that is being written depends on it."""
-    return int(choices.chosen(_CHOICE, f"{vector_bits} {dtype.str[1:]}"))
+    return int(machine_choices.chosen(_CHOICE, f"{vector_bits} {dtype.str[1:]}"))
 
 
 def _find(argument: str) -> str:
@@ -71,7 +71,7 @@ def _find(argument: str) -> str:
     return str(_found(folder / "products.json", host_target().cpu, vector_bits, dtype))
 
 
-choices.provide(_CHOICE, _find)
+machine_choices.provide(_CHOICE, _find)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernels.blocks import (
+from pullback.backends.native.kernels.nest_blocks import (
     Cut,
     Sizes,
     block_of,
@@ -31,10 +31,10 @@ from pullback.backends.native.kernels.blocks import (
     write_block,
 )
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.native.kernels.parts import nanoseconds_of
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.products import write_product
 from pullback.backends.native.kernels.shared_nests import estimated_ns
+from pullback.backends.native.kernels.thread_parts import nanoseconds_of
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS, share
 from pullback.backends.nests.nest import Nest
 from pullback.dataclass import dataclass

@@ -2,7 +2,7 @@
 
     batch > blocks of the contracted axis > strips of rows > panels of columns > tiles > steps
 
-How long blocks, strips and panels are, and what lanes stand for, has been chosen before (`choosing`).
+How long blocks, strips and panels are, and what lanes stand for, has been chosen before (`tile_choice`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from typing import Literal
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.kernels.choosing import Choice, choose, parts
-from pullback.backends.native.kernels.packing import Panel, pack
-from pullback.backends.native.kernels.pieces import Along, pieces_of
+from pullback.backends.native.kernels.packed_panels import Panel, pack
 from pullback.backends.native.kernels.product import Product
+from pullback.backends.native.kernels.tile_choice import Choice, choose, parts
+from pullback.backends.native.kernels.tile_results import Along, pieces_of
 from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
 from pullback.dataclass import dataclass
 

@@ -2,12 +2,12 @@
 
 Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
 -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
--> bodies       the text: every value where its operands are first there,                      bodies.py,
+-> bodies       the text: every value where its operands are first there,                      nest_text.py,
 reductions in registers, on the stack or in their result,                      accumulators.py,
 operands that lie across the vectors, apart or backwards                       transposing.py,
 strided.py
 -> nests        one function of the program, or one for each pass                              nests.py
--> blocks       several functions over parts of the space, and what they found combined        blocks.py
+-> blocks       several functions over parts of the space, and what they found combined        nest_blocks.py
 """
 
 import math
@@ -19,7 +19,7 @@ from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
-from pullback.backends.native.kernels.bodies import write_nest
+from pullback.backends.native.kernels.nest_text import write_nest
 from pullback.backends.native.kernels.tiling import BLOCK, is_float_sum, tile
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, ReductionKind, Step, Write
 from pullback.rules.activations import identity

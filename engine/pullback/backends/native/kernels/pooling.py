@@ -14,10 +14,10 @@ from math import inf, prod
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.convolution.axes import Axis
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import fill, spread
-from pullback.backends.native.kernels.convolution.rows import along, clear_all, clear_row
+from pullback.backends.native.kernels.convolution.row_loops import along, clear_all, clear_row
+from pullback.backends.native.kernels.convolution.sliding_window import Axis
 from pullback.backends.native.kernels.pooling_pairs import divided_by_ties, is_in_pairs, write_pairs
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.core.types import Shape

@@ -15,7 +15,7 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.correlation import Layout
-from pullback.backends.native.kernels.convolution.rows import along, clear_all, evens_and_odds, interleaved
+from pullback.backends.native.kernels.convolution.row_loops import along, clear_all, evens_and_odds, interleaved
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.core.primitive import Primitive
 from pullback.rules.pooling import max_pool, max_select, mean_pool, mean_spread

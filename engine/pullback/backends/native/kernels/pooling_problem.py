@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.kernels.convolution.axes import batch_axis, forward_axes
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import Planes
+from pullback.backends.native.kernels.convolution.sliding_window import batch_axis, forward_axes
 from pullback.core.primitive import Primitive
 from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding

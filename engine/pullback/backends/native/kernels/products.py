@@ -3,11 +3,11 @@
 A product is described by sizes and strides alone, so vectors, transposes, broadcasts and outer products are no cases of
 their own.
 
-    Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
+    Product -> choosing       what lanes are, how large tiles are, what is copied first     tile_choice.py
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
-                              and what is copied, transposed or computed in between             packing.py, pieces.py
+                              and what is copied, transposed or computed in between             packed_panels.py, tile_results.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
-            -> parts          several threads, each with a part of the result               parts.py
+            -> parts          several threads, each with a part of the result               thread_parts.py
 
     emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))
 """
@@ -19,10 +19,16 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
-from pullback.backends.native.kernels.choosing import choose, lanes_apart
 from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
-from pullback.backends.native.kernels.parts import Partition, Write, partition_of_blas, partition_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.thread_parts import (
+    Partition,
+    Write,
+    partition_of_blas,
+    partition_of_tiles,
+    write_part,
+)
+from pullback.backends.native.kernels.tile_choice import choose, lanes_apart
 from pullback.backends.native.threads.sharing import share
 from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul

@@ -14,7 +14,7 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
-from pullback.backends.native.kernels.blocks import (
+from pullback.backends.native.kernels.nest_blocks import (
     Cut,
     Sizes,
     block_of,

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.places import each
+from pullback.backends.native.kernels.index_loops import each
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.ordering import argpartition, argsort, searchsorted

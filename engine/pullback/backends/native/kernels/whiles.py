@@ -11,8 +11,7 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.registers import Cells, Registers, pays
-from pullback.backends.native.kernels.steps import (
+from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
     nbytes_of,
@@ -20,6 +19,7 @@ from pullback.backends.native.kernels.steps import (
     why_not_steps,
     write_step,
 )
+from pullback.backends.native.kernels.registers import Cells, Registers, pays
 from pullback.control.while_rule import while_
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Node

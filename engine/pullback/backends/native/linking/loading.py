@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pullback.backends.native.linking import choices, objects
+from pullback.backends.native.linking import machine_choices, object_cache
 from pullback.backends.native.linking.symbols import addresses_of
 from pullback.backends.native.linking.target import host_target
 
@@ -39,14 +39,14 @@ def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") ->
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 
     target = host_target()
-    made_under: list[choices.Choice] = []
+    made_under: list[machine_choices.Choice] = []
     if not isinstance(key, str):
-        key = "" if objects.cache_folder() is None else key()
-    if not isinstance(text, str) and (not key or objects.is_checking()):
+        key = "" if object_cache.cache_folder() is None else key()
+    if not isinstance(text, str) and (not key or object_cache.is_checking()):
         text, made_under = _written(text)
-    name = objects.name_of(toolchain.RECIPE, target, key, text if isinstance(text, str) and not key else "")
-    found = objects.find(name)
-    if found is not None and choices.hold(found.choices):
+    name = object_cache.name_of(toolchain.RECIPE, target, key, text if isinstance(text, str) and not key else "")
+    found = object_cache.find(name)
+    if found is not None and machine_choices.hold(found.choices):
         if key and isinstance(text, str):
             _check(found, text, key)
         imports = addresses_of(found.imports)
@@ -58,15 +58,15 @@ def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") ->
         text, made_under = _written(text)
     made = toolchain.compile_object(text, target)
     code = toolchain.link_object(made, addresses_of(made.imports))
-    objects.keep(name, replace(made, choices=tuple(made_under)))
+    object_cache.keep(name, replace(made, choices=tuple(made_under)))
     return Loaded(code, made.text_hash, is_from_cache=False)
 
 
-def _written(write: Callable[[], str]) -> tuple[str, list[choices.Choice]]:
-    with choices.noting() as noted:
+def _written(write: Callable[[], str]) -> tuple[str, list[machine_choices.Choice]]:
+    with machine_choices.noting() as noted:
         return write(), noted
 
 
-def _check(found: objects.Object, text: str, key: str) -> None:
-    if found.text_hash != objects.hash_of(text):
+def _check(found: object_cache.Object, text: str, key: str) -> None:
+    if found.text_hash != object_cache.hash_of(text):
         raise RuntimeError(f"Two texts have the key {key}: it leaves out something that they depend on.")

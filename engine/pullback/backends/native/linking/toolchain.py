@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from pullback.backends.native.linking.objects import Object, hash_of
+from pullback.backends.native.linking.object_cache import Object, hash_of
 from pullback.backends.native.linking.symbols import CALLED_BY_CODE_GENERATOR, address_of, declared_symbols
 from pullback.backends.native.linking.target import Target
 from pullback.dataclass import dataclass

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pullback.backends.native.linking import load
 from pullback.backends.native.linking.symbols import provide, scipy_module
-from pullback.backends.native.threads import blas, limits, pool, setting
+from pullback.backends.native.threads import available_processors, blas, pool, setting
 
 PARALLEL_FOR: Final = "pullback_parallel_for"
 BLAS_ENTER: Final = "pullback_blas_enter"
@@ -48,9 +48,11 @@ class Library:
     def _choose(self, limit: setting.Setting) -> None:
         """Make a setting known to the pool; NumPy's limit is read on each call."""
         is_auto = limit == "auto"
-        self._function("pool_set_limit", None, ctypes.c_int64)(limits.fixed_limit() if is_auto else limit)
+        self._function("pool_set_limit", None, ctypes.c_int64)(available_processors.fixed_limit() if is_auto else limit)
         if os.name == "posix":
-            self._function("pool_set_elsewhere", None, ctypes.c_void_p)(limits.numpys_limit() if is_auto else None)
+            self._function("pool_set_elsewhere", None, ctypes.c_void_p)(
+                available_processors.numpys_limit() if is_auto else None
+            )
 
     def forget(self) -> None:
         """Begin anew in a child: the threads stayed with the parent."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Literal, Self, SupportsIndex, TypeAlias, overload
 
-from pullback.backends.native.threads import limits
+from pullback.backends.native.threads import available_processors
 
 VARIABLE: Final = "PULLBACK_NUM_THREADS"
 MOST: Final = 1024
@@ -40,7 +40,7 @@ def threads(limit: SupportsIndex | Literal["auto"] | None = None) -> "int | Rest
     """
     if limit is None:
         setting = current()
-        return limits.found_limit() if setting == "auto" else setting
+        return available_processors.found_limit() if setting == "auto" else setting
     now, before = checked(limit), current()
     _set(now)
     return RestoresThreads(before)

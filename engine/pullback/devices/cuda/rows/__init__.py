@@ -1,1 +1,1 @@
-"""Evaluation of each primitive on tensors: `ROWS` by name, and `steps.step` for one application at known types."""
+"""Evaluation of each primitive on tensors: `ROWS` by name, and `tensor_calls.step` for one application at known types."""

@@ -1,6 +1,6 @@
 """Convolutions: no windows are copied out, a copy of the data with its padding is read at the offset of every tap.
 
-    axes, correlation    what a convolution and its transpose to the data are: one problem      correlation.py, axes.py
+    axes, correlation    what a convolution and its transpose to the data are: one problem      correlation.py, sliding_window.py
       -> plans           blocks, layout of the copy, tiles: what is expected to be fastest      plans.py, planes.py, tiles.py
       -> kernel          its text                                                               correlating.py
     weight sums          the transpose to the weights, in one of two ways                       weight_sums.py

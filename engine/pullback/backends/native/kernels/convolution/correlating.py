@@ -20,10 +20,10 @@ from itertools import product
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.kernels.convolution.axes import Course
 from pullback.backends.native.kernels.convolution.planes import clear, fill
 from pullback.backends.native.kernels.convolution.plans import Plan
-from pullback.backends.native.kernels.convolution.rows import copy_row, overlapping, transpose_rows
+from pullback.backends.native.kernels.convolution.row_loops import copy_row, overlapping, transpose_rows
+from pullback.backends.native.kernels.convolution.sliding_window import Course
 from pullback.dataclass import dataclass
 
 #: Taps of the last axis up to so many are written one after the other; more are looked up in a table.

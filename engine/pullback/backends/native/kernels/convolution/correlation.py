@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.kernels.convolution.axes import Axis, batch_axis, forward_axes, transposed_axes
+from pullback.backends.native.kernels.convolution.sliding_window import Axis, batch_axis, forward_axes, transposed_axes
 from pullback.dataclass import dataclass
 from pullback.rules.sliding import Sliding
 

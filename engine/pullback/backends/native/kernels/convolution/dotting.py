@@ -16,9 +16,9 @@ from typing import TypeAlias
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.kernels.convolution.axes import batch_axis, forward_axes
 from pullback.backends.native.kernels.convolution.planes import Planes, clear, fill
-from pullback.backends.native.kernels.convolution.rows import along, clear_all
+from pullback.backends.native.kernels.convolution.row_loops import along, clear_all
+from pullback.backends.native.kernels.convolution.sliding_window import batch_axis, forward_axes
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.dataclass import dataclass
 

@@ -16,9 +16,9 @@ from math import prod
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.kernels.convolution.axes import Axis, Tap
 from pullback.backends.native.kernels.convolution.correlation import Layout
-from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, transpose_rows
+from pullback.backends.native.kernels.convolution.row_loops import clear_row, copy_row, transpose_rows
+from pullback.backends.native.kernels.convolution.sliding_window import Axis, Tap
 from pullback.dataclass import dataclass
 
 

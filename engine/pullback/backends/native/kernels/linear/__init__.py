@@ -1,7 +1,7 @@
 """Linear algebra: factorizations of matrices and systems of equations, of stacks of matrices too.
 
 stacks.py            places of stacks in lanes
-small.py             matrices of few rows, written out: every element is a register, lanes are matrices or right sides
+small_matrices.py             matrices of few rows, written out: every element is a register, lanes are matrices or right sides
 lapack.py            larger ones, by SciPy's LAPACK and BLAS
 pulling.py           the pullback of a Cholesky factor, block by block
 matrices.py          common parts of emitters

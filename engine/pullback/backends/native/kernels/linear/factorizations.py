@@ -7,7 +7,7 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.linear import pulling, small
+from pullback.backends.native.kernels.linear import pulling, small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
     SMALL,
@@ -42,7 +42,7 @@ def _emit_lu(
         def write(places: Sequence[Place]) -> None:
             matrix, transposed, rows_at, parity_at = places
             rows = rows_of(lanes, matrix, size)
-            rows_in_order, sign = small.eliminate(lanes, rows)
+            rows_in_order, sign = small_matrices.eliminate(lanes, rows)
             for i in range(size):
                 for j in range(size):
                     transposed.store(lanes, rows[i][j], j, i)
@@ -98,7 +98,7 @@ def _emit_cholesky(
         def write(places: Sequence[Place]) -> None:
             matrix, result = places
             rows = rows_of(lanes, matrix, size, lower=True)
-            good = small.factor_cholesky(lanes, rows)
+            good = small_matrices.factor_cholesky(lanes, rows)
             decline_unless(lanes, good, matrix.active)
             for i in range(size):
                 for j in range(size):
@@ -143,7 +143,7 @@ def _emit_cholesky_pull(
 
         def write(places: Sequence[Place]) -> None:
             rows = rows_of(lanes, places[1], size, lower=True)
-            small.pull_cholesky(lanes, rows_of(lanes, places[0], size, lower=True), rows)
+            small_matrices.pull_cholesky(lanes, rows_of(lanes, places[0], size, lower=True), rows)
             for i in range(size):
                 places[2].store(lanes, rows[i][i], i, i)
                 for j in range(i):
@@ -198,7 +198,7 @@ def _emit_adjugate(
         lanes = Lanes(function, a.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:
-            found = small.adjugate(lanes, rows_of(lanes, places[0], size))
+            found = small_matrices.adjugate(lanes, rows_of(lanes, places[0], size))
             for i in range(size):
                 for j in range(size):
                     places[1].store(lanes, found[i][j], i, j)

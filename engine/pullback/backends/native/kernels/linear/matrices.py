@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.kernels.linear import small
+from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Matrix
 from pullback.backends.native.kernels.linear.stacks import Place
 from pullback.ir.graph import Node
@@ -35,7 +35,7 @@ def matrix_bytes(node: Node, _: int) -> int:
     return 0 if type_.shape[-1] <= SMALL else type_.shape[-1] ** 2 * type_.dtype.itemsize
 
 
-def rows_of(lanes: Lanes, place: Place, size: int, *, lower: bool = False) -> small.Rows:
+def rows_of(lanes: Lanes, place: Place, size: int, *, lower: bool = False) -> small_matrices.Rows:
     """The elements of a matrix; zeros above the diagonal where only the `lower` triangle counts."""
     zero = lanes.constant(0)
     return [[zero if lower and j > i else place.load(lanes, i, j) for j in range(size)] for i in range(size)]

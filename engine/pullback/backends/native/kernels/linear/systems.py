@@ -6,7 +6,7 @@ from typing import Any
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.linear import small
+from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
     SMALL,
@@ -156,7 +156,7 @@ class _ByFactors:
             def solve(*rest: Index) -> None:
                 values = [b.load(lanes, i, *rest) for i in range(size)] if trans else order.taken(b, rest)
                 for lower in (True, False):
-                    small.substitute(
+                    small_matrices.substitute(
                         lanes,
                         lambda i, j: transposed[i][j] if trans else transposed[j][i],
                         values,
@@ -268,7 +268,7 @@ class _ByTriangle:
 
             def solve(*rest: Index) -> None:
                 values = [b.load(lanes, i, *rest) for i in range(size)]
-                small.substitute(
+                small_matrices.substitute(
                     lanes,
                     lambda i, j: known[(j, i) if self.trans else (i, j)],
                     values,

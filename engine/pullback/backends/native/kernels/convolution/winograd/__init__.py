@@ -8,8 +8,8 @@ Winograd's F(2 x 2, 3 x 3): A. Lavin, S. Gray, "Fast Algorithms for Convolutiona
 
     linear combinations           transforms.py
     blocks and panels             plans.py, correlating.py
-    weights, and their bounds     weights.py
-    tiles in doubt                spread.py
+    weights, and their bounds     packed_weights.py
+    tiles in doubt                guard.py
     these, computed directly      singly.py
 
 A result is a sum of what its own window reads, here as in the direct form: numbers of the input tile outside its window take no

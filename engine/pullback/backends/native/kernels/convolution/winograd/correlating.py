@@ -14,13 +14,13 @@ from contextlib import ExitStack
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.planes import fill
-from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, interleaved, overlapping
+from pullback.backends.native.kernels.convolution.row_loops import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile
+from pullback.backends.native.kernels.convolution.winograd.guard import count_doubts, set_doubts, write_doubts
+from pullback.backends.native.kernels.convolution.winograd.packed_weights import Made
 from pullback.backends.native.kernels.convolution.winograd.plans import TERMS, TILE, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.singly import write_tiles_in_doubt
-from pullback.backends.native.kernels.convolution.winograd.spread import count_doubts, set_doubts, write_doubts
 from pullback.backends.native.kernels.convolution.winograd.transforms import terms_of_input, tile_of_terms
-from pullback.backends.native.kernels.convolution.winograd.weights import Made
 from pullback.backends.native.kernels.tiles import Column, Factor, sum_products
 from pullback.backends.native.kernels.tiles import Tile as Products
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from pullback.backends.native.kernels.convolution.axes import Axis, Course, Tap
 from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
+from pullback.backends.native.kernels.convolution.sliding_window import Axis, Course, Tap
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 from pullback.dataclass import dataclass
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.kernels.convolution.rows import interleaved, overlapping
+from pullback.backends.native.kernels.convolution.row_loops import interleaved, overlapping
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TILE, WinogradPlan
 
 #: Most vectors of results that are summed together for the four results of a tile: one alone would wait for itself.

@@ -1,0 +1,118 @@
+"""The change that CI is about: the head and the base of its pull request, and the identifiers that GitHub needs."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_cli.uploading.gitlog import ask_git
+from pullback_cli.usage_errors import RefusalError
+
+_REVISION = re.compile(r"[~^@{]|^HEAD$")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Of GitHub Actions and of GitLab CI; None where they do not say.
+
+    `fork` is where the head comes from, where that is not the project's own repository; `repository` is GitHub's `owner/name`.
+    """
+
+    head: str | None = None
+    base: str | None = None
+    fork: str | None = None
+    repository: str | None = None
+    pull_request: int | None = None
+    github_token: str | None = None
+    github_api: str = "https://api.github.com"
+
+
+def read_surroundings(environment: Mapping[str, str] | None = None) -> Surroundings:
+    """Read the environment. CI checks out a merge of a pull request with its base; its head is in the event."""
+    said = os.environ if environment is None else environment
+    event = _event(said.get("GITHUB_EVENT_PATH"))
+    request = event.get("pull_request")
+    request = request if isinstance(request, dict) else {}
+    head = request.get("head")
+    number = request.get("number")
+    return Surroundings(
+        head=(head.get("sha") if isinstance(head, dict) else None)
+        or said.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        or None,
+        base=said.get("GITHUB_BASE_REF") or said.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or None,
+        fork=_fork_at_github(request, said.get("GITHUB_REPOSITORY")) or _fork_at_gitlab(said),
+        repository=said.get("GITHUB_REPOSITORY") or None,
+        pull_request=number if isinstance(number, int) else None,
+        github_token=said.get("GITHUB_TOKEN", "").strip() or None,
+        github_api=(said.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
+    )
+
+
+def _event(path: str | None) -> Mapping[str, Any]:
+    try:
+        found = json.loads(Path(path).read_bytes()) if path else {}
+    except (OSError, ValueError):
+        return {}  # no event that we can read is no event
+    return found if isinstance(found, dict) else {}
+
+
+def _fork_at_github(request: Mapping[str, Any], repository: str | None) -> str | None:
+    """The repository that a pull request comes from, where it is another; one that is gone was another as well."""
+    head = request.get("head")
+    if not isinstance(head, dict) or "repo" not in head:
+        return None
+    name = head["repo"].get("full_name") if isinstance(head["repo"], dict) else None
+    return None if name == repository is not None else str(name or "a fork that is gone")
+
+
+def _fork_at_gitlab(said: Mapping[str, str]) -> str | None:
+    source, target = (said.get(f"CI_MERGE_REQUEST_{each}PROJECT_PATH") for each in ("SOURCE_", ""))
+    return source if source and source != target else None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The commit that is checked, and the one that is checked out where that is another."""
+
+    sha: str
+    checked_out: str | None = None
+
+    @property
+    def remark(self) -> str | None:
+        """A remark where another commit is checked out than the one that is checked."""
+        if self.checked_out is None:
+            return None
+        return (
+            f"Checked is {self.sha[:10]}, the head of the pull request; checked out is {self.checked_out[:10]}. Results that were "
+            f"uploaded of {self.checked_out[:10]} are not those of the head: check out the head (`ref:` of actions/checkout)."
+        )
+
+
+def find_head(said: str | None, repository: Path, surroundings: Surroundings) -> Head:
+    """The commit to check: as it was said, else the head of the pull request, else what is checked out."""
+    if said is not None:
+        return Head(_resolved(repository, said) or said)
+    here = _resolved(repository, "HEAD")
+    if surroundings.head is not None:
+        return Head(surroundings.head, here if here not in {None, surroundings.head} else None)
+    if here is None:
+        raise RefusalError(f"check: {repository} is no git checkout with commits; name the commit with --head")
+    return Head(here)
+
+
+def find_base(said: str | None, repository: Path, surroundings: Surroundings) -> str | None:
+    """The base of the head, as the service knows it: a branch, or a hash."""
+    if said is not None and _REVISION.search(said):  # a revision of this clone, `HEAD~1`, and no name for others
+        found = _resolved(repository, said)
+        if found is None:
+            raise RefusalError(f"check: {repository} has no revision {said!r}; give --base a branch or a commit")
+        return found
+    return said or surroundings.base
+
+
+def _resolved(repository: Path, revision: str) -> str | None:
+    found = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return found.strip() if found else None

@@ -1,0 +1,97 @@
+"""The commits that `up` measures: the one checked out, up to five earlier ones that changed what is measured, and new ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.projects.configuration import ProjectFile
+from pullback_runners.projects.git import git
+from pullback_runners.projects.subjects import files_of
+from pullback_runners.revisions import uncommitted_changes
+
+EARLIER_COMMITS = 5
+MOST_OF_A_LOG = 500
+_FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
+
+Commit = Mapping[str, Any]
+"""The commit object of a report and of a job."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The commits to measure, and a sentence for the person where they are fewer than one would expect.
+
+    `log` has the newest first parents of the head, itself first; a shallow clone does not know where it is cut off.
+    """
+
+    head: Commit
+    earlier: tuple[Commit, ...]
+    remark: str | None = None
+    log: tuple[Commit, ...] = ()
+
+
+def read_history(project: ProjectFile) -> History:
+    """Read the commits of a project's clone from git."""
+    repository = project.top
+    branch = _ask(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or None
+    head = _commits(repository, branch, "--max-count=1", "HEAD")[0]
+    if _ask(repository, "rev-parse", "--is-shallow-repository") == "true":
+        return History(
+            head, (), "this clone is shallow, so only the checked-out commit is measured (git fetch --unshallow)"
+        )
+    files = files_of(project.build, repository)
+    changed = _commits(repository, branch, "--first-parent", f"--max-count={EARLIER_COMMITS + 1}", "HEAD", "--", *files)
+    earlier = tuple(commit for commit in changed if commit["sha"] != head["sha"])[:EARLIER_COMMITS]
+    dirty = uncommitted_changes(project)
+    remark = f"changes that are not committed are not measured ({', '.join(dirty[:3])})" if dirty else None
+    log = _commits(repository, branch, "--first-parent", f"--max-count={MOST_OF_A_LOG}", "HEAD")
+    return History(head, earlier, remark, tuple(log))
+
+
+class HeadWatch:
+    """Tells when HEAD of a clone has moved, to another commit or branch.
+
+    It has once it stays for two looks, since a rebase moves it many times a second.
+    """
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        self._known = self._seen = self._look()
+
+    def has_moved(self) -> bool:
+        """Look, and say whether there is a new commit, or one on another branch; each is told once."""
+        found = self._look()
+        settled, self._seen = found == self._seen, found
+        if not found[0] or not settled or found == self._known:
+            return False
+        self._known = found
+        return True
+
+    def _look(self) -> tuple[str, str]:
+        """The hash of the commit, empty without one, and the branch, empty where none is checked out."""
+        commit = _ask(self._repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return commit, _ask(self._repository, "symbolic-ref", "--quiet", "HEAD")
+
+
+def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Commit]:
+    commits: list[Commit] = []
+    for line in _ask(repository, "log", f"--format={_FIELDS}", *arguments).splitlines():
+        sha, parents, author, authored_at, title = line.split("\x1f")
+        commits.append(
+            {
+                "sha": sha,
+                "parents": parents.split(),
+                "branch": branch,
+                "author": author,
+                "authored_at": authored_at,
+                "title": title,
+                "dirty": False,
+            }
+        )
+    return commits
+
+
+def _ask(repository: Path, *arguments: str) -> str:
+    done = git(repository, *arguments)
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""

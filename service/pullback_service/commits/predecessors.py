@@ -1,0 +1,125 @@
+"""The measured commit that another one follows: along first parents, as far as these are known.
+
+History is one line on pages (`timeline.py`), on which commits of several branches lie between each other. What changed at a
+commit is told against the one that it was made from, for what a neighbour of another branch did is not its doing. Behind the
+oldest ancestor that is known, history is what is left: the commit before that one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple, TypeAlias
+
+from pullback_service import statements
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.statements import Query, Rows
+
+FARTHEST = 2_000
+"""Commits that nobody measured, walked through for all that are asked for. Behind them what is before in history is as good."""
+Placed: TypeAlias = tuple[datetime, int]
+"""Where a commit stands in history."""
+
+
+class Reached(NamedTuple):
+    """The end of a walk along first parents: the nearest ancestor that `counts`, else the oldest that is known."""
+
+    ordered_at: datetime
+    id: int
+    counts: bool
+
+
+# Edges and not ways: what many commits descend from is walked once.
+_WALK: Final[LiteralString] = """
+WITH RECURSIVE edge AS (
+       SELECT asked.id AS child, parent.id, parent.ordered_at, EXISTS ({counts}) AS counts
+         FROM unnest(%(commits)s::bigint[]) asked (id)
+         JOIN commit_parent told ON told.commit_id = asked.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        UNION
+       SELECT edge.id, parent.id, parent.ordered_at, EXISTS ({counts})
+         FROM edge
+         JOIN commit_parent told ON told.commit_id = edge.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        WHERE NOT edge.counts)
+SELECT child, ordered_at, id, counts FROM edge LIMIT %(most)s
+"""
+_BY_MACHINE: Final[LiteralString] = _WALK.replace(
+    "{counts}",
+    "SELECT FROM report WHERE report.commit_id = parent.id AND report.machine_id = %(machine)s"
+    " AND (report.points > 0 OR report.failures > 0)",
+)
+_OF_SERIES: Final[LiteralString] = _WALK.replace(
+    "{counts}",
+    "SELECT FROM reading WHERE reading.commit_id = parent.id AND reading.series_id = ANY (%(series)s::bigint[])",
+)
+
+
+def followed_on(
+    project_id: ProjectId, machine_id: MachineId, commit_ids: Collection[int]
+) -> Query[Mapping[int, Reached]]:
+    """The nearest ancestor of each commit that a machine measured, or how far the way there is known.
+
+    Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id.
+    """
+    return _walked(_BY_MACHINE, project_id, commit_ids, {"machine": machine_id})
+
+
+def followed_in(
+    project_id: ProjectId, series_ids: Collection[int], commit_ids: Collection[int]
+) -> Query[Mapping[int, Reached]]:
+    """The nearest ancestor of each commit at which any of some series was measured, or how far the way there is known.
+
+    Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading.
+    """
+    return _walked(_OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
+
+
+def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -> Mapping[int, int]:
+    """By its place, of each of some commits that does not follow the one before it, the place of the one that it follows.
+
+    That is -1 where it is none of them, and none that stands before it. Commits come oldest first.
+    """
+    at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
+    found = {}
+    for place, (_, commit_id) in enumerate(places):
+        reached = followed.get(commit_id)
+        if reached is not None and reached.counts:
+            before = at.get(reached.id, -1)
+            before = before if before < place else -1
+        else:
+            before = place - 1
+            # An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children.
+            if reached is not None:
+                before = min(before, bisect_left(places, (reached.ordered_at, reached.id)) - 1)
+            while before >= 0 and _is_made_from(followed.get(places[before][1]), commit_id):
+                before -= 1
+        if before != place - 1:
+            found[place] = before
+    return found
+
+
+def _is_made_from(reached: Reached | None, commit_id: int) -> bool:
+    return reached is not None and reached.counts and reached.id == commit_id
+
+
+def _walked(
+    statement: LiteralString, project_id: ProjectId, commit_ids: Collection[int], values: Mapping[str, object]
+) -> Query[Mapping[int, Reached]]:
+    """The ends of the walks from each commit with a known parent."""
+    asked = {
+        "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
+    }  # fmt: skip
+    return Query(statement, {**asked, **values}, _ends, width=4)
+
+
+def _ends(rows: Rows) -> Mapping[int, Reached]:
+    parents = {child: Reached(*parent) for child, *parent in rows}
+    return {start: _end_of(start, parents) for start in parents}
+
+
+def _end_of(start: int, parents: Mapping[int, Reached]) -> Reached:
+    reached, walked = parents[start], {start}
+    while not reached.counts and reached.id in parents and reached.id not in walked:
+        walked.add(reached.id)
+        reached = parents[reached.id]
+    return reached

@@ -1,0 +1,87 @@
+"""A requested comparison, by the names that people give, and its result: two commits, or two machines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.comparisons import queries
+from pullback_service.comparisons.grounds import Across
+from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
+from pullback_service.comparisons.queries import Judged
+from pullback_service.errors import refuse
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.machines.queries import machines_called
+from pullback_service.projects.queries import project_by_name
+from pullback_service.series.filters import SeriesChoice
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """A requested comparison, as an address names it.
+
+    `head` is judged, `base` is what it is compared with; with `base_machine`, what that machine measured is compared with
+    what `head_machine` did, at one commit unless `base` names another. `head_machine` alone chooses its series.
+    """
+
+    head: str
+    base: str | None = None
+    merge_base: bool = False
+    head_machine: str | None = None
+    base_machine: str | None = None
+    choice: SeriesChoice = field(default_factory=SeriesChoice)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The two commits, what was judged of every chosen series, and what to know about both."""
+
+    project_id: ProjectId
+    pair: Pair
+    judged: Judged
+    notes: Sequence[str]
+
+
+async def compare_as_asked(session: AsyncSession, project: str, asked: ComparisonRequest) -> Answered:
+    """The comparison that is asked for. Index: as `find_pair`, `machines_called` and `queries.compare`."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    across = await _across(session, project_id, asked)
+    pair = await find_pair(
+        session,
+        project_id,
+        asked.base,
+        asked.head,
+        merge_base=asked.merge_base,
+        two_machines=across is not None,
+    )
+    machine = [asked.head_machine] if asked.head_machine and across is None else asked.choice.machine
+    choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
+    judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
+    missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
+    return Answered(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
+
+
+def _unprojected(pair: Pair) -> Sequence[str]:
+    """A note about commits that an earlier release stored and no worker has projected yet."""
+    waiting = [commit.sha for commit in (pair.reference.commit, pair.candidate.commit) if not commit.projected]
+    return [
+        f"Results of {sha} are being prepared after an upgrade and may be incomplete." for sha in dict.fromkeys(waiting)
+    ]
+
+
+async def _across(session: AsyncSession, project_id: ProjectId, asked: ComparisonRequest) -> Across | None:
+    if not asked.base_machine or asked.base_machine == asked.head_machine:
+        return None
+    if not asked.head_machine:
+        refuse("head_machine", "Two machines are compared: give head_machine too.")
+    return Across(
+        await _machine(session, project_id, asked.base_machine, where="base_machine"),
+        await _machine(session, project_id, asked.head_machine, where="head_machine"),
+    )
+
+
+async def _machine(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> MachineId:
+    found = await machines_called(session, project_id, name)
+    if len(found) > 1:
+        refuse(where, f"{len(found)} machines are called {name!r}: give the host or the class of one.")
+    return found[0]

@@ -1,0 +1,234 @@
+"""Reading what budgets and missing results are found in: series with a budget, and what reports of a suite do not have any more."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, LiteralString
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.budgets import over_budget
+from pullback_service.incidents.changes import Change
+from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
+from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
+from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
+from pullback_service.rules.matching import Rule, Subject, rule_for
+from pullback_service.rules.queries import rules_of
+
+MOST_ON_BRANCHES: Final = 50
+"""Readings of a series among which the newest of the trunk is looked for: others were measured on branches."""
+
+_NAMED: Final[LiteralString] = """
+SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
+       "case".workload, "case".label, machine.name
+  FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
+  JOIN series USING (case_id, machine_id)
+  JOIN "case" ON "case".id = series.case_id
+  JOIN machine ON machine.id = series.machine_id
+"""
+# Of each stretch of readings over a budget, or within it, the first and the last, with the number of readings that were looked at.
+_SPENT: Final[LiteralString] = """
+SELECT series_id, commit_id, value, log_ratio, low, number
+  FROM (
+       SELECT every.*, lag(over) OVER along AS before, lead(over) OVER along AS behind
+         FROM (
+              SELECT reading.series_id, reading.commit_id, reading.value, reading.log_ratio, reading.low, reading.position,
+                     max(reading.number) OVER (PARTITION BY reading.series_id) AS number,
+                     CASE WHEN budgeted.is_time THEN coalesce(reading.low, reading.log_ratio) > ln(budgeted.budget)
+                          ELSE reading.value > budgeted.budget END AS over
+                FROM unnest(%(series)s::bigint[], %(budgets)s::float8[], %(times)s::bool[]) budgeted (id, budget, is_time),
+                     LATERAL (
+                     SELECT newest.series_id, newest.commit_id, newest.value, newest.log_ratio, newest.low, branch_commit.position,
+                            row_number() OVER (ORDER BY newest.ordered_at DESC, newest.commit_id DESC) AS number
+                       FROM reading newest
+                       JOIN branch_commit ON branch_commit.commit_id = newest.commit_id AND branch_commit.branch_id = %(branch)s
+                      WHERE newest.series_id = budgeted.id AND NOT newest.dirty
+                      ORDER BY newest.ordered_at DESC, newest.commit_id DESC
+                      LIMIT %(most)s) reading) every
+        WHERE over IS NOT NULL
+       WINDOW along AS (PARTITION BY series_id ORDER BY position)) every
+ WHERE over IS DISTINCT FROM before OR over IS DISTINCT FROM behind
+"""
+# A report of another tool names no suite, and any report of an earlier release may be of some cases only: what has less than half
+# of the cases that such reports have at most says nothing of what it lacks.
+_ALIKE: Final[LiteralString] = """
+SELECT machine_id, suite, commit_id, position
+  FROM (
+       SELECT report.machine_id, coalesce(report.suite, 'format ' || report.format) AS suite, report.commit_id,
+              branch_commit.position, report.cases, max(report.cases) OVER (
+                PARTITION BY report.machine_id, coalesce(report.suite, 'format ' || report.format)) AS most
+         FROM report
+         JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
+        WHERE report.machine_id = ANY (%(machines)s::bigint[]) AND report.project_id = %(project)s
+          AND report.status = 'accepted' AND NOT report.partial AND NOT report.dirty AND report.points + report.failures > 0)
+       every
+ WHERE cases * 2 >= most
+ GROUP BY machine_id, suite, commit_id, position
+"""
+_ABSENT: Final[LiteralString] = f"""
+  WITH alike AS MATERIALIZED ({_ALIKE}),
+       lately AS MATERIALIZED (
+       SELECT machine_id, suite, min(position) AS position
+         FROM (SELECT *, row_number() OVER (PARTITION BY machine_id, suite ORDER BY position DESC) AS number FROM alike) ranked
+        WHERE number <= %(absent)s
+        GROUP BY machine_id, suite
+       HAVING count(*) = %(absent)s),
+       last AS MATERIALIZED (
+       SELECT each.case_id, each.machine_id, each.variant, newest.position, newest.suite
+         FROM (
+              SELECT case_id, machine_id, variant, min(id) AS id
+                FROM series
+               WHERE project_id = %(project)s AND machine_id = ANY (%(machines)s::bigint[])
+               GROUP BY case_id, machine_id, variant) each,
+              LATERAL (
+              SELECT branch_commit.position, coalesce(report.suite, 'format ' || report.format) AS suite
+                FROM (
+                     SELECT commit_id, report_id
+                       FROM reading
+                      WHERE series_id = each.id
+                      ORDER BY ordered_at DESC, commit_id DESC
+                      LIMIT %(most)s) newest
+                JOIN branch_commit ON branch_commit.commit_id = newest.commit_id AND branch_commit.branch_id = %(branch)s
+                JOIN report ON report.id = newest.report_id
+               ORDER BY branch_commit.position DESC
+               LIMIT 1) newest)
+SELECT last.case_id, last.machine_id, last.variant
+  FROM last
+  JOIN lately USING (machine_id, suite)
+ WHERE last.position < lately.position
+   AND NOT EXISTS (
+       SELECT FROM change
+        WHERE change.project_id = %(project)s AND change.case_id = last.case_id AND change.machine_id = last.machine_id
+          AND change.variant = last.variant AND change.kind = 'missing' AND change.ended_id IS NULL)
+"""  # noqa: S608 - our own words
+_STORED: Final[LiteralString] = """
+SELECT DISTINCT case_id, machine_id, variant
+  FROM change
+ WHERE project_id = %(project)s AND kind = 'missing' AND machine_id = ANY (%(machines)s::bigint[])
+"""
+_MEASURED: Final[LiteralString] = """
+SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, reading.commit_id)
+       series.case_id, series.machine_id, series.variant, reading.commit_id,
+       coalesce(report.suite, 'format ' || report.format)
+  FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[]) wanted (case_id, machine_id, variant)
+  JOIN series USING (case_id, machine_id, variant)
+  JOIN reading ON reading.series_id = series.id
+  JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+  JOIN report ON report.id = reading.report_id
+"""
+_FAILED: Final[LiteralString] = """
+SELECT DISTINCT wanted.case_id, wanted.machine_id, wanted.variant, failure.commit_id
+  FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[]) wanted (case_id, machine_id, variant)
+  JOIN failure ON failure.case_id = wanted.case_id AND failure.machine_id = wanted.machine_id
+              AND coalesce(failure.variant, wanted.variant) = wanted.variant
+"""
+_Variant = tuple[int, int, str]
+
+
+async def budget_changes(
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    pairs: Collection[Pair],
+    *,
+    stored: Iterable[Change] | None = None,
+    rules: Sequence[Rule] | None = None,
+) -> list[Change]:
+    """Changes of cases on machines that are over the budget of a rule: one of the project, unless others are given.
+
+    Given the changes that are `stored`, the newest `MOST_READINGS` readings of a series are read, and what is stored of older ones goes on.
+    Index: uq_rule_project_id_place, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
+    """
+    every = await rules_of(session, project_id) if rules is None else rules
+    budgets = [rule for rule in every if rule.budget is not None]
+    if not budgets or not pairs:
+        return []
+    budgeted = []
+    for *series, workload, case, machine in await statements.rows(session, _NAMED, columns_of(pairs)):
+        variant, metric = series[3], series[4]
+        rule = rule_for(budgets, Subject(workload, case, variant, metric, machine), "budget")
+        if rule is not None and rule.budget is not None:
+            budgeted.append(BudgetedSeries._make((*series, rule.budget)))
+    if not budgeted:
+        return []
+    values = {
+        "series": [each.series_id for each in budgeted],
+        "budgets": [each.budget for each in budgeted],
+        "times": [each.metric == "time" for each in budgeted],
+        "branch": trunk.branch_id,
+        "most": None if stored is None else MOST_READINGS,
+    }
+    of_series = {each.series_id: each for each in budgeted}
+    spent: dict[int, list[BudgetReading]] = defaultdict(list)
+    is_all: dict[int, bool] = {}
+    for series_id, *row, number in await statements.rows(session, _SPENT, values, binary=True):
+        is_all[series_id] = number != values["most"]
+        if row[0] in trunk.places and (found := spent_of(of_series[series_id], *row)) is not None:
+            spent[series_id].append(found)
+    before: dict[int, list[Change]] = defaultdict(list)
+    for change in stored or ():
+        is_there = change.commit_id in trunk.places and change.reference_id in trunk.places
+        if (
+            change.evidence == "budget"
+            and change.series_id is not None
+            and is_there
+            and not is_all.get(change.series_id, True)
+        ):
+            before[change.series_id].append(change)
+    return [
+        change
+        for series_id, readings in spent.items()
+        for change in over_budget(of_series[series_id], readings, trunk.places, before[series_id])
+    ]
+
+
+async def missing_changes(
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair]
+) -> tuple[Sequence[Pair], Sequence[Change]]:
+    """Changes of all that is missing, or was, of some cases on some machines and of others on these machines where that is new.
+
+    The pairs of both come first. Index: ix_report_machine, ix_series_project_id, ix_reading_series_history, pk_branch_commit,
+    ix_change_project_id, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
+    """
+    if not pairs:
+        return [], []
+    machines = sorted({machine for _, machine in pairs})
+    values = {"project": project_id, "branch": trunk.branch_id, "machines": statements.array_of(machines)}
+    absent = await statements.rows(session, _ABSENT, values | {"absent": ABSENT, "most": MOST_ON_BRANCHES})
+    elsewhere = [each for each in absent if each[:2] not in set(pairs)]
+    new = await _missing(session, project_id, trunk, elsewhere)
+    wanted = {*pairs, *((change.case_id, change.machine_id) for change in new if change.ended_id is None)}
+    known = {*absent, *await statements.rows(session, _STORED, values)}
+    return sorted(wanted), await _missing(session, project_id, trunk, [each for each in known if each[:2] in wanted])
+
+
+async def _missing(
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, variants: Collection[_Variant]
+) -> list[Change]:
+    if not variants:
+        return []
+    ordered = sorted(variants)
+    values = {
+        "cases": statements.array_of(case for case, _, _ in ordered),
+        "machines": statements.array_of(machine for _, machine, _ in ordered),
+        "variants": statements.array_of_texts(variant for _, _, variant in ordered),
+        "branch": trunk.branch_id,
+    }
+    measured: dict[_Variant, dict[int, str]] = defaultdict(dict)
+    for case_id, machine_id, variant, commit_id, suite in await statements.rows(session, _MEASURED, values):
+        measured[case_id, machine_id, variant][commit_id] = suite
+    failed: dict[_Variant, set[int]] = defaultdict(set)
+    for case_id, machine_id, variant, commit_id in await statements.rows(session, _FAILED, values):
+        failed[case_id, machine_id, variant].add(commit_id)
+    alike = {
+        "project": project_id,
+        "branch": trunk.branch_id,
+        "machines": statements.array_of({machine for _, machine, _ in ordered}),
+    }
+    reported: dict[Suite, set[int]] = defaultdict(set)
+    for machine_id, suite, commit_id, _ in await statements.rows(session, _ALIKE, alike):
+        reported[machine_id, suite].add(commit_id)
+    tracked = [Tracked(*each, measured[each], failed[each]) for each in ordered]
+    return missing_of(tracked, reported, trunk.places)

@@ -1,0 +1,325 @@
+"""Looking for the changes of some cases on some machines: what is stored in, changes out.
+
+The detector goes on from its state where an upload only brought readings at the end of a series, and reads no others; it looks at the
+readings again where it suspects something, or where anything else moved, and its state goes back to before that. Statements do not grow
+with the number of series.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sqlalchemy import delete
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.detection_inputs import (
+    Pair,
+    StoredState,
+    Trunk,
+    UploadContent,
+    keep,
+    read_behind,
+    read_claims,
+    read_failures,
+    read_kept,
+    read_newest,
+    read_series,
+    read_suspects,
+    watched_at,
+)
+from pullback_service.incidents.discoveries import highest_chance
+from pullback_service.incidents.failing import failures_of
+from pullback_service.incidents.series_states import SeriesState, settled_before
+from pullback_service.incidents.trunk_changes import (
+    Claim,
+    Observed,
+    Suspicion,
+    Watched,
+    changes_of,
+    is_of_this_version,
+    suspicions_of,
+)
+from pullback_service.logs import logger
+from pullback_service.membership import among
+from pullback_service.models.incidents import SetAside
+
+PAIRS_AT_ONCE: Final = 500
+"""Cases and machines whose series are looked at together."""
+SERIES_AT_ONCE: Final = 25
+"""Series with many readings to take, which are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
+
+
+class _SeriesFindings(NamedTuple):
+    """Knowledge of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
+
+    series: Watched
+    claims: Sequence[Claim]
+    suspicions: Sequence[Suspicion]
+    settled: Sequence[Change]
+
+
+class Least(NamedTuple):
+    """The size that a suspicion of a series must exceed to be raised, and the place on the trunk from which on it need not."""
+
+    size: float
+    until: int | None
+
+    def holds_back(self, change: Change, places: Places) -> bool:
+        """True if a suspicion is too small."""
+        is_before = self.until is None or places[change.commit_id] < self.until
+        return is_before and abs(change.log_ratio or 0.0) <= self.size
+
+
+class Sight(NamedTuple):
+    """The changes of the cases and machines that were looked at, more than were asked for where evidence is shared."""
+
+    changes: Sequence[Change]
+    looked_at: Collection[Pair]
+
+
+async def look(
+    session: AsyncSession,
+    project_id: ProjectId,
+    pairs: Sequence[Pair],
+    trunk: Trunk,
+    stored: Iterable[Change],
+    *,
+    brought: UploadContent | None,
+    least: Mapping[int, Sequence[Least]],
+) -> Sight:
+    """The changes of some cases on some machines, and of others that were suspected at the same commits.
+
+    `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
+    too small after what people called noise (`least`) are not raised, unless they are among these. A series that raises is set aside and holds up no other.
+    """
+    found_before: dict[int, list[Change]] = defaultdict(list)
+    for change in stored:
+        if change.evidence == "levels" and change.series_id is not None:
+            found_before[change.series_id].append(change)
+    looking = _Looking(session, trunk, found_before, brought, least)
+    suspects = await read_suspects(session, project_id)
+    changes: list[Change] = []
+    seen: set[Pair] = set()
+    todo = sorted(pairs)
+    moved = {commit for commits in (brought.commits if brought else {}).values() for commit in commits}
+    while todo:
+        for start in range(0, len(todo), PAIRS_AT_ONCE):
+            some = todo[start : start + PAIRS_AT_ONCE]
+            for looked in await looking.at(some):
+                key = looked.series.series_id
+                before = suspects.pop(key, None)
+                now = [(each.change.commit_id, each.chance) for each in looked.suspicions]
+                if now:
+                    suspects[key] = (looked.series.case_id, looked.series.machine_id), now
+                moved.update(commit for commit, _ in {*now} ^ {*(before[1] if before else ())})
+            changes += failures_of(*await read_failures(session, some, trunk), trunk.places)
+        seen.update(todo)
+        # What else is suspected at these commits needs more or less evidence now.
+        todo = sorted({pair for pair, said in suspects.values() if pair not in seen and moved & {c for c, _ in said}})
+    return Sight([*changes, *await looking.concluded(said for _, said in suspects.values())], seen)
+
+
+@dataclass(slots=True)
+class _Looking:
+    """A look at series of one project."""
+
+    session: AsyncSession
+    trunk: Trunk
+    found_before: Mapping[int, Sequence[Change]]
+    """The suspicions of each series that are stored."""
+    brought: UploadContent | None
+    least: Mapping[int, Sequence[Least]]
+    looked: list[_SeriesFindings] = field(default_factory=list)
+    set_aside: dict[int, str] = field(default_factory=dict)
+
+    async def at(self, pairs: Sequence[Pair]) -> Sequence[_SeriesFindings]:
+        """Look at all series of some cases on some machines."""
+        series = await read_series(self.session, pairs)
+        claims = await read_claims(self.session, series, self.trunk)
+        noisy = [each for each in series if each.is_noisy]
+        kept = await read_kept(self.session, noisy) if noisy else {}
+        seen = await self._seen(noisy, kept)
+        found = []
+        for each in series:
+            suspicions, settled = seen.get(each.series_id, ((), ()))
+            found.append(_SeriesFindings(each, claims.get(each.series_id, ()), suspicions, settled))
+        self.looked += found
+        return found
+
+    async def concluded(self, suspects: Iterable[Sequence[tuple[int, float]]]) -> list[Change]:
+        """The changes of all that was looked at, with the suspicions that are accepted among all `suspects` of their commits."""
+        chances: dict[int, list[float]] = defaultdict(list)
+        for said in suspects:
+            for commit, chance in said:
+                chances[commit].append(chance)
+        commits = {one.change.commit_id for each in self.looked for one in each.suspicions}
+        tests = await watched_at(self.session, commits)
+        highest = {commit: highest_chance(chances[commit], tests.get(commit, 0)) for commit in commits}
+        found: list[Change] = []
+        for each in self.looked:
+            accepted = [one.change for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
+            with self._setting_aside(each.series):
+                found += changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
+        await _note_set_aside(self.session, [each.series.series_id for each in self.looked], self.set_aside)
+        return found
+
+    async def _seen(
+        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
+    ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
+        """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
+        states, others = await self._at_their_ends(noisy, kept)
+        seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
+        rows: dict[int, tuple[StoredState, float | None]] = {}
+
+        def note(
+            series: Watched, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
+        ) -> None:
+            key, before = series.series_id, settled_before(series.series_id, commits, self.trunk.places)
+            raised = [
+                one
+                for one in suspicions
+                if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
+            ]
+            seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
+            suspects = [(one.change.commit_id, one.chance) for one in raised]
+            found = StoredState(b"" if state is None else state.dumped(), suspects)
+            if found != kept.get(key, StoredState()):
+                rows[key] = found, None if state is None else state.resolution
+
+        whole = []
+        for each in noisy:
+            state = states.get(each.series_id)
+            if state is not None and state.is_calm:
+                note(each, state, (), state.commits)
+            else:
+                whole.append(each)
+        for start in range(0, len(whole), SERIES_AT_ONCE):
+            some = whole[start : start + SERIES_AT_ONCE]
+            newest = await read_newest(self.session, some, self.trunk, self.brought)
+            for each in some:
+                await asyncio.sleep(0)  # other chores run on the same loop
+                readings = newest.get(each.series_id, ())
+                with self._setting_aside(each):
+                    commits = [reading.commit_id for reading in readings]
+                    state = states.get(each.series_id)
+                    if state is not None and state.commits != commits:
+                        state = None  # a reading was taken back
+                    if state is None:
+                        state = self._gone_back(each, others.get(each.series_id), readings)
+                    if state is None and commits and commits[-1] in self._touched(each):
+                        state = SeriesState.after(each, readings, self.trunk.places)
+                    watchers = None if state is None or state.behind else state.watchers
+                    note(each, state, suspicions_of(each, readings, watchers), commits)
+        await keep(self.session, rows)
+        return seen
+
+    async def _at_their_ends(
+        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
+    ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
+        """The states of series, with the readings that uploads brought behind their ends, and those of series in whose middle they brought some."""
+        states: dict[int, SeriesState] = {}
+        others: dict[int, SeriesState] = {}
+        known = []
+        for each in noisy if self.brought is not None else ():
+            stored = kept.get(each.series_id, StoredState()).state
+            state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
+            if state is None:
+                continue
+            if state.goes_on(self._touched(each), self.trunk.places):
+                states[each.series_id] = state
+                known.append(each)
+            else:
+                others[each.series_id] = state
+        # Where the detector went back there is more to take.
+        at_end = [each for each in known if not states[each.series_id].behind]
+        gone_back = [each for each in known if states[each.series_id].behind]
+        await self._take(at_end, states)
+        for start in range(0, len(gone_back), SERIES_AT_ONCE):
+            await self._take(gone_back[start : start + SERIES_AT_ONCE], states)
+        return states, others
+
+    async def _take(self, some: Sequence[Watched], states: dict[int, SeriesState]) -> None:
+        """Let the states of some series take the readings behind what they know; those of which the detector begins elsewhere go."""
+        if not some:
+            return
+        newest = [states[each.series_id].known(self.trunk.places) for each in some]
+        behind = await read_behind(self.session, some, newest, self.trunk, self.brought)
+        for each in some:
+            await asyncio.sleep(0)
+            with self._setting_aside(each):
+                if not states[each.series_id].take(each, behind.get(each.series_id, ()), self.trunk.places):
+                    del states[each.series_id]
+            if each.series_id in self.set_aside:
+                states.pop(each.series_id, None)
+
+    def _gone_back(
+        self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
+    ) -> SeriesState | None:
+        """A state that went back to before what uploads brought; None where it cannot.
+
+        It goes on at once where its end was measured, or where the detector has told something, and is needed to say what. In other series
+        one look in hindsight says that nothing is suspected, and a backfill brings many readings to the middle before the next one at the end.
+        """
+        places = self.trunk.places
+        if state is None:
+            return None
+        is_needed = not state.is_calm or (readings and readings[-1].commit_id in self._touched(series))
+        if not state.go_back(series, readings, self._touched(series), places):
+            return None
+        if state.behind and is_needed:
+            known = places[state.known(places)]
+            if not state.take(series, [each for each in readings if places[each.commit_id] > known], places):
+                return None
+        return state
+
+    def _touched(self, series: Watched) -> Collection[int]:
+        return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
+
+    def _is_raised(self, series_id: int, change: Change) -> bool:
+        """True if a suspicion is large enough behind what people called noise, or is that itself: it stays with its verdict."""
+        places = self.trunk.places
+        return not any(least.holds_back(change, places) for least in self.least.get(series_id, ())) or any(
+            other.reference_id in places and other.commit_id in places and change.meets(other, places)
+            for other in self.found_before.get(series_id, ())
+        )
+
+    def _settled(self, series_id: int, before: int) -> Sequence[Change]:
+        places = self.trunk.places
+        return [
+            change
+            for change in self.found_before.get(series_id, ())
+            if change.reference_id in places and places.get(change.commit_id, before) < before
+        ]
+
+    def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
+        """The changes that another version of the detector found and this one does not: they stay, for nobody unsays them."""
+        places = self.trunk.places
+        return [
+            change
+            for change in self.found_before.get(series_id, ())
+            if not is_of_this_version(change)
+            and change.reference_id in places
+            and places.get(change.commit_id, -1) >= before
+            and not any(one.change.worse == change.worse and one.change.meets(change, places) for one in raised)
+        ]
+
+    @contextmanager
+    def _setting_aside(self, series: Watched) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about one series
+            self.set_aside[series.series_id] = f"{type(error).__name__}: {error}"
+            logger.exception("series_set_aside", series=series.series_id)
+
+
+async def _note_set_aside(session: AsyncSession, looked_at: Sequence[int], reasons: Mapping[int, str]) -> None:
+    await session.execute(delete(SetAside).where(among(SetAside.series_id, looked_at)))
+    if reasons:
+        rows = [{"series_id": series_id, "reason": reason[:500]} for series_id, reason in reasons.items()]
+        await session.execute(upsert(SetAside), rows)

@@ -1,0 +1,159 @@
+"""Differences between what is stored of the detector's findings and what the detector of this release finds, over all history.
+
+For after an upgrade, before workers look with another version. Nothing is written, and nothing is locked: series are read in small
+batches, each in a transaction of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, LiteralString, NamedTuple, TypeAlias
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.changes import Change
+from pullback_service.incidents.detection_inputs import (
+    Pair,
+    Trunk,
+    pairs_of,
+    read_newest,
+    read_series,
+    read_suspects,
+    read_trunk,
+    watched_at,
+)
+from pullback_service.incidents.discoveries import highest_chance
+from pullback_service.incidents.queries import NamedChange, named_changes
+from pullback_service.incidents.series_states import settled_before
+from pullback_service.incidents.trunk_changes import (
+    MOST_READINGS,
+    Observed,
+    Suspicion,
+    Watched,
+    at_once,
+    suspicions_of,
+)
+
+SERIES_AT_ONCE: Final = 5
+"""Series whose readings, all of them, are in memory together."""
+PAIRS_AT_ONCE: Final = 100
+
+DifferenceKind: TypeAlias = Literal["new", "moved", "gone"]
+
+_STORED: Final[LiteralString] = f"""
+SELECT {", ".join(Change._fields)} FROM change WHERE project_id = %(project)s AND evidence = 'levels'
+"""  # noqa: S608 - our own words
+
+
+class Difference(NamedTuple):
+    """A change that only one of both knows, or that begins elsewhere; `was` is the stored one."""
+
+    kind: DifferenceKind
+    change: NamedChange
+    was: NamedChange | None = None
+
+
+@dataclass(slots=True)
+class Findings:
+    """The findings of this release in the series of a project that were looked at so far."""
+
+    trunk: Trunk
+    stored: Mapping[int, Sequence[Change]]
+    suspects: Mapping[int, Sequence[tuple[int, float]]]
+    series: int
+    """Series of the project that the detector looks at, as far as they are known."""
+    looked_at: set[int] = field(default_factory=set)
+    readings: int = 0
+    suspicions: list[tuple[int, Suspicion]] = field(default_factory=list)
+
+
+async def look_beside(database: Database, project_id: ProjectId) -> AsyncIterator[Findings]:
+    """Look for changes in all of a project with the detector of this release, and yield what is found behind each batch.
+
+    Index: as `read_newest` and `read_series`.
+    """
+    async with database.reading() as session:
+        trunk = await read_trunk(session, project_id)
+        if trunk is None or trunk.branch_id is None:
+            return
+        pairs = await pairs_of(session, project_id)
+        stored: dict[int, list[Change]] = defaultdict(list)
+        for row in await statements.rows(session, _STORED, {"project": project_id}):
+            change = Change._make(row)
+            if change.series_id is not None and {change.reference_id, change.commit_id} <= trunk.places.keys():
+                stored[change.series_id].append(change)
+        suspects = {key: said for key, (_, said) in (await read_suspects(session, project_id)).items()}
+    found = Findings(trunk, stored, suspects, 0)
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        async for _ in _look_at(database, pairs[start : start + PAIRS_AT_ONCE], found):
+            yield found
+
+
+async def _look_at(database: Database, pairs: Sequence[Pair], found: Findings) -> AsyncIterator[None]:
+    async with database.reading() as session:
+        noisy = [each for each in await read_series(session, pairs) if each.is_noisy]
+    found.series += len(noisy)
+    for start in range(0, len(noisy), SERIES_AT_ONCE):
+        some = noisy[start : start + SERIES_AT_ONCE]
+        async with database.reading() as session:
+            read = await read_newest(session, some, found.trunk, None, most=None)
+        for each in some:
+            readings = read.get(each.series_id, ())
+            found.readings += len(readings)
+            found.looked_at.add(each.series_id)
+            found.suspicions += [(each.series_id, one) for one in _in_all(each, readings, found.trunk)]
+        yield
+
+
+def _in_all(series: Watched, readings: Sequence[Observed], trunk: Trunk) -> Iterable[Suspicion]:
+    """The suspicions of the detector: of the newest readings, as lived, and at once of those that it no longer looks at."""
+    newest = readings[-MOST_READINGS:]
+    before = settled_before(series.series_id, [reading.commit_id for reading in newest], trunk.places)
+    places = trunk.places
+    older = at_once(series, readings) if len(readings) > len(newest) else []
+    yield from (one for one in older if places[one.change.commit_id] < before)
+    yield from (one for one in suspicions_of(series, newest) if places[one.change.commit_id] >= before)
+
+
+async def differences_of(session: AsyncSession, found: Findings) -> list[Difference]:
+    """The differences in the series that were looked at, by commit; suspicions are accepted among all of their commit.
+
+    Index: as `watched_at` and `named_changes`.
+    """
+    by_commit: dict[int, list[float]] = defaultdict(list)
+    for _, one in found.suspicions:
+        by_commit[one.change.commit_id].append(one.chance)
+    tests = await watched_at(session, by_commit)
+    highest = {commit: highest_chance(chances, tests.get(commit, 0)) for commit, chances in by_commit.items()}
+    said: dict[int, list[Suspicion]] = defaultdict(list)
+    for series_id, one in found.suspicions:
+        said[series_id].append(one)
+    different: list[tuple[DifferenceKind, Change, Change | None]] = []
+    for series_id in found.looked_at:
+        known, suspected = found.stored.get(series_id, ()), {commit for commit, _ in found.suspects.get(series_id, ())}
+        for one in said[series_id]:
+            was = next((change for change in known if _are_one(change, one.change, found.trunk)), None)
+            if was is None and one.chance <= highest[one.change.commit_id] and one.change.commit_id not in suspected:
+                different.append(("new", one.change, None))
+            elif was is not None and (was.reference_id, was.commit_id) != (
+                one.change.reference_id,
+                one.change.commit_id,
+            ):
+                different.append(("moved", one.change, was))
+        different += [
+            ("gone", change, None)
+            for change in known
+            if change.standing != "refuted"
+            and not any(_are_one(change, one.change, found.trunk) for one in said[series_id])
+        ]
+    ordered = sorted(different, key=lambda each: (found.trunk.places[each[1].commit_id], each[1].series_id or 0))
+    changes = {change for _, *both in ordered for change in both if change is not None}
+    named = {each.change: each for each in await named_changes(session, changes)}
+    return [Difference(kind, named[change], None if was is None else named[was]) for kind, change, was in ordered]
+
+
+def _are_one(one: Change, other: Change, trunk: Trunk) -> bool:
+    return one.worse == other.worse and one.meets(other, trunk.places)

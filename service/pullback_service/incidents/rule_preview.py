@@ -1,0 +1,117 @@
+"""Incidents of the last 90 days, as other rules would have told them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, LiteralString
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.announcing import BEGINNINGS, TOLD_OF
+from pullback_service.incidents.budget_inputs import budget_changes
+from pullback_service.incidents.changes import Places
+from pullback_service.incidents.detection_inputs import pairs_of, read_trunk
+from pullback_service.incidents.grouping import Located, group
+from pullback_service.incidents.queries import Detail, NamedChange, details_of, named_changes
+from pullback_service.incidents.ruling import decision_on, subject_of
+from pullback_service.incidents.sentences import sentence
+from pullback_service.models.incidents import Incident, IncidentEvent
+from pullback_service.models.projects import Project
+from pullback_service.rules.matching import Rule, rule_for
+from pullback_service.rules.schemas import ForeseenIncident
+
+DAYS: Final = 90
+MOST: Final = 1000
+
+_LATELY: Final[LiteralString] = """
+SELECT report.commit_id
+  FROM report
+  JOIN project ON project.id = report.project_id
+ WHERE report.project_id = %(project)s AND report.commit_id = ANY (%(commits)s::bigint[])
+ GROUP BY report.commit_id, project.detected_from
+HAVING min(report.received_at) >= greatest(project.detected_from, now() - make_interval(days => %(days)s))
+"""
+
+
+async def foresee(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> list[ForeseenIncident]:
+    """The incidents that were told, or would have been, newest first; those that only budgets would have made come last.
+
+    Index: ix_incident_project_id, ix_incident_event_incident_id, ix_report_commit_id; as `details_of` and `budget_changes`.
+    """
+    since = func.now() - func.make_interval(0, 0, 0, DAYS)
+    of_project = select(Incident).where(Incident.project_id == project.id, Incident.found_at >= since)
+    may_be_told = of_project.where(~Incident.seen, Incident.kind.in_(TOLD_OF), Incident.state != "merged")
+    incidents = (await session.scalars(may_be_told.order_by(Incident.id.desc()).limit(MOST))).all()
+    rows = await session.execute(
+        select(IncidentEvent.incident_id, IncidentEvent.told).where(
+            IncidentEvent.incident_id.in_([incident.id for incident in incidents]), IncidentEvent.event.in_(BEGINNINGS)
+        )
+    )
+    began: dict[int, list[bool]] = defaultdict(list)
+    for incident_id, told in rows:
+        began[incident_id].append(told)
+    over, places = await _over_budget(session, project, rules)
+    found = []
+    for detail in await details_of(session, [incident for incident in incidents if incident.id in began]):
+        others = [each for each in detail.changes if each.change.evidence != "budget"]
+        broken = [part for part in over if _meets(part, detail, places)]
+        over = [part for part in over if part not in broken]
+        watched = [*filter(lambda each: _is_watched(rules, each), others), *(each for part in broken for each in part)]
+        would = (bool(watched) or not detail.changes) and decision_on(rules, watched).tells
+        told = any(began[detail.incident.id])
+        if told or would:
+            found.append(
+                ForeseenIncident(
+                    id=detail.incident.id,
+                    url=f"/api/v1/incidents/{detail.incident.id}",
+                    sentence=sentence(detail),
+                    told=told,
+                    would_be_told=would,
+                )
+            )
+    new = [ForeseenIncident(sentence=_sentence(project, part), told=False, would_be_told=True) for part in over]
+    return [*found, *new]
+
+
+async def _over_budget(
+    session: AsyncSession, project: Project, rules: Sequence[Rule]
+) -> tuple[list[list[NamedChange]], Places]:
+    """The changes that budgets would have shown and told in the last 90 days, by incident."""
+    project_id = ProjectId(project.id)
+    trunk = await read_trunk(session, project_id) if any(rule.budget is not None for rule in rules) else None
+    if trunk is None or trunk.branch_id is None:
+        return [], {}
+    changes = await budget_changes(session, project_id, trunk, await pairs_of(session, project_id), rules=rules)
+    values = {
+        "project": project_id, "commits": statements.array_of({change.commit_id for change in changes}), "days": DAYS,
+    }  # fmt: skip
+    lately = {row[0] for row in await statements.rows(session, _LATELY, values)} if changes else set()
+    named = {each.change: each for each in await named_changes(session, [c for c in changes if c.commit_id in lately])}
+    located = [Located(each.change, each.workload) for each in named.values() if _is_watched(rules, each)]
+    parts = [[named[each.change] for each in part] for part in group(located, trunk.places)]
+    return [part for part in parts if decision_on(rules, part).tells], trunk.places
+
+
+def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
+    """True if a budget is broken by what an incident is about already: such are one incident."""
+    held = [each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places]
+    return any(
+        (one.workload == other.workload or one.change.variant == other.change.variant)
+        and one.change.incident_kind == other.change.incident_kind
+        and one.change.meets(other.change, places)
+        for one in part
+        for other in held
+    )
+
+
+def _sentence(project: Project, part: Sequence[NamedChange]) -> str:
+    first = part[0]
+    made = Incident(kind="worse", state="confirmed")
+    return sentence(Detail(made, project.name, first.reference, first.commit, None, part, None))
+
+
+def _is_watched(rules: Sequence[Rule], each: NamedChange) -> bool:
+    rule = rule_for(rules, subject_of(each), "watch")
+    return rule is None or rule.watch is not False

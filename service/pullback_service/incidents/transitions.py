@@ -1,0 +1,209 @@
+"""The states of incidents, as their changes, jobs and verdicts say; what happens on the way is written down and told."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+from sqlalchemy import Select, cast, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
+from sqlalchemy.types import Date
+
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
+from pullback_service.incidents.bisection_jobs import search
+from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.confirming import (
+    MINUTES_A_DAY,
+    Budget,
+    Measuring,
+    budget_of,
+    chosen_to_measure,
+    effort_for,
+    measuring_machines,
+    queue_confirmation,
+)
+from pullback_service.incidents.detection_inputs import Trunk
+from pullback_service.incidents.lifecycle import MOST_ASKED, Control, State, is_of_machine, state_of
+from pullback_service.incidents.queries import changes_of_incidents, verdicts_of
+from pullback_service.jobs.queries import UNFINISHED
+from pullback_service.models.incidents import Bisection, Incident, IncidentJob, Verdict
+from pullback_service.models.jobs import Job
+
+WAITING: Final = ("suspected", "confirming")
+BY_MACHINE: Final = "An unaffected case moved as well: it is the machine."
+OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Everything that decides the states of some incidents."""
+
+    changes: Mapping[int, Sequence[Change]]
+    verdicts: Mapping[int, Verdict]
+    controls: Mapping[int, Sequence[Control]]
+    bisections: Mapping[int, Bisection]
+    waiting: Collection[int]
+    """Jobs that wait or run."""
+    measured: Collection[int]
+    """Incidents that an agent measured again."""
+    measuring: Mapping[int, Measuring]
+    today: date
+
+
+async def settle(
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    touched: Collection[int],
+    *,
+    minutes_a_day: float = MINUTES_A_DAY,
+) -> None:
+    """Bring the states of incidents up to date: of those that were touched, and of those that wait for a measurement.
+
+    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day. A verdict that is given
+    meanwhile comes before or behind: whoever gives one locks the incident as well.
+    Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
+    """
+    of_project = select(Incident).where(Incident.project_id == project_id, Incident.state != "merged")
+    bisected = select(Bisection.incident_id).where(
+        Bisection.state == "running"
+    )  # of those that are not confirmed it pauses
+    found = (
+        await session.scalars(
+            of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
+            .order_by(Incident.id)
+            .with_for_update(key_share=True)
+            .execution_options(populate_existing=True)
+        )
+    ).all()
+    known = await _known_of(session, project_id, found)
+    budget = await budget_of(session, known.measuring, minutes_a_day)
+    for incident in sorted(found, key=lambda incident: -_size(known.changes.get(incident.id, ()))):
+        await _settle(session, incident, known, trunk.places, budget)
+    for incident in found:
+        if incident.state == "confirmed":
+            bisection = known.bisections.get(incident.id)
+            changes = known.changes.get(incident.id, ())
+            await search(session, incident, bisection, changes, trunk.places, known.measuring, budget)
+
+
+async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Sequence[Incident]) -> _Known:
+    ids = [incident.id for incident in incidents]
+    changes = await changes_of_incidents(session, ids)
+    jobs = [incident.job_id for incident in incidents if incident.job_id is not None]
+    machines = {change.machine_id for of_one in changes.values() for change in of_one}
+    return _Known(
+        changes,
+        await verdicts_of(session, ids),
+        await controls_of(session, ids),
+        {bisection.incident_id: bisection for bisection in await session.scalars(_bisections_of(ids))},
+        set(await session.scalars(select(Job.id).where(Job.id.in_(jobs), Job.state.in_(UNFINISHED)))),
+        await measured_again(session, ids),
+        await measuring_machines(session, project_id, machines),
+        (await session.execute(select(cast(func.timezone("UTC", now()), Date)))).scalar_one(),
+    )
+
+
+def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
+    return select(Bisection).where(Bisection.incident_id.in_(ids)).execution_options(populate_existing=True)
+
+
+async def measured_again(session: AsyncSession, ids: Collection[int]) -> set[int]:
+    """Those of some incidents that an agent measured again. Index: ix_incident_job_incident_id, pk_job."""
+    statement = (
+        select(IncidentJob.incident_id)
+        .join(Job, Job.id == IncidentJob.job_id)
+        .where(IncidentJob.incident_id.in_(ids), Job.state == "done")
+    )
+    return set(await session.scalars(statement))
+
+
+async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:
+    """The unaffected cases that jobs of incidents measured. Index: ix_incident_job_incident_id, pk_job."""
+    controls: dict[int, list[Control]] = defaultdict(list)
+    measured = (
+        select(IncidentJob.incident_id, IncidentJob.control_id, Job.reference_id, Job.commit_id)
+        .join(Job, Job.id == IncidentJob.job_id)
+        .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None))
+    )
+    for incident_id, case_id, reference_id, commit_id in await session.execute(measured):
+        if case_id is not None and reference_id is not None:
+            controls[incident_id].append(Control(case_id, reference_id, commit_id))
+    return controls
+
+
+def _size(changes: Sequence[Change]) -> float:
+    return max((abs(change.log_ratio or 0.0) for change in changes), default=0.0)
+
+
+async def _settle(session: AsyncSession, incident: Incident, known: _Known, places: Places, budget: Budget) -> None:
+    changes = known.changes.get(incident.id, ())
+    controls = known.controls.get(incident.id, ())
+    verdict = known.verdicts.get(incident.id)
+    chosen = [] if incident.asked >= MOST_ASKED else chosen_to_measure(changes, known.measuring)
+    ran_out = incident.out_of_time_on is not None and incident.out_of_time_on < known.today
+    state = state_of(
+        changes,
+        was=incident.state,  # type: ignore[arg-type] # the table has no others
+        verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
+        is_measured_again=incident.job_id in known.waiting,
+        may_be_measured=bool(chosen),
+        was_measured=incident.id in known.measured,
+        controls=controls,
+        ran_out_of_time=ran_out,
+    )
+    if state == "suspected" and chosen:
+        by = known.measuring[chosen[0].machine_id]
+        cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
+        if budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen)):
+            await queue_confirmation(session, incident, chosen, places, by)
+            incident.out_of_time_on = None
+            state = "confirming"
+        else:
+            incident.out_of_time_on = known.today
+    _locate(incident, changes, places)
+    because = BY_MACHINE if state == "refuted" and is_of_machine(changes, controls) else None
+    if state == "unconfirmed" and ran_out:
+        because = OUT_OF_TIME
+    await move(session, incident, state, because=because)
+
+
+def _locate(incident: Incident, changes: Sequence[Change], places: Places) -> None:
+    """The kind and the range that the changes have in common; one that has none left stays where it was."""
+    speaking = [change for change in changes if change.standing == "claimed"] or changes
+    if not speaking:
+        return
+    incident.kind = speaking[0].incident_kind
+    incident.reference_id = max((change.reference_id for change in changes), key=places.__getitem__)
+    incident.commit_id = min((change.commit_id for change in changes), key=places.__getitem__)
+    ends = [change.ended_id for change in speaking if change.ended_id is not None]
+    incident.ended_id = max(ends, key=places.__getitem__) if len(ends) == len(speaking) else None
+
+
+async def move(
+    session: AsyncSession, incident: Incident, state: State, *, actor: str | None = None, because: str | None = None
+) -> None:
+    """Let an incident be in another state, write that down, and tell it where people are told of such."""
+    was = incident.state
+    if state == was:
+        await session.flush()
+        await tell_what_was_kept(session, incident)
+        await tell_growth(session, incident)
+        return
+    incident.state = state
+    incident.changed_at = now()
+    await session.flush()
+    told = await told_of(session, incident)
+    is_asked_for = was == "likely" and state == "confirming"  # what was told stands until the answer is there
+    if state in {"refuted", "unconfirmed", "suspected", "confirming"} and told == "told" and not is_asked_for:
+        await announce(session, incident, "withdrawn", actor=actor)
+    elif state in {"confirmed", "likely"} and told != "told":
+        await announce(session, incident, state, actor=actor)
+    elif state == "resolved" and told == "told":
+        await announce(session, incident, "resolved", actor=actor)
+    else:
+        details: dict[str, Any] = {} if because is None else {"because": because}
+        note_event(session, incident, state, actor=actor, details=details)

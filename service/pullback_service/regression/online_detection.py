@@ -1,0 +1,231 @@
+"""The levels of a series as it grows: after every observation, the changes that nobody was told before.
+
+What is kept is bounded: the newest observations, the noise that earlier levels taught, and the last event. So an observation
+costs the same however long the series is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
+from math import exp, inf, log, sqrt
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from pullback_service.regression.change_points import Split, split
+from pullback_service.regression.changes import Change
+from pullback_service.regression.classification import came_back, change_at, first_of_commit
+from pullback_service.regression.levels import asked
+from pullback_service.regression.ramps import ramp_instead
+from pullback_service.regression.residuals import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
+
+ASKED: Final = 7.2
+"""Evidence asked of a step in a series that is looked at after every observation: many looks, many chances to be wrong."""
+EDGE: Final = 0.6
+KEPT: Final = 192
+"""The newest observations that are kept."""
+FEWEST: Final = 6
+"""Observations of a series before which nothing can be said of it."""
+CALIBRATION: Final = 1.15
+"""Size of a step that half of the time is suspected in time, over what the formula says; measured with independent noise."""
+LOOKED_AT: Final = 5.0
+"""Evidence that a step may lack under the noise of one level, to be looked at under the noise of two."""
+MARKED: Final = 16
+"""Observations between the marks to which a watcher can go back; the further back, the fewer there are."""
+FURTHEST: Final = 320
+"""Observations behind a mark after which it is let go."""
+
+
+@dataclass
+class Event:
+    """The last event that was told: where its steps begin, where the level before it began, its number among the changes."""
+
+    places: list[int]
+    before: int
+    number: int
+
+
+class Mark(NamedTuple):
+    """A watcher behind an observation, but for the observations that it held; in numbers that JSON takes as they are."""
+
+    taken: int
+    """Observations so far."""
+    held: int
+    """The newest of these that it held."""
+    start: int
+    prior: list[Any]
+    noise: list[Any] | None
+    event: list[Any] | None
+    told: int
+    """The number of changes that were told."""
+    newest: dict[str, Any] | None
+    """The newest of these as it was understood, where more could come to it."""
+
+
+@dataclass
+class LevelWatcher:
+    """A noisy series that is looked at after every observation; natural logs."""
+
+    floor: float | None = None
+    count: int = 0
+    """Observations so far."""
+    logs: list[float] = field(default_factory=list)
+    inner: list[float] = field(default_factory=list)
+    new_commit: list[bool] = field(default_factory=list)
+    start: int = 0
+    """Where the present level begins, as index of the series."""
+    prior: Noise | None = None
+    """What earlier levels taught, or what is known of a series before its first observation."""
+    noise: Noise | None = None
+    """The noise with the present level, once it was looked at."""
+    event: Event | None = None
+    changes: list[Change] = field(default_factory=list)
+    """All that was told, as it is understood now."""
+    marks: list[Mark] = field(default_factory=list)
+
+    def observe(self, log: float, inner: float, *, new_commit: bool) -> list[Change]:
+        """Take the next observation; the changes that it shows for the first time."""
+        told = self._look(log, inner, new_commit=new_commit)
+        if self.count % MARKED == 0:
+            self.marks = [mark for mark in self.marks if _is_kept(mark.taken, self.count)]
+            self.marks.append(self._mark())
+        return told
+
+    def mark_within(self, count: int) -> Mark | None:
+        """The last mark within the first `count` observations; None where there is none."""
+        return next((mark for mark in reversed(self.marks) if mark.taken <= count), None)
+
+    def missing_at(self, mark: Mark) -> slice:
+        """The observations that it held at a mark and no longer holds."""
+        return slice(mark.taken - mark.held, min(self.count - len(self.logs), mark.taken))
+
+    def back_at(self, mark: Mark, logs: Sequence[float], inner: Sequence[float]) -> Self:
+        """The watcher as it was at a mark, with what is missing there, each of a commit of its own."""
+        let_go = self.count - len(self.logs)
+        held = slice(max(mark.taken - mark.held - let_go, 0), max(mark.taken - let_go, 0))
+        changes = self.changes[: mark.told]
+        if mark.newest is not None:
+            changes[-1] = Change(**mark.newest | {"places": tuple(mark.newest["places"])})
+        return replace(
+            self,
+            count=mark.taken,
+            logs=[*logs, *self.logs[held]],
+            inner=[*inner, *self.inner[held]],
+            new_commit=[*(True for _ in logs), *self.new_commit[held]],
+            start=mark.start,
+            prior=Noise(*mark.prior),
+            noise=None if mark.noise is None else Noise(*mark.noise),
+            event=None if mark.event is None else Event([*mark.event[0]], *mark.event[1:]),
+            changes=changes,
+            marks=[each for each in self.marks if each.taken <= mark.taken],
+        )
+
+    def _mark(self) -> Mark:
+        event = self.event
+        return Mark(
+            self.count,
+            len(self.logs),
+            self.start,
+            list(astuple(self.prior or Noise.unknown(self.floor))),
+            None if self.noise is None else list(astuple(self.noise)),
+            None if event is None else [event.places.copy(), event.before, event.number],
+            len(self.changes),
+            None if event is None else asdict(self.changes[-1]) | {"places": list(self.changes[-1].places)},
+        )
+
+    def _look(self, log: float, inner: float, *, new_commit: bool) -> list[Change]:
+        self.logs.append(log)
+        self.inner.append(inner)
+        self.new_commit.append(new_commit)
+        self.count += 1
+        if len(self.logs) > KEPT + KEPT // 4:  # now and then, so that it costs little
+            del self.logs[:-KEPT], self.inner[:-KEPT], self.new_commit[:-KEPT]
+        self.start = max(self.start, self.count - len(self.logs))
+        x = np.array(self.logs[self._index(self.start) :])
+        own = np.array(self.inner[self._index(self.start) :])
+        if self.prior is None or self.count <= FEWEST:
+            self.prior = Noise.unknown(self.floor, own)
+        if self.count < FEWEST or len(x) < 4:
+            return []
+
+        noise, step = self.noise or self.prior, quantum(x)
+        young = self.noise is None or self.noise.weight < 2 * FEWEST
+        values = clipped(x, CLIP * (max(noise.scale, rough_scale(x)) if young else noise.scale))
+        weights = weights_of(own, noise.variance)
+        alone = self.prior.learnt_from(values, x, weights, (0, len(x)), step)
+        found, k, surplus = _strongest(values, weights, noise, shortest=2)
+        if surplus > -LOOKED_AT:
+            two = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).between(alone)
+            found, k, surplus = _strongest(values, weights, two, shortest=max(two.shortest_run, 2))
+        if surplus < 0:
+            self.noise = alone
+            return []
+        self.prior = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).remembered()
+        self.noise = None
+        return self._change(found, k, surplus, self.prior)
+
+    @property
+    def resolution(self) -> float:
+        """The smallest step (natural log) that would be suspected within three commits; infinite where none would be."""
+        noise = self.noise or self.prior
+        level = self.count - self.start
+        return resolution_of(noise, level) if noise is not None and self.count >= FEWEST else inf
+
+    def _index(self, place: int) -> int:
+        """The position among the kept observations of an index of the series."""
+        return place - self.count + len(self.logs)
+
+    def _change(self, found: Split, k: int, surplus: float, noise: Noise) -> list[Change]:
+        before = self.start
+        k, is_commits = first_of_commit(found, k, self.new_commit[self._index(before) :])
+        place = self.start = before + k
+        change = change_at(found, k, surplus, kind="step" if is_commits else "machine").moved(before)
+        event = self.event
+        if event is not None and change.kind == "step" and self._index(event.before) >= 0:
+            told = self.changes[event.number]
+            smooth = clipped(np.array(self.logs[self._index(event.before) :]), CLIP * noise.scale)
+            cuts = [p - event.before for p in (*event.places, place)]
+            if told.size * change.size > 0:
+                ramp = ramp_instead(smooth, cuts, noise)
+                if ramp is not None:
+                    event.places.append(place)
+                    self.changes[event.number] = ramp.told().moved(event.before)
+                    return []
+            elif came_back(smooth[: cuts[0]], smooth[cuts[-1] :], told.size, noise):
+                self.event = None
+                self.changes.append(replace(change, kind="return", since=told.first))
+                return self.changes[-1:]
+        self.changes.append(change)
+        self.event = Event([place], before, len(self.changes) - 1) if is_commits else None
+        return [change]
+
+
+def _is_kept(marked: int, count: int) -> bool:
+    """True if a mark is kept until so many observations: all of the newest, and with each doubling of the way back half as many."""
+    behind = count - marked
+    return behind <= FURTHEST and marked % (MARKED << ((behind - 1) // (4 * MARKED)).bit_length()) == 0
+
+
+def _strongest(values: Values, weights: Values | None, noise: Noise, *, shortest: float) -> tuple[Split, int, float]:
+    """The split of a series, the place with the most evidence beyond what is asked, and that evidence."""
+    n = len(values)
+    places = np.arange(1, n)
+    found = split(values, noise, weights)
+    short = np.minimum(places, n - places) < shortest
+    surplus = np.where(short, -inf, found.evidence - asked(n, ASKED, EDGE))
+    k = int(surplus.argmax())
+    return found, k + 1, float(surplus[k])
+
+
+def resolution_of(noise: Noise, level: int, commits: int = 3) -> float:
+    """The smallest step that would be suspected within some commits, behind a level of so many observations."""
+    if noise.shortest_run > commits:
+        return inf
+    n = level + commits
+    t = noise.weight * (exp(2 * (ASKED + EDGE * log(n / commits)) / (noise.weight + 1)) - 1)
+    rho = noise.correlation
+    information = 1 + (commits - 1) * (1 - rho) ** 2
+    error = (1 - rho * rho) * (1 / information + (1 / max(level, 1)) / (1 - rho) ** 2)
+    size, share = 0.0, commits * level / (n * n)
+    for _ in range(8):  # the noise is learnt halfway with the step in it, which makes it larger
+        size = sqrt(t * error * noise.variance * sqrt(1 + share * size * size / noise.variance))
+    return CALIBRATION * size

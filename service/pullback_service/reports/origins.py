@@ -1,0 +1,45 @@
+"""The commits and machines of reports, made where they are missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_told
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.machines.registration import ToldMachine, ensure_machine
+from pullback_service.reports.schemas import CommitDocument, ReportHead
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The machine that measured a report, and the commit it speaks of."""
+
+    machine_id: MachineId
+    commit: PlacedCommit
+
+
+async def place(
+    session: AsyncSession, project_id: ProjectId, heads: Sequence[ReportHead], met: Sequence[MachineId | None]
+) -> list[Place]:
+    """The place of each report of a project. Machines that were `met` need no writing."""
+    machines = list(met)
+    told = [
+        ToldMachine(each.fingerprint, each.host, each.name, each.facts) for each in (head.machine for head in heads)
+    ]
+    in_one_order = sorted(
+        range(len(heads)), key=lambda at: (told[at].fingerprint, told[at].host or "")
+    )  # for everybody
+    for at in in_one_order:
+        if machines[at] is None:
+            machines[at] = await ensure_machine(session, told[at])
+    commits = await ensure_told(session, project_id, [_told_by(head.commit) for head in heads])
+    return [
+        Place(machine_id, commits[head.commit.sha])
+        for machine_id, head in zip(machines, heads, strict=True)
+        if machine_id is not None
+    ]
+
+
+def _told_by(commit: CommitDocument) -> ToldCommit:
+    return ToldCommit(commit.sha, tuple(commit.parents), commit.branch, commit.author, commit.authored_at, commit.title)

@@ -1,0 +1,186 @@
+"""Storing what reports say: cases, series and points, then failures and comparisons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits.queries import ensure_commits
+from pullback_service.ids import CaseId, CommitId, ProjectId
+from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.queries import ensure_measured
+from pullback_service.models.reports import Comparison, Failure
+from pullback_service.readings.projecting import NewPoints, keep_readings
+from pullback_service.reports.case_rows import refuse_part
+from pullback_service.reports.case_stream import KeptPoint, Parts
+from pullback_service.reports.origins import Place
+from pullback_service.reports.point_text import INSERT_POINTS, lines
+from pullback_service.reports.schemas import ReportHead
+from pullback_service.row_text import insert_lines
+from pullback_service.series.registration import KnownSeries, ensure_cases_and_series
+from pullback_service.steps.projecting import keep_steps
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedParts:
+    """The parts of one stored report, and their place."""
+
+    head: ReportHead
+    place: Place
+    parts: Parts
+    harness: str
+    """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""
+
+    def measured(self) -> list[Measured]:
+        """Of what each point was measured."""
+        return [point.measured._replace(harness=self.harness) for point in self.parts.points]
+
+
+async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
+    """Everything that reports of a project say.
+
+    Commits are made before cases, as everybody does: else those who wait for the one and those who wait for the other
+    could wait in a circle.
+    """
+    compared = (part.document for one in placed for part in one.parts.comparisons)
+    shas = (sha for document in compared for sha in (document.reference, document.candidate))
+    commits = await ensure_commits(session, project_id, shas)
+    case_ids, measured = await _keep_points(session, project_id, placed)
+    for one in placed:
+        if one.parts.failures:
+            await _keep_failures(session, one, case_ids)
+        if one.parts.comparisons:
+            await _keep_comparisons(session, one, case_ids, commits)
+    telling = [one.head.id for one in placed if one.parts.failures or one.parts.comparisons]
+    await keep_steps(session, project_id, measured, reports=telling)
+
+
+async def _keep_points(
+    session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]
+) -> tuple[dict[bytes, CaseId], set[tuple[int, int]]]:
+    """Points; the ids of all the cases that are spoken of, and the (series, commit) pairs that were measured."""
+    cases = {identity: case for one in placed for identity, case in one.parts.cases.items()}
+    if not cases:
+        return {}, set()
+    keys = [[(one.place.machine_id, *point.series.key) for point in one.parts.points] for one in placed]
+    wanted = {
+        key: point.series
+        for one, its_keys in zip(placed, keys, strict=True)
+        for key, point in zip(its_keys, one.parts.points, strict=True)
+    }
+    case_ids, known = await ensure_cases_and_series(session, project_id, cases, wanted)
+    series = [[known[key] for key in its_keys] for its_keys in keys]
+    for one, its_series in zip(placed, series, strict=True):
+        _refuse_another_kind(one.parts.points, its_series)
+    measured = [one.measured() for one in placed]
+    ids = await ensure_measured(session, project_id, {*chain.from_iterable(measured)})
+    of_points = [[ids.get(each) for each in its_measured] for its_measured in measured]
+    await _insert_points(session, placed, series, of_points)
+    new = [_new_points(*each) for each in zip(placed, series, of_points, strict=True)]
+    await keep_readings(session, new)
+    return case_ids, {(series_id, each.commit_id) for each in new for series_id in each.series_ids}
+
+
+def _new_points(one: PlacedParts, series: Sequence[KnownSeries], measured: Sequence[int | None]) -> NewPoints:
+    return NewPoints(
+        one.place.commit.id,
+        one.place.commit.ordered_at,
+        one.head.id,
+        one.head.harness.quality,
+        one.head.commit.dirty,
+        [known.id for known in series],
+        measured,
+        [point.reading for point in one.parts.points],
+    )
+
+
+def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeries]) -> None:
+    """Raise where a number cannot stand beside those of its series."""
+    for point, known in zip(points, series, strict=True):
+        if (known.unit, known.direction) != (point.series.unit, point.series.direction):
+            message = (
+                f"{point.series.metric} of this series is in {known.unit} ({known.direction} is better), "
+                f"not in {point.series.unit} ({point.series.direction}): convert it, or name the metric differently"
+            )
+            refuse_part(point.path, message)
+        if known.exact != point.series.exact:
+            message = (
+                f"{point.series.metric} of this series is {_KINDS[known.exact]}, not {_KINDS[point.series.exact]}: "
+                "use that kind, or name the metric differently"
+            )
+            refuse_part(point.path, message)
+
+
+_KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
+
+
+async def _insert_points(
+    session: AsyncSession,
+    placed: Sequence[PlacedParts],
+    series: Sequence[Sequence[KnownSeries]],
+    measured: Sequence[Sequence[int | None]],
+) -> None:
+    written = chain.from_iterable(
+        lines(
+            [known.id for known in its_series],
+            its_measured,
+            [point.ending for point in one.parts.points],
+            commit=one.place.commit.id,
+            report=one.head.id,
+            ordered_at=one.place.commit.ordered_at,
+            quality=one.head.harness.quality,
+        )
+        for one, its_series, its_measured in zip(placed, series, measured, strict=True)
+    )
+    await insert_lines(session, INSERT_POINTS, written)
+
+
+async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
+    """Store the failures."""
+    await session.execute(
+        insert(Failure),
+        [
+            {
+                "report_id": placed.head.id,
+                "case_id": case_ids[failure.case],
+                "commit_id": placed.place.commit.id,
+                "machine_id": placed.place.machine_id,
+                "ordered_at": placed.place.commit.ordered_at,
+                "variant": failure.variant,
+                "kind": failure.kind,
+                "message": failure.message,
+            }
+            for failure in placed.parts.failures
+        ],
+    )
+
+
+async def _keep_comparisons(
+    session: AsyncSession,
+    placed: PlacedParts,
+    case_ids: Mapping[bytes, CaseId],
+    commits: Mapping[str, CommitId],
+) -> None:
+    await session.execute(
+        insert(Comparison),
+        [
+            {
+                "report_id": placed.head.id,
+                "case_id": case_ids[case],
+                "machine_id": placed.place.machine_id,
+                "reference_id": commits[document.reference],
+                "candidate_id": commits[document.candidate],
+                "variant": document.variant,
+                "metric": document.metric,
+                **document.ratio._asdict(),
+                "outcome": document.outcome,
+                "group_log_ratios": document.log_ratios,
+                "claim": document.claim,
+                "margin": document.margin,
+                "provisional": document.margin_is_provisional,
+            }
+            for case, document in ((part.case, part.document) for part in placed.parts.comparisons)
+        ],
+    )

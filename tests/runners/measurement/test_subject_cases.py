@@ -1,0 +1,29 @@
+"""What commits are compared by if nobody names a variant."""
+
+import pytest
+
+from pullback_runners.measurement.subject_cases import Chosen
+from pullback_runners.suites import find_suite
+from pullback_runners.workloads import Offer
+
+
+@pytest.mark.parametrize(
+    ("is_foreign", "has_numpy", "of_engine", "variants"),
+    [
+        (True, True, False, ["unfused", "native", "jax"]),
+        (True, False, False, ["jax"]),
+        (True, True, True, ["unfused", "fused", "stateful", "native", "jax"]),
+        (False, True, True, ["unfused", "fused", "stateful", "native"]),
+    ],
+)
+def test_a_projects_own_function_is_compared_by_two_tiers_and_an_engine_by_all(
+    is_foreign, has_numpy, of_engine, variants
+):
+    offer = Offer("a workload", is_foreign, has_numpy, ("jax",), "unfused")
+    chosen = Chosen([], [], [], {"mine": offer}, ["jax"], ["mine"], of_engine=of_engine)
+    assert chosen.variants("mine") == variants
+
+
+@pytest.mark.parametrize(("comparisons", "seconds"), [(1, 60), (4, 60), (5, 75), (8, 120)])
+def test_a_minute_is_shared_by_four_comparisons(comparisons, seconds):
+    assert find_suite("standard").comparisons_s(comparisons) == seconds

@@ -1,0 +1,67 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pullback_runners.errors import BuildError
+from pullback_runners.projects.folder_cache import kept_folder
+
+
+def test_a_folder_is_made_once_and_again_where_it_was_not_finished(tmp_path):
+    made = []
+
+    def make(folder):
+        made.append(folder.name)
+        (folder / "file").write_bytes(bytes(1000))
+        if len(made) == 1:
+            raise BuildError("no")
+
+    with pytest.raises(BuildError):
+        kept_folder(tmp_path / "one", make, 10_000)
+    assert not (tmp_path / "one").exists()
+    for _ in range(2):
+        assert (kept_folder(tmp_path / "one", make, 10_000) / "file").exists()
+    assert made == ["one", "one"]
+
+
+def test_what_was_not_used_for_longest_goes_unless_a_process_uses_it(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from pullback_runners.projects.folder_cache import kept_folder\n"
+        f"for n in sys.argv[1:]: kept_folder(Path({str(tmp_path)!r}) / n, lambda f: (f / 'x').write_bytes(bytes(1000)), 2500)"
+    )
+
+    def other_process(*names):
+        subprocess.run([sys.executable, "-c", script, *names], check=True)
+
+    other_process("old", "older")
+    os.utime(tmp_path / "older.bytes", (0, 0))
+    kept_folder(tmp_path / "old", pytest.fail, 2500)
+    os.utime(tmp_path / "old.bytes", (1, 1))
+    other_process("new", "newer")
+    # `old` is used by this process, `new` by the other one when it made `newer`.
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"old", "new", "newer"}
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BuildError, match="cannot be written .*; free some space or set XDG_CACHE_HOME"):
+        kept_folder(tmp_path / "file" / "one", lambda _: None, 1)
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["uses", "could not make"])
+def test_a_folder_that_another_process_has_asked_for_is_had_without_waiting_for_its_end(tmp_path, made):
+    script = (
+        "import contextlib, sys; from pathlib import Path; from pullback_runners.projects.folder_cache import kept_folder\n"
+        "with contextlib.suppress(ZeroDivisionError):\n"
+        f"    kept_folder(Path({str(tmp_path / 'one')!r}), lambda f: int(sys.argv[1]) / int(sys.argv[2]), 2500)\n"
+        "print(flush=True); sys.stdin.read()"
+    )
+    start = [sys.executable, "-c", script, "1"]
+    with subprocess.Popen([*start, str(int(made))], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout.readline() == b"\n"
+            again = subprocess.run([*start, "1"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+            assert again.stdout == b"\n"
+        finally:
+            other.stdin.close()

@@ -1,0 +1,58 @@
+import json
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from pullback_runners.report.terminal_table import footnotes, report_table
+
+
+@pytest.fixture
+def report(tiny_report):
+    return tiny_report("right", "zeros")
+
+
+def shown(report, width):
+    console = Console(file=StringIO(), width=width, color_system=None)
+    console.print(report_table(report, width))
+    for line in footnotes(report):
+        console.print(line, soft_wrap=True)
+    return console.file.getvalue()
+
+
+def test_a_wide_table_has_a_line_for_each_variant(report):
+    heading, case, unfused, right, zeros, *notes = shown(report, 200).splitlines()
+    assert heading.split()[0] == "variant"
+    assert case == "sound[n=8,f8,cpu]"
+    assert [line.split()[0] for line in (unfused, right, zeros)] == ["unfused", "right", "zeros"]
+    assert "baseline" in unfused
+    assert " B in " in right
+    assert "x faster (" in right
+    assert zeros.split() == ["zeros", "failed", "gradient"]
+    assert "failed: sound[n=8,f8,cpu] zeros: gradient of x is off by" in notes[0]
+
+
+def test_a_narrow_table_folds_between_words_and_stays_in_its_width(report):
+    lines = shown(report, 80).splitlines()
+    assert max(map(len, lines[: lines.index(next(line for line in lines if line.startswith("failed:")))])) <= 80
+    assert "…" not in "".join(lines)
+
+
+def test_doubt_is_said(report):
+    doubtful = json.loads(json.dumps(report))
+    doubtful["harness"] |= {"quality": "contaminated", "contamination": ["it was loud"], "complete": False}
+    for row in doubtful["cases"][0]["paired"]:
+        if row["metric"] == "time" and row["outcome"] != "failed":
+            row["outcome"] = "ambiguous"
+    text = shown(doubtful, 200)
+    assert "busy machine: it was loud" in text
+    assert "stopped early" in text
+    assert "ambiguous: 2 groups do not tell" in text
+    assert "provisional margin" in text
+    for row in doubtful["cases"][0]["paired"]:
+        row["n"] = 1
+    assert "ambiguous: 1 group does not tell" in shown(doubtful, 200)
+
+
+def test_an_empty_report_is_a_heading(report):
+    assert shown(report | {"cases": []}, 100).split()[0] == "variant"

@@ -1,0 +1,170 @@
+"""A job calls the agents that can take it, one at a time."""
+
+import asyncio
+import json
+import random
+from contextlib import ExitStack
+
+import pytest
+from sqlalchemy import text
+
+from pullback_service.jobs.labels import contains
+from pullback_service.jobs.offers import Abilities, Offer
+from pullback_service.jobs.wakeups import JobBell
+from pullback_service.runtime import runtime_of
+
+
+def some_value(chance, depth=2):
+    kinds = [None, True, False, 0, 1, 2, 1.0, "", "a", "b"]
+    if depth and chance.random() < 0.5:
+        inner = [some_value(chance, depth - 1) for _ in range(chance.randrange(3))]
+        return inner if chance.random() < 0.5 else dict(zip("ab", inner, strict=False))
+    return chance.choice(kinds)
+
+
+@pytest.mark.anyio
+async def test_containing_is_what_postgres_says_it_is(session):
+    chance = random.Random(1)
+    pairs = [
+        tuple({name: some_value(chance) for name in chance.sample("abc", chance.randrange(3))} for _ in "wp")
+        for _ in range(500)
+    ]
+    said = await session.scalars(
+        text(
+            "SELECT CAST(w AS jsonb) @> CAST(p AS jsonb) FROM unnest(CAST(:wholes AS text[]), CAST(:parts AS text[])) WITH ORDINALITY AS t(w, p, n) ORDER BY n"
+        ),
+        {"wholes": [json.dumps(whole) for whole, _ in pairs], "parts": [json.dumps(part) for _, part in pairs]},
+    )
+    assert [contains(whole, part) for whole, part in pairs] == list(said)
+
+
+def able(labels=(), *, kinds=("run", "compare"), machine_id=1, accepts="trusted", projects=None):
+    return Abilities(dict(labels), kinds, machine_id, accepts, projects)
+
+
+@pytest.mark.parametrize(
+    ("offer", "agent", "fits"),
+    [
+        (Offer({}), able(), True),
+        (Offer({"gpu": 1}), able({"gpu": 1, "os": "linux"}), True),
+        (Offer({"gpu": 1}), able({"gpu": 2}), False),
+        (Offer({}, kind="compare"), able(kinds=["run"]), False),
+        (Offer({}, kind="compare"), able(kinds=["compare"]), True),
+        (Offer({}, trust="untrusted"), able(), False),
+        (Offer({}, trust="untrusted"), able(accepts="untrusted"), False),
+        (Offer({}, trust="untrusted"), able({"isolation": "sandbox"}, accepts="untrusted"), True),
+        (Offer({}, trust="untrusted"), able({"isolation": "sandbox"}), False),
+        (Offer({}, trust="trusted"), able(accepts="untrusted"), True),
+        (Offer({}, machine_id=2), able(), False),
+        (Offer({}, machine_id=1), able(), True),
+        (Offer({}, project_id=3), able(projects=[4]), False),
+        (Offer({}, project_id=3), able(projects=[3, 4]), True),
+    ],
+)
+def test_an_agent_is_called_for_what_it_can_take(offer, agent, fits):
+    assert offer.fits(agent) is fits
+
+
+def called(seats):
+    return [seat.called.is_set() for seat in seats]
+
+
+@pytest.fixture
+def bell():
+    return JobBell(None)
+
+
+@pytest.fixture
+def take_seats(bell):
+    with ExitStack() as stack:
+
+        def take_seats(*labels):
+            seats = [stack.enter_context(bell.seat()) for _ in labels]
+            for seat, of in zip(seats, labels, strict=True):
+                seat.abilities = able(of)
+            return seats
+
+        yield take_seats
+
+
+def test_the_longest_waiting_that_fits_is_called_and_no_other(bell, take_seats):
+    seats = take_seats({"gpu": 0}, {"gpu": 1}, {"gpu": 1})
+    bell._call([Offer({"gpu": 1})])
+    assert called(seats) == [False, True, False]
+
+
+def test_each_job_calls_one(bell, take_seats):
+    seats = take_seats({}, {}, {})
+    bell._call([Offer({}), Offer({})])
+    assert called(seats) == [True, True, False]
+
+
+def test_jobs_that_are_alike_call_as_many_as_they_are_and_no_more_than_may_be_on_their_feet(bell, take_seats):
+    seats = take_seats(*[{"gpu": number % 2} for number in range(40)])
+    bell._call([Offer({"gpu": 1}, jobs=3), Offer({"gpu": 0}, jobs=100)])
+    assert [number for number, seat in enumerate(seats) if seat.called.is_set()] == [0, 1, 2, 3, 4, 5, 6, 8]
+
+
+@pytest.mark.anyio
+async def test_a_call_that_came_to_nothing_goes_to_the_next(bell, take_seats):
+    first, second = take_seats({}, {})
+    bell._call([Offer({})])
+    assert await bell.wait(first, 1)  # called: it looks, finds nothing
+    assert not bell._look.is_set()
+    assert not await bell.wait(first, 0.01)  # and waits again
+    assert bell._look.is_set()
+    bell._call([Offer({})])
+    assert called([first, second]) == [False, True]
+
+
+@pytest.mark.anyio
+async def test_a_ring_while_a_seat_is_looking_makes_it_look_again(bell, take_seats):
+    (seat,) = take_seats({})
+    bell._call([Offer({})])
+    assert await bell.wait(seat, 1)
+    bell._ring()
+    bell._call([Offer({})])
+    assert await bell.wait(seat, 0.01)
+
+
+@pytest.mark.anyio
+async def test_many_agents_share_many_jobs(enroll, queue, seated):
+    agents = [await enroll(machine=f"machine {number}", labels={"fleet": "a"}) for number in range(6)]
+    claims = [asyncio.create_task(agent.claim(wait_s=20)) for agent in agents]
+    await seated(len(agents))
+    jobs = {(await queue(commit=number + 1))["id"] for number in range(6)}
+    answers = await asyncio.gather(*claims)
+    assert {answer.json()["job"]["id"] for answer in answers} == jobs
+
+
+@pytest.mark.anyio
+async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(client, enroll, queue, seated, database):
+    """Two hundred better jobs wait for a machine that is away, and agents that cannot take the one job are left in peace."""
+    away = await enroll()
+    others = [
+        ({"labels": {"fleet": "b"}}, {}),
+        ({"labels": {"fleet": "a"}}, {"kinds": ["run"]}),
+        ({"labels": {"fleet": "a"}}, {"labels": {}}),
+        ({"labels": {"fleet": "a"}}, {"kinds": ["run", "compare"]}),
+    ]
+    await queue(machine_id=away.machine_id, priority=100)
+    async with database.writing.begin() as session:
+        await session.execute(
+            text(
+                "INSERT INTO job (project_id, commit_id, suite, timeout_s, machine_id, priority)"
+                " SELECT project_id, commit_id, suite, timeout_s, machine_id, priority FROM job, generate_series(2, 200)"
+            )
+        )
+    agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
+    waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
+    bell = runtime_of(client._transport.app).bell
+    await seated(len(agents))
+    reference = {"sha": "e" * 40}
+    job = await queue(500, kind="compare", reference=reference, requires={"fleet": "a"})
+    answer = await waiting[-1]
+    assert answer.json()["job"]["id"] == job["id"]
+    # Who was called once is in a later round; the others still sit as they sat down.
+    assert [seat.round for seat in bell._seats] == [0, 0, 0]
+    for task in waiting[:-1]:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)

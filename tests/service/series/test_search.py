@@ -1,0 +1,161 @@
+"""Series by any composition of their dimensions, and counts of what else there is to choose."""
+
+import pytest
+
+from pullback_service.series import search
+from pullback_service.series.filters import SeriesChoice
+
+pytestmark = pytest.mark.anyio
+
+URL = "/api/v1/series"
+
+
+@pytest.fixture
+async def measured(client, reports):
+    """Two workloads on two machines, one of them at a commit of another branch, and another project."""
+    sizes = [reports.case("dense_bias_act"), reports.case("lstm")]
+    sizes[1]["case"] = {"workload": "lstm", "params": {"n": 1000, "act": "tanh"}, "dtype": "f8", "device": "gpu"}
+    large = reports.case("dense_bias_act")
+    large["case"] = {**large["case"], "params": {"n": 1000, "act": "relu"}}
+    beside = reports.report(2, cases=[large], machine="other box")
+    beside["commit"] |= {"branch": "topic", "sha": reports.sha(99)}
+    for upload in (
+        reports.report(1, cases=sizes),
+        beside,
+        reports.report(1, project="else", cases=[reports.case("secret")]),
+    ):
+        assert (await client.post("/api/v1/reports", json=upload)).status_code == 201
+    return client
+
+
+async def found(client, query):
+    response = await client.get(f"{URL}?limit=1000&{query}")
+    assert response.status_code == 200, response.text
+    return {(item["case"]["workload"], item["case"]["params"]["n"]) for item in response.json()["items"]}
+
+
+DENSE, LARGE, LSTM, SECRET = ("dense_bias_act", 100), ("dense_bias_act", 1000), ("lstm", 1000), ("secret", 100)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", {DENSE, LARGE, LSTM, SECRET}),
+        ("project=demo", {DENSE, LARGE, LSTM}),
+        ("project=demo&workload=lstm", {LSTM}),
+        ("workload=lstm&workload=secret", {LSTM, SECRET}),
+        ("param.n=1000", {LARGE, LSTM}),
+        ("param=n=1000", {LARGE, LSTM}),
+        ("param.n=1000.0", {LARGE, LSTM}),
+        ("param.n=1000&param.n=100&param.act=relu", {LARGE}),
+        ("param.act=tanh&project=demo", {DENSE, LSTM}),
+        ("param.n=ten", set()),
+        ("device=gpu", {LSTM}),
+        ("dtype=f8&device=cpu", set()),
+        ("machine=other+box", {LARGE}),
+        ("machine=fingerprint+of+other+box&variant=fused", {LARGE}),
+        ("project=demo&branch=topic", {LARGE}),
+        ("project=demo&branch=main", {DENSE, LSTM}),
+        ("q=dens", {DENSE, LARGE}),
+        ("q=bias+1000", {LARGE}),
+        ("q=DENSE+relu", {LARGE}),
+        ("q=ense", set()),
+        ("q=other", {LARGE}),
+        ("q=time+ls", {LSTM}),
+        ("q=%25+.*", {DENSE, LARGE, LSTM, SECRET}),
+    ],
+)
+async def test_dimensions_narrow_each_other_and_values_of_one_are_alternatives(measured, query, expected):
+    assert await found(measured, query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ("branch=main", 422, "give `project` too"),
+        ("project=demo&branch=nowhere", 404, "neither a commit nor a branch"),
+        ("project=nothing&branch=main", 404, "'nothing'"),
+        ("project=nothing", 404, "'nothing'"),
+        ("param=n", 422, "name=value"),
+        ("param.=1", 422, "param.name=value"),
+        ("param.n=" + "1" * 201, 422, "at most 200 characters"),
+        ("&".join(f"param.p{number}=1" for number in range(17)), 422, "at most 16 parameters"),
+        ("&".join("workload=a" for _ in range(51)), 422, "query.workload"),
+        ("q=" + "+".join("a" * 9), 422, "at most 8 words"),
+        ("kind=other", 422, "query.kind"),
+        ("limit=1001", 422, "query.limit"),
+    ],
+)
+async def test_what_does_not_hold_is_refused(measured, query, status, said):
+    response = await measured.get(f"{URL}?{query}")
+    assert response.status_code == status
+    problem = response.json()
+    assert said in problem["detail"] + str(problem.get("errors")), problem
+
+
+async def facets(client, query):
+    response = await client.get(f"{URL}/facets?{query}")
+    assert response.status_code == 200, response.text
+    counted = response.json()
+    by_name = {
+        facet["dimension"]: {value["value"]: value["series"] for value in facet["values"]}
+        for facet in counted["facets"]
+    }
+    return counted["series"], by_name
+
+
+async def test_facets_count_series_by_every_dimension(measured):
+    series, counted = await facets(measured, "project=demo")
+    assert series == 12
+    assert counted["project"] == {"demo": 12}
+    assert counted["workload"] == {"dense_bias_act": 8, "lstm": 4}
+    assert counted["variant"] == {"unfused": 6, "fused": 6}
+    assert counted["metric"] == {"time": 6, "array_bytes": 6}
+    assert counted["machine"] == {"box": 8, "other box": 4}
+    assert counted["device"] == {"cpu": 8, "gpu": 4}
+    assert counted["dtype"] == {"f4": 8, "f8": 4}
+    assert counted["kind"] == {"tier": 12}
+    assert counted["param.n"] == {"1000": 8, "100": 4}
+    assert counted["param.act"] == {"tanh": 8, "relu": 4}
+
+
+async def test_a_choice_narrows_the_other_dimensions_and_not_its_own(measured):
+    series, counted = await facets(measured, "project=demo&workload=lstm&param.n=1000&metric=time")
+    assert series == 2
+    assert counted["workload"] == {"dense_bias_act": 2, "lstm": 2}
+    assert counted["param.n"] == {"1000": 2}
+    assert counted["metric"] == {"time": 2, "array_bytes": 2}
+    assert counted["machine"] == {"box": 2}
+    assert counted["param.act"] == {"tanh": 2}
+
+
+async def test_every_count_is_what_choosing_the_value_finds(measured):
+    _, counted = await facets(measured, "project=demo&workload=dense_bias_act")
+    for dimension, values in counted.items():
+        if dimension != "workload":
+            for value, count in values.items():
+                response = await measured.get(f"{URL}/facets?project=demo&workload=dense_bias_act&{dimension}={value}")
+                assert response.json()["series"] == count, (dimension, value)
+
+
+async def test_facets_of_nothing_are_empty(measured):
+    series, counted = await facets(measured, "q=nothing")
+    assert series == 0
+    assert not any(counted.values())
+
+
+async def test_the_most_frequent_hundred_values_are_listed_and_all_are_counted(client, reports):
+    upload = reports.report(1, cases=[reports.case(f"workload {number:03}") for number in range(105)])
+    assert (await client.post("/api/v1/reports", json=upload)).status_code == 201
+    counted = (await client.get(f"{URL}/facets")).json()
+    workloads = next(facet for facet in counted["facets"] if facet["dimension"] == "workload")
+    assert (len(workloads["values"]), workloads["values_in_all"]) == (100, 105)
+    assert workloads["values"][0] == {"value": "workload 000", "series": 4}
+
+
+async def test_finding_and_counting_take_one_statement_each_beside_the_projects(measured, session, count_statements):
+    choice = SeriesChoice(project="demo", workload=["lstm"], params={"n": ["1000"]}, text="dens")
+    async with count_statements() as statements:
+        await search.list_series(session, choice, after_id=None, limit=10)
+        await search.facets(session, choice)
+    assert len(statements) == 4

@@ -1,0 +1,34 @@
+"""Rows as plain values: by name, by another path, computed; in the order of the model."""
+
+from types import SimpleNamespace
+
+import pytest
+from pydantic import BaseModel
+
+from pullback_service.plain_rows import plain
+from pullback_service.ratio_fields import RatioFields
+
+
+class Model(BaseModel):
+    first: int
+    second: str
+    third: list[int]
+
+
+def test_fields_are_read_by_name_by_path_or_computed_in_the_order_of_the_model():
+    read = plain(Model, third=lambda row: [row.first] * 2, second="inside.name")
+    row = SimpleNamespace(first=1, inside=SimpleNamespace(name="two"), second="not this one")
+    assert list(read(row).items()) == [("first", 1), ("second", "two"), ("third", [1, 1])]
+
+
+def test_a_ratio_comes_behind_what_it_is_a_ratio_of():
+    class Measured(RatioFields):
+        name: str
+
+    row = SimpleNamespace(name="a", log_ratio=0.5, low=0.4, high=0.6, n=20)
+    assert [*plain(Measured)(row)] == ["name", "log_ratio", "low", "high", "n"]
+
+
+def test_a_row_without_a_field_is_an_error():
+    with pytest.raises(AttributeError, match="second"):
+        plain(Model, third=lambda row: [])(SimpleNamespace(first=1))
