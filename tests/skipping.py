@@ -18,7 +18,7 @@ ALLOWED = (
     # Who runs the tests, and from where.
     r"an ordinary user cannot reach .+",
     r"only root .+",
-    r"NO JOB IS TRIED IN A SANDBOX: .+",
+    r"NO JOB IS TRIED (IN A SANDBOX|IN A CONTROL GROUP|WITH LIMITS OF THE KERNEL): .+",
     # The platform.
     r"(pages are closed by mprotect|has no such threads|has no such files|permissions of another kind)",
     r"(there are no such threads here|reads /proc|prctl is Linux's|no device that is always full|no CPU can be chosen here)",

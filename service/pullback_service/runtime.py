@@ -54,7 +54,10 @@ def runtime_of(app: FastAPI) -> Runtime:
 
 def base_of(request: Request) -> str:
     """The address before each path in links that leave the service: the public one, or else the one that was asked."""
-    return (runtime_of(request.app).settings.public_url or str(request.base_url)).rstrip("/")
+    state = getattr(request.scope.get("app"), "state", None)
+    runtime: Runtime | None = getattr(state, "runtime", None)  # none where an error is shown before the start is over
+    public = None if runtime is None else runtime.settings.public_url
+    return (public or str(request.base_url)).rstrip("/")
 
 
 async def _runtime(request: Request) -> Runtime:

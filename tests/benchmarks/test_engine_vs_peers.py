@@ -220,7 +220,7 @@ def test_every_row_can_be_measured_and_is_asked_about_someone_who_takes_part():
 
 
 def test_a_limit_is_a_loop_that_runs_and_says_how_much_it_did():
-    limits = part("limits")
+    limits = part("roofline")
     for resource in ("fma f4", "fma f8"):
         limit = limits.open_limit(resource)
         limit.call()

@@ -111,11 +111,11 @@ def line_of(detail: Detail) -> IncidentLine:
         is_open=incident.state in OPEN,
         commit=detail.commit.sha,
         commit_href=links.commit(detail.project, detail.commit.sha),
-        cases=len({change.case for change in detail.changes}),
-        machines=len({change.machine for change in detail.changes}),
+        cases=len({change.case for change in detail.supporting}),
+        machines=len({change.machine for change in detail.supporting}),
         found_at=incident.found_at,
         evidence=tuple(
-            word for kind, word in EVIDENCE.items() if any(each.change.evidence == kind for each in detail.changes)
+            word for kind, word in EVIDENCE.items() if any(each.change.evidence == kind for each in detail.supporting)
         ),
         assignee=incident.assignee,
         verdict=None

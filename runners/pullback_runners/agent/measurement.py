@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from pullback_runners.agent.client import Claim, Job
 from pullback_runners.agent.errors import JobFailedError
@@ -57,6 +57,13 @@ _INDEX = (
     "UV_INDEX_URL",
     "SSL_CERT_FILE",
 )
+
+
+class Deadline(NamedTuple):
+    """The end of the time of a job, by the monotonic clock, and how long that is."""
+
+    at: float
+    seconds: float
 
 
 def measure(
@@ -105,7 +112,7 @@ def measure(
         # A job writes its HOME: none of its processes takes modules of the user from there.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
     view = View(folder.work, _places_of(repository), device=device)
-    deadline = time.monotonic() + job.timeout_s
+    deadline = Deadline(time.monotonic() + job.timeout_s, job.timeout_s)
     with folder.log.open("wb") as log:
 
         def run(step: str | None, view: View) -> int:
@@ -169,7 +176,7 @@ def _run(
     environment: Mapping[str, str],
     log: IO[bytes],
     folder: JobFolder,
-    deadline: float,
+    deadline: Deadline,
     tell: Callable[[Progress], None],
     stops: Callable[[], str | None],
 ) -> int:
@@ -214,18 +221,18 @@ def _follow(
     confined: Confined,
     progress_fd: int,
     *,
-    deadline: float,
+    deadline: Deadline,
     tell: Callable[[Progress], None],
     stops: Callable[[], str | None],
 ) -> str | None:
     """Pass progress on until the process closes its end of the pipe, which is when it ends; return the digest of its report."""
-    process, seconds = confined.process, deadline - time.monotonic()
+    process = confined.process
     unread, digest = b"", None
     with selectors.DefaultSelector() as selector:
         selector.register(progress_fd, selectors.EVENT_READ)
         while True:
             has_ended = process.poll() is not None  # what it wrote before is in the pipe
-            _refuse_to_go_on(confined, stops, seconds, deadline)
+            _refuse_to_go_on(confined, stops, deadline)
             if not selector.select(0 if has_ended else _LOOK_S):
                 if has_ended:
                     return digest
@@ -233,7 +240,7 @@ def _follow(
             chunk = os.read(progress_fd, 1 << 16)
             if not chunk:
                 process.wait(timeout=END_GRACE_S)
-                _refuse_to_go_on(confined, stops, seconds, deadline)  # the kernel may have ended it for what it took
+                _refuse_to_go_on(confined, stops, deadline)  # the kernel may have ended it for what it took
                 return digest
             *lines, unread = (unread + chunk).split(b"\n")
             if len(unread) > _LONGEST_LINE_BYTES:
@@ -246,11 +253,11 @@ def _follow(
                     tell(_progress(line))
 
 
-def _refuse_to_go_on(confined: Confined, stops: Callable[[], str | None], seconds: float, deadline: float) -> None:
+def _refuse_to_go_on(confined: Confined, stops: Callable[[], str | None], deadline: Deadline) -> None:
     if (reason := stops()) is not None:
         raise JobFailedError("cancelled", reason)
-    if time.monotonic() > deadline:
-        raise JobFailedError("timeout", f"not finished after {seconds:.0f} s; give the job more time")
+    if time.monotonic() > deadline.at:
+        raise JobFailedError("timeout", f"not finished after {deadline.seconds:.0f} s; give the job more time")
     if (trouble := confined.trouble()) is not None:
         raise JobFailedError("workload", trouble)
 

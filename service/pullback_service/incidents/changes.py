@@ -1,12 +1,14 @@
 """A change as everything but the database sees it. Pure."""
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 ChangeKind: TypeAlias = Literal["step", "unsteady", "wrong_gradient", "failed", "missing"]
 Evidence: TypeAlias = Literal["exact", "paired", "levels", "failure", "budget", "absence", "anchor"]
 Standing: TypeAlias = Literal["claimed", "suspected", "borne_out", "ambiguous", "refuted"]
 IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
+
+_SUPPORTING: Final[frozenset[Standing]] = frozenset({"claimed", "suspected", "borne_out"})
 
 Places: TypeAlias = Mapping[int, int]
 """The positions of commits among the first parents of the trunk."""
@@ -50,3 +52,11 @@ class Change(NamedTuple):
         if self.kind == "step":
             return "worse" if self.worse else "better"
         return self.kind
+
+
+def supporting(changes: Iterable[Change]) -> list[Change]:
+    """The changes that support what is said of an incident: those that were measured without an answer do not where others are claimed."""
+    every = list(changes)
+    if any(change.standing == "claimed" for change in every):
+        return [change for change in every if change.standing in _SUPPORTING]
+    return [change for change in every if change.standing != "refuted"] or every

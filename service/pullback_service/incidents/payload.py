@@ -18,6 +18,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
     `url` is its page; what has one `thread` is told of one incident. `sizes`: by machine and metric, natural logs.
     """
     (detail,) = await details_of(session, [incident])
+    changes = detail.supporting
     return {
         "incident": incident.id,
         "project": detail.project,
@@ -32,11 +33,11 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "commit_title": None if detail.commit.title is None else plain(detail.commit.title),
         "author": None if detail.commit.author is None else plain(detail.commit.author),
         "ended": None if detail.ended is None else detail.ended.sha,
-        "cases": sorted({each.case for each in detail.changes}),
-        "machines": sorted({each.machine for each in detail.changes}),
-        "sizes": sizes_of(detail.changes),
-        "variants": sorted({each.change.variant for each in detail.changes if each.change.variant is not None}),
-        "details": sorted({plain(each.change.message) for each in detail.changes if each.change.message is not None}),
+        "cases": sorted({each.case for each in changes}),
+        "machines": sorted({each.machine for each in changes}),
+        "sizes": sizes_of(changes),
+        "variants": sorted({each.change.variant for each in changes if each.change.variant is not None}),
+        "details": sorted({plain(each.change.message) for each in changes if each.change.message is not None}),
         "url": f"/projects/{quote(detail.project, safe='')}/incidents/{incident.id}",
     }
 

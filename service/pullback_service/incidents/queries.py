@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.incidents.changes import Change
+from pullback_service.incidents.changes import Change, supporting
 from pullback_service.models import Case, Machine
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.projects.queries import id_of
@@ -182,6 +182,12 @@ class Detail:
     ended: NamedCommit | None
     changes: Sequence[NamedChange]
     verdict: Verdict | None
+
+    @property
+    def supporting(self) -> Sequence[NamedChange]:
+        """The changes that support what is said of it."""
+        found = set(supporting(each.change for each in self.changes))
+        return [each for each in self.changes if each.change in found]
 
 
 class NamedBisection(NamedTuple):

@@ -38,7 +38,7 @@ _METRIC_ORDER: Final = ("time", "peak_bytes", "array_bytes", "array_allocs")
 def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> str:
     """An incident in plain text: its change, since when, and where; `quoted` writes a title otherwise than in quotes."""
     quoted = quoted or in_quotes
-    incident, changes = detail.incident, detail.changes
+    incident, changes = detail.incident, detail.supporting
     since = _since(detail.reference, detail.commit, quoted)
     if not changes:
         return f"Nothing is left of what was found {since}."
@@ -109,12 +109,13 @@ def lead_of(detail: Detail) -> NamedChange:
             each.machine,
         )
 
-    return min(detail.changes, key=rank)
+    return min(detail.supporting, key=rank)
 
 
 def _happening(detail: Detail, lead: NamedChange) -> str:
-    variants = sorted({each.change.variant for each in detail.changes if each.change.variant is not None})
-    workloads = sorted({each.workload for each in detail.changes})
+    changes = detail.supporting
+    variants = sorted({each.change.variant for each in changes if each.change.variant is not None})
+    workloads = sorted({each.workload for each in changes})
     what = (
         " and ".join(in_code(variant) for variant in variants[:2])
         if len(variants) <= 2

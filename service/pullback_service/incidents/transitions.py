@@ -14,7 +14,7 @@ from sqlalchemy.types import Date
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
 from pullback_service.incidents.bisection_jobs import search
-from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.changes import Change, Places, supporting
 from pullback_service.incidents.confirming import (
     MINUTES_A_DAY,
     Budget,
@@ -164,21 +164,26 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
             state = "confirming"
         else:
             incident.out_of_time_on = known.today
-    _locate(incident, changes, places)
+    locate(incident, changes, places)
     because = BY_MACHINE if state == "refuted" and is_of_machine(changes, controls) else None
     if state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
 
 
-def _locate(incident: Incident, changes: Sequence[Change], places: Places) -> None:
-    """The kind and the range that the changes have in common; one that has none left stays where it was."""
-    speaking = [change for change in changes if change.standing == "claimed"] or changes
+def locate(incident: Incident, changes: Sequence[Change], places: Places) -> None:
+    """The kind and the range that the changes have in common; one that has none left stays where it was.
+
+    Where some are claimed, suspicions of other cases and variants do not narrow the range.
+    """
+    speaking = [change for change in changes if change.standing == "claimed"] or supporting(changes)
     if not speaking:
         return
+    subjects = {(change.case_id, change.variant) for change in speaking}
+    narrowing = [change for change in supporting(changes) if (change.case_id, change.variant) in subjects]
     incident.kind = speaking[0].incident_kind
-    incident.reference_id = max((change.reference_id for change in changes), key=places.__getitem__)
-    incident.commit_id = min((change.commit_id for change in changes), key=places.__getitem__)
+    incident.reference_id = max((change.reference_id for change in narrowing), key=places.__getitem__)
+    incident.commit_id = min((change.commit_id for change in narrowing), key=places.__getitem__)
     ends = [change.ended_id for change in speaking if change.ended_id is not None]
     incident.ended_id = max(ends, key=places.__getitem__) if len(ends) == len(speaking) else None
 

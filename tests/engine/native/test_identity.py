@@ -208,15 +208,15 @@ def test_keys_and_texts_do_not_depend_on_the_order_of_sets():
         import hashlib
         import numpy as np
         import pullback as pb
-        from pullback.backends.native import running
+        from pullback.backends.native import executable
         seen = []
-        key_of = running.program_key
+        key_of = executable.program_key
         def listening(memory, bits):
             key = key_of(memory, bits)
-            text = running.emit_program(memory, bits).text()
+            text = executable.emit_program(memory, bits).text()
             seen.append((key, hashlib.sha256(text.encode()).hexdigest()))
             return key
-        running.program_key = listening
+        executable.program_key = listening
         def loss(w, x, b):
             h = np.tanh(w @ x + b)
             return np.sum(h ** 2) + np.sum(np.exp(h), axis=0).max() + (w * w).mean()

@@ -88,7 +88,6 @@ def test_python_numbers_beside_what_is_not_native_stay_python_numbers():
     [
         (np.ones(3, complex), "complex number that is no array"),
         (np.ones(3, np.float16), "float16"),
-        (np.ones((0, 3)), "without elements"),
     ],
 )
 def test_the_summary_says_what_is_not_native(argument, reason):

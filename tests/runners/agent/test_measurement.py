@@ -19,7 +19,7 @@ from pullback_runners.agent.client import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.leftovers import put_aside, settle
-from pullback_runners.agent.measurement import _follow, measure
+from pullback_runners.agent.measurement import Deadline, _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.sandbox.isolation import Confined
 
@@ -273,7 +273,13 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
     os.close(writing)
     try:
         with pytest.raises(JobFailedError, match=said) as failed:
-            _follow(Confined(process), reading, deadline=time.monotonic() + 30, tell=pytest.fail, stops=lambda: None)
+            _follow(
+                Confined(process),
+                reading,
+                deadline=Deadline(time.monotonic() + 30, 30),
+                tell=pytest.fail,
+                stops=lambda: None,
+            )
         assert failed.value.kind == "workload"
     finally:
         process.kill()

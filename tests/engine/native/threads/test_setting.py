@@ -51,8 +51,8 @@ def test_an_environment_that_cannot_be_understood_is_one_thread_and_a_warning(va
 
 def test_auto_is_what_the_process_has_processors_for():
     program = (
-        "from pullback.backends.native.threads import limits; pb.threads('auto'); "
-        "print(pb.threads() == limits.found_limit(), pb.threads())"
+        "from pullback.backends.native.threads import available_processors; pb.threads('auto'); "
+        "print(pb.threads() == available_processors.found_limit(), pb.threads())"
     )
     assert in_fresh_process(program, OMP_NUM_THREADS="1")[0] == ["True", "1"]
     assert in_fresh_process(program.replace("pb.threads('auto'); ", ""), PULLBACK_NUM_THREADS="auto")[0][0] == "True"
