@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 pytestmark = pytest.mark.system
@@ -30,6 +31,8 @@ def test_no_request_finds_a_failure(start_cluster, bare_database_url, folder):
         "PULLBACK_LOG_LEVEL": "warning",
     }
     cluster = start_cluster(environment, replicas=1, workers=0)
+    # Describing the API takes seconds of a busy processor, once; schemathesis waits for ten.
+    httpx.get(f"{cluster.urls[0]}/api/v1/openapi.json", timeout=120).raise_for_status()
     chosen = ["--phases", "examples,coverage,fuzzing,stateful"] if EXAMPLES else ["--phases", "examples,stateful"]
     done = subprocess.run(
         [

@@ -21,6 +21,10 @@ def shown(report, width):
 
 
 def test_a_wide_table_has_a_line_for_each_variant(report):
+    report = json.loads(json.dumps(report))
+    for row in report["cases"][0]["paired"]:
+        if (row["variant"], row["metric"]) == ("right", "time"):  # two groups beside other tests may say anything
+            row |= {"log_ratio": -1.6, "low": -1.7, "high": -1.5, "outcome": "faster"}
     heading, case, unfused, right, zeros, *notes = shown(report, 200).splitlines()
     assert heading.split()[0] == "variant"
     assert case == "sound[n=8,f8,cpu]"
