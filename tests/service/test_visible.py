@@ -1,4 +1,4 @@
-"""What cannot be seen is shown as a mark, in all forms that people read; programs get what was sent."""
+"""Invisible characters are shown as marks in all forms that people read; programs get them as they were sent."""
 
 import re
 from importlib.resources import files

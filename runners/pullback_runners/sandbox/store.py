@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ENVIRONMENTS = {kind: re.compile(r"[0-9a-f]{16}") for kind in ("environments", "backends", "harnesses")}
-"""What a step may leave that runs no code of a commit: kinds of folders, and the form of their names."""
+"""Kinds of folders that a step which runs no code of a commit may leave, and the form of their names."""
 MOST_BYTES = {"environments": 20 << 30, "backends": 2 << 30, "harnesses": 1 << 30, "commits": 5 << 30}
 _INNER = ("pullback", "projects")
 

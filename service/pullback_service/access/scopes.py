@@ -22,7 +22,7 @@ class Need:
     audited: bool = True
     """Whether a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
     limited: bool = False
-    """Whether an address pays for it, although everybody is served."""
+    """True if the address is charged for it, although it needs no token."""
 
 
 OPEN = Need(None)

@@ -1,4 +1,4 @@
-"""What an agent keeps of the caches of jobs."""
+"""The caches of jobs, as an agent keeps them."""
 
 import os
 from pathlib import Path

@@ -29,7 +29,7 @@ def problem_of(response, status):
 
 
 def refusals_of(client):
-    """How often what was refused, by kind."""
+    """The number of refusals, by kind."""
     samples = client.app.state.runtime.metrics.refusals.collect()[0].samples
     return {sample.labels["kind"]: sample.value for sample in samples if sample.name.endswith("_total")}
 
