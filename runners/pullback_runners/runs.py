@@ -317,8 +317,7 @@ def timed_waiting(measured: Sequence[Sequence[Group]]) -> float | None:
     """Share of the time of all timed slices that their processes waited for a CPU."""
     timings = [timing for groups in measured for group in groups for timing in group.timings.values()]
     known = [timing for timing in timings if None not in timing.waited_s]
-    waited_s = sum(sum(filter(None, timing.waited_s)) + sum(timing.late_s) for timing in known)
-    ran_s = sum(sum(timing.cpu_s) * timing.calls for timing in known)
+    waited_s, ran_s = map(sum, zip(*(timing.waiting() for timing in known), strict=True)) if known else (0.0, 0.0)
     return waited_s / (waited_s + ran_s) if ran_s else None
 
 

@@ -77,7 +77,7 @@ def test_a_function_that_refuses_vectors_is_tried_with_matrices(init, repository
 def test_a_repository_without_any_function_begins_with_an_example_that_runs(init, repository):
     (repository / "src" / "ridge" / "losses.py").write_text("")
     done = init(repository)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "wrote bench/gradients.py: an example, by numpy" in done.stdout
     assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
 

@@ -7,11 +7,16 @@ turns counts. The worker states its own waiting: one that states much was measur
 
 from collections.abc import Sequence
 
+from pullback_runners.machine.quality import MOST_WAITING
 from pullback_runners.measurement.statistics import interquartile_mean
 
 LEAST_SHARE = 0.5
 """Share of a turn that has to be stated. Of a slice of 2 ms the way of the order takes a twentieth, and a call that finds its caches
 empty two or three times as long as others."""
+
+LEAST_SHARE_OF_BUSY = 0.2
+"""The same where processes waited for their CPU for more than `MOST_WAITING` of the time: what ran meanwhile took the caches, and
+their filling takes 1 to 2 ms of a turn of 4 ms (six processes on two CPUs: the fastest quarter took 1.0 to 2.01 times what was stated)."""
 
 FEWEST_TURNS = 8
 """Of fewer the fastest quarter is one or two, which a busy machine can make as long as it likes."""
@@ -20,16 +25,18 @@ MOST_SHARE = 1.1
 """The kernel counts CPU time by ticks in some places, which are off by some per cent."""
 
 
-def clock_complaint(stated_s: Sequence[float], calls: int, turns_s: Sequence[float], cpus: int = 1) -> str | None:
+def clock_complaint(
+    stated_s: Sequence[float], calls: int, turns_s: Sequence[float], cpus: int = 1, waiting: float = 0.0
+) -> str | None:
     """The reason why seconds a call that a process stated cannot be, by the seconds that its turns took; None if they can.
 
-    On `cpus` CPUs it can have spent so many times as long.
+    On `cpus` CPUs it can have spent so many times as long. `waiting` is the share of the time that it waited for a CPU.
     """
     if len(turns_s) < FEWEST_TURNS:
         return None
     said = interquartile_mean(stated_s)
     taken = sorted(turns_s)[(len(turns_s) - 1) // 4] / (calls + 1)
-    if said < LEAST_SHARE * taken:
+    if said < (LEAST_SHARE_OF_BUSY if waiting > MOST_WAITING else LEAST_SHARE) * taken:
         return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock cannot be believed"
     if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):
         return (

@@ -43,6 +43,10 @@ class Timing:
     late_s: list[float] = field(default_factory=list)
     """Seconds that the process waited for a CPU before each turn."""
 
+    def waiting(self) -> tuple[float, float]:
+        """Seconds that the process waited for a CPU in slices and before them, and those that it ran in them."""
+        return sum(filter(None, self.waited_s)) + sum(self.late_s), sum(self.cpu_s) * self.calls
+
     def disturbed(self) -> list[int]:
         """Numbers of the slices in which the process waited for a CPU."""
         return [
@@ -174,7 +178,9 @@ def _take_turn(worker: WorkerProcess, timing: Timing) -> None:
 
 def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
     stated_s = timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
-    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus)
+    waited_s, ran_s = timing.waiting()
+    waiting = waited_s / (waited_s + ran_s) if waited_s > 0 else 0.0
+    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus, waiting)
     if complaint is not None:
         raise VariantError("doubtful", complaint)
 

@@ -35,3 +35,9 @@ def test_times_that_cannot_be_are_named_with_both_clocks(stated_s, calls, turns_
 
 def test_threads_spend_more_than_the_clock_of_the_wall_where_they_have_cpus():
     assert clock_complaint([3e-3] * 8, 1, [4e-3] * 8, cpus=4) is None
+
+
+def test_a_process_that_waited_filled_caches_in_its_turns_and_one_that_waits_for_something_is_still_named():
+    assert clock_complaint([4.72e-5] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.42) is None
+    assert "waits for something" in clock_complaint([4.72e-5] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.05)
+    assert "waits for something" in clock_complaint([1e-6] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.42)
