@@ -31,7 +31,8 @@ NOTHROW int pthread_cond_signal(void *);
 // Who has `busy` writes the call, then opens the state; a thread joins by exchanging the state for one with itself in it, so
 // what it then reads belongs to that call until it has left. The caller closes the state and waits for those who have joined.
 static word state ALIGNED;
-static word next ALIGNED;
+static word given ALIGNED; // blocks
+static word from_behind ALIGNED; // those of them that others than the caller took
 static block_function function ALIGNED;
 static void *context;
 static word blocks;
@@ -125,16 +126,17 @@ static NOTHROW bool look(word last)
     }
 }
 
-// Takes blocks until there are none left, and says how many.
-static NOTHROW word take(void)
+// Takes blocks until there are none left, and says how many. The caller takes them from the front and the others from behind: in
+// the next kernel each finds what it wrote in its own caches. Between processors that share none, a line takes 250 ns to come over.
+static NOTHROW word take(bool is_caller)
 {
     block_function function_ = function;
     void *context_ = context;
     word blocks_ = blocks, taken = 0;
     for (;;) {
-        word block = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-        if (block >= blocks_)
+        if (__atomic_fetch_add(&given, 1, __ATOMIC_RELAXED) >= blocks_)
             return taken;
+        word block = is_caller ? taken : blocks_ - 1 - __atomic_fetch_add(&from_behind, 1, __ATOMIC_RELAXED);
         function_(context_, block);
         taken++;
     }
@@ -182,7 +184,7 @@ static NOTHROW void *worker(void *unused)
         if (!(now & OPEN) || !__atomic_compare_exchange_n(&state, &expected, now - ONE_SEAT + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             continue;
         count(JOINED, 1);
-        count(HELPED, take());
+        count(HELPED, take(false));
         leave();
         last = call_of(now);
     }
@@ -256,14 +258,15 @@ NOTHROW void pullback_parallel_for(block_function function_, void *context_, wor
     function = function_;
     context = context_;
     blocks = blocks_;
-    __atomic_store_n(&next, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&given, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&from_behind, 0, __ATOMIC_RELAXED);
     word call = call_of(__atomic_load_n(&state, __ATOMIC_RELAXED)) + 1;
     __atomic_store_n(&state, call << 32 | OPEN | others << 16, __ATOMIC_SEQ_CST);
     count(SHARED, 1);
     word awake = threads - __atomic_load_n(&sleepers, __ATOMIC_SEQ_CST);
     if (others > awake)
         wake(others - awake);
-    take();
+    take(true);
     word before = __atomic_fetch_and(&state, ~OPEN, __ATOMIC_SEQ_CST); // closed
     if (joined_of(before))
         wait_for_all();

@@ -1,4 +1,4 @@
-; Made of pool.c by `python -m tools.ir`: clang 19.1.7, digest e240ae9e4a172ede5d7cbd4f621ced6f.
+; Made of pool.c by `python -m tools.ir`: clang 19.1.7, digest a7b9dfeeee3144819608b13c64e72588.
 %struct.time = type { i64, i64 }
 
 @counts = internal global [5 x i64] zeroinitializer, align 64
@@ -9,7 +9,8 @@
 @function = internal global ptr null, align 64
 @context = internal global ptr null, align 8
 @blocks = internal global i64 0, align 8
-@next = internal global i64 0, align 64
+@given = internal global i64 0, align 64
+@from_behind = internal global i64 0, align 64
 @state = internal global i64 0, align 64
 @threads = internal global i64 0, align 8
 @sleepers = internal global i64 0, align 8
@@ -102,14 +103,14 @@ define void @pullback_parallel_for(ptr %0, ptr %1, i64 %2) nounwind {
 38:
   %39 = atomicrmw add ptr getelementptr inbounds (i8, ptr @counts, i64 8), i64 1 monotonic, align 8
   %40 = icmp sgt i64 %2, 0
-  br i1 %40, label %41, label %151
+  br i1 %40, label %41, label %152
 
 41:
   %42 = phi i64 [ %43, %41 ], [ 0, %38 ]
   tail call void %0(ptr %1, i64 %42)
   %43 = add nuw nsw i64 %42, 1
   %44 = icmp eq i64 %43, %2
-  br i1 %44, label %151, label %41
+  br i1 %44, label %152, label %41
 
 45:
   %46 = add nsw i64 %18, -1
@@ -153,7 +154,8 @@ define void @pullback_parallel_for(ptr %0, ptr %1, i64 %2) nounwind {
   store ptr %0, ptr @function, align 64
   store ptr %1, ptr @context, align 8
   store i64 %2, ptr @blocks, align 8
-  store atomic i64 0, ptr @next monotonic, align 64
+  store atomic i64 0, ptr @given monotonic, align 64
+  store atomic i64 0, ptr @from_behind monotonic, align 64
   %71 = load atomic i64, ptr @state monotonic, align 64
   %72 = and i64 %71, -4294967296
   %73 = add i64 %72, 6442450944
@@ -187,96 +189,97 @@ define void @pullback_parallel_for(ptr %0, ptr %1, i64 %2) nounwind {
   %92 = load ptr, ptr @function, align 64
   %93 = load ptr, ptr @context, align 8
   %94 = load i64, ptr @blocks, align 8
-  %95 = atomicrmw add ptr @next, i64 1 monotonic, align 64
+  %95 = atomicrmw add ptr @given, i64 1 monotonic, align 64
   %96 = icmp slt i64 %95, %94
-  br i1 %96, label %97, label %101
+  br i1 %96, label %97, label %102
 
 97:
-  %98 = phi i64 [ %99, %97 ], [ %95, %91 ]
+  %98 = phi i64 [ %99, %97 ], [ 0, %91 ]
   call void %92(ptr %93, i64 %98)
-  %99 = atomicrmw add ptr @next, i64 1 monotonic, align 64
-  %100 = icmp slt i64 %99, %94
-  br i1 %100, label %97, label %101
+  %99 = add i64 %98, 1
+  %100 = atomicrmw add ptr @given, i64 1 monotonic, align 64
+  %101 = icmp slt i64 %100, %94
+  br i1 %101, label %97, label %102
 
-101:
-  %102 = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 64
-  %103 = and i64 %102, 65535
-  %104 = icmp eq i64 %103, 0
-  br i1 %104, label %150, label %105
+102:
+  %103 = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 64
+  %104 = and i64 %103, 65535
+  %105 = icmp eq i64 %104, 0
+  br i1 %105, label %151, label %106
 
-105:
-  %106 = load i32, ptr @looks, align 4
-  %107 = icmp sgt i32 %106, 0
-  %108 = load i32, ptr @clock, align 4
-  %109 = getelementptr inbounds i8, ptr %4, i64 8
-  %110 = load i32, ptr @spin_ns, align 4
-  %111 = sext i32 %110 to i64
-  br label %112
+106:
+  %107 = load i32, ptr @looks, align 4
+  %108 = icmp sgt i32 %107, 0
+  %109 = load i32, ptr @clock, align 4
+  %110 = getelementptr inbounds i8, ptr %4, i64 8
+  %111 = load i32, ptr @spin_ns, align 4
+  %112 = sext i32 %111 to i64
+  br label %113
 
-112:
-  %113 = phi i64 [ 0, %105 ], [ %133, %126 ]
-  br i1 %107, label %114, label %126
+113:
+  %114 = phi i64 [ 0, %106 ], [ %134, %127 ]
+  br i1 %108, label %115, label %127
 
-114:
-  %115 = load atomic i64, ptr @state seq_cst, align 64
-  %116 = and i64 %115, 65535
-  %117 = icmp eq i64 %116, 0
-  br i1 %117, label %150, label %122
+115:
+  %116 = load atomic i64, ptr @state seq_cst, align 64
+  %117 = and i64 %116, 65535
+  %118 = icmp eq i64 %117, 0
+  br i1 %118, label %151, label %123
 
-118:
-  %119 = load atomic i64, ptr @state seq_cst, align 64
-  %120 = and i64 %119, 65535
-  %121 = icmp eq i64 %120, 0
-  br i1 %121, label %136, label %122
+119:
+  %120 = load atomic i64, ptr @state seq_cst, align 64
+  %121 = and i64 %120, 65535
+  %122 = icmp eq i64 %121, 0
+  br i1 %122, label %137, label %123
 
-122:
-  %123 = phi i32 [ %124, %118 ], [ 0, %114 ]
+123:
+  %124 = phi i32 [ %125, %119 ], [ 0, %115 ]
   call void @relax()
-  %124 = add nuw nsw i32 %123, 1
-  %125 = icmp eq i32 %124, %106
-  br i1 %125, label %126, label %118
+  %125 = add nuw nsw i32 %124, 1
+  %126 = icmp eq i32 %125, %107
+  br i1 %126, label %127, label %119
 
-126:
-  %127 = call i32 @clock_gettime(i32 %108, ptr %4)
-  %128 = load i64, ptr %4, align 8
-  %129 = mul i64 %128, 1000000000
-  %130 = load i64, ptr %109, align 8
-  %131 = add i64 %129, %130
-  %132 = icmp eq i64 %113, 0
-  %133 = select i1 %132, i64 %131, i64 %113
-  %134 = sub i64 %131, %133
-  %135 = icmp slt i64 %134, %111
-  br i1 %135, label %112, label %138
+127:
+  %128 = call i32 @clock_gettime(i32 %109, ptr %4)
+  %129 = load i64, ptr %4, align 8
+  %130 = mul i64 %129, 1000000000
+  %131 = load i64, ptr %110, align 8
+  %132 = add i64 %130, %131
+  %133 = icmp eq i64 %114, 0
+  %134 = select i1 %133, i64 %132, i64 %114
+  %135 = sub i64 %132, %134
+  %136 = icmp slt i64 %135, %112
+  br i1 %136, label %113, label %139
 
-136:
-  %137 = icmp slt i32 %124, %106
-  br i1 %137, label %150, label %138
+137:
+  %138 = icmp slt i32 %125, %107
+  br i1 %138, label %151, label %139
 
-138:
-  %139 = call i32 @pthread_mutex_lock(ptr @mutex)
+139:
+  %140 = call i32 @pthread_mutex_lock(ptr @mutex)
   store atomic i64 1, ptr @waiting seq_cst, align 8
-  %140 = load atomic i64, ptr @state seq_cst, align 64
-  %141 = and i64 %140, 65535
-  %142 = icmp eq i64 %141, 0
-  br i1 %142, label %148, label %143
+  %141 = load atomic i64, ptr @state seq_cst, align 64
+  %142 = and i64 %141, 65535
+  %143 = icmp eq i64 %142, 0
+  br i1 %143, label %149, label %144
 
-143:
-  %144 = call i32 @pthread_cond_wait(ptr @done, ptr @mutex)
-  %145 = load atomic i64, ptr @state seq_cst, align 64
-  %146 = and i64 %145, 65535
-  %147 = icmp eq i64 %146, 0
-  br i1 %147, label %148, label %143
+144:
+  %145 = call i32 @pthread_cond_wait(ptr @done, ptr @mutex)
+  %146 = load atomic i64, ptr @state seq_cst, align 64
+  %147 = and i64 %146, 65535
+  %148 = icmp eq i64 %147, 0
+  br i1 %148, label %149, label %144
 
-148:
+149:
   store atomic i64 0, ptr @waiting seq_cst, align 8
-  %149 = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %150
-
-150:
-  store atomic i64 0, ptr @busy release, align 64
+  %150 = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %151
 
 151:
+  store atomic i64 0, ptr @busy release, align 64
+  br label %152
+
+152:
   ret void
 }
 
@@ -407,36 +410,38 @@ define internal ptr @worker(ptr %0) nounwind {
   %76 = load ptr, ptr @function, align 64
   %77 = load ptr, ptr @context, align 8
   %78 = load i64, ptr @blocks, align 8
-  %79 = atomicrmw add ptr @next, i64 1 monotonic, align 64
+  %79 = atomicrmw add ptr @given, i64 1 monotonic, align 64
   %80 = icmp slt i64 %79, %78
-  br i1 %80, label %81, label %87
+  br i1 %80, label %81, label %89
 
 81:
-  %82 = phi i64 [ %85, %81 ], [ %79, %74 ]
-  %83 = phi i64 [ %84, %81 ], [ 0, %74 ]
-  call void %76(ptr %77, i64 %82)
-  %84 = add i64 %83, 1
-  %85 = atomicrmw add ptr @next, i64 1 monotonic, align 64
-  %86 = icmp slt i64 %85, %78
-  br i1 %86, label %81, label %87
+  %82 = phi i64 [ %86, %81 ], [ 0, %74 ]
+  %83 = atomicrmw add ptr @from_behind, i64 1 monotonic, align 64
+  %84 = xor i64 %83, -1
+  %85 = add i64 %78, %84
+  call void %76(ptr %77, i64 %85)
+  %86 = add i64 %82, 1
+  %87 = atomicrmw add ptr @given, i64 1 monotonic, align 64
+  %88 = icmp slt i64 %87, %78
+  br i1 %88, label %81, label %89
 
-87:
-  %88 = phi i64 [ 0, %74 ], [ %84, %81 ]
-  %89 = atomicrmw add ptr getelementptr inbounds (i8, ptr @counts, i64 32), i64 %88 monotonic, align 8
-  %90 = atomicrmw sub ptr @state, i64 1 seq_cst, align 64
-  %91 = and i64 %90, 2147549183
-  %92 = icmp eq i64 %91, 1
-  br i1 %92, label %93, label %64
+89:
+  %90 = phi i64 [ 0, %74 ], [ %86, %81 ]
+  %91 = atomicrmw add ptr getelementptr inbounds (i8, ptr @counts, i64 32), i64 %90 monotonic, align 8
+  %92 = atomicrmw sub ptr @state, i64 1 seq_cst, align 64
+  %93 = and i64 %92, 2147549183
+  %94 = icmp eq i64 %93, 1
+  br i1 %94, label %95, label %64
 
-93:
-  %94 = load atomic i64, ptr @waiting seq_cst, align 8
-  %95 = icmp eq i64 %94, 0
-  br i1 %95, label %64, label %96
+95:
+  %96 = load atomic i64, ptr @waiting seq_cst, align 8
+  %97 = icmp eq i64 %96, 0
+  br i1 %97, label %64, label %98
 
-96:
-  %97 = call i32 @pthread_mutex_lock(ptr @mutex)
-  %98 = call i32 @pthread_cond_signal(ptr @done)
-  %99 = call i32 @pthread_mutex_unlock(ptr @mutex)
+98:
+  %99 = call i32 @pthread_mutex_lock(ptr @mutex)
+  %100 = call i32 @pthread_cond_signal(ptr @done)
+  %101 = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %64
 }
 
