@@ -39,7 +39,7 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
     if not said:
         apart = told.summary.not_comparable
         return (
-            f"{against}: no change found in {told.summary.series} series{f', {apart} do not compare' if apart else ''}"
+            f"{against}: no change found in {told.summary.series} series{f', {apart} not comparable' if apart else ''}"
         )
     named = _in_words(told.items[0]) if told.items and told.items[0].outcome in _SAID else ""
     return f"{against}: {', '.join(said)} of {told.summary.series} series{named}"

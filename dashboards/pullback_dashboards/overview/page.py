@@ -348,6 +348,8 @@ def _nothing_yet(fleet: Fleet, base: str) -> Empty:
         )
     return Empty(
         "No results yet",
-        ("Measure a checkout and upload the report, or upload the output of another benchmark tool from CI.",),
+        (
+            "Upload the output of a benchmark tool that you have, or measure gradients of your repository. In a clone of it:",
+        ),
         FIRST_STEPS.format(base=base),
     )

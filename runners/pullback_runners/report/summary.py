@@ -15,6 +15,9 @@ from pullback_runners.report.words import (
 )
 from pullback_runners.workloads import CPU, UNFUSED, Case
 
+UNKNOWN_NOISE = "differences of less than 2 % are not claimed: too few groups to know this machine's own noise"
+"""Of a report whose margin is provisional."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -128,7 +131,7 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield f"Ambiguous: {told} whether there is a difference."
     if any(row.get("margin_is_provisional") for row in times):
-        yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
+        yield f"{UNKNOWN_NOISE.capitalize()}."
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:

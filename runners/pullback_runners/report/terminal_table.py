@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pullback_runners.report.summary import (
+    UNKNOWN_NOISE,
     baseline_in_words,
     baseline_of,
     checked_without_oracle,
@@ -93,14 +94,13 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     pairs = [pair for case in report["cases"] for pair in case["paired"] if pair["metric"] == "time"]
     outcomes = {pair["outcome"] for pair in pairs}
+    remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
-        remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield Text(f"ambiguous: {told} whether there is a difference{remedy}", style="yellow")
     if any(pair.get("margin_is_provisional") for pair in pairs):
-        margin = max(pair["margin"] for pair in pairs if "margin" in pair)
-        yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
+        yield Text(f"{UNKNOWN_NOISE}{remedy}")
     yield from map(Text, checked_without_oracle(report))
     yield from (Text(f"not measured: {sentence}") for sentence in left_out(report))
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]

@@ -30,7 +30,7 @@ def test_where_a_clone_lies_is_told_to_administrators_alone():
         "/srv/demo",
     )
     view = project_view(project, [], reader)
-    assert (view.project.mirror, view.project.backfill) == (True, "quick on main")
+    assert (view.project.mirror, view.project.backfill, view.repository) == (True, "quick on main", None)
     assert (view.backfill.requires, view.backfill.order) == ('{"device":"cpu"}', "newest")
 
 
