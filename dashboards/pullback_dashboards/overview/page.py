@@ -205,7 +205,7 @@ async def overview(request: Request, view: AskedView, state: AskedState) -> Resp
         twins=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
-        against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
+        against_baseline=None if view.heat is None else not view.heat.groups or view.heat.compares,
         above_is_better=better_above([view.heat.metric], view.heat.baseline)
         if view.heat and view.heat.compares
         else "",

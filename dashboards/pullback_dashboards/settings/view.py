@@ -367,6 +367,8 @@ def _written(name: str, value: object) -> str:
     last = name.rpartition("_")[2]
     if value is None:
         return "not set"
+    if value == "":
+        return "none"
     if last == "bytes" and isinstance(value, int):
         return f"{value / 2**20:g} MiB"
     text = f"{value:g}" if isinstance(value, float) else str(value)
