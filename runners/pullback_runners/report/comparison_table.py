@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import UNKNOWN_NOISE, checked_without_oracle, left_out
+from pullback_runners.report.summary import UNKNOWN_NOISE, checked_without_oracle, failures_in_words, left_out
 from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
 
@@ -38,10 +38,9 @@ def comparison_table(report: Mapping[str, Any]) -> Table:
 def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     """The answer in a sentence, and what a reader must know to judge it."""
     rows = report["comparisons"]
-    for row in rows:
-        if row["outcome"] == "failed":
-            name = f"{Case.of_document(row['case']).name} {row['variant']}"
-            yield Text(f"failed: {name}: {row['error']['message']}", style="red")
+    failed = ((row["case"], row["variant"], row["error"]["message"]) for row in rows if row["outcome"] == "failed")
+    for sentence in failures_in_words(failed):
+        yield Text(sentence, style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: what was finished is above", style="yellow")

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,6 +151,15 @@ def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
         f"no oracle: gradients of {', '.join(sorted(names))} were compared with {oracle}"
         for oracle, names in by_oracle.items()
     ]
+
+
+def failures_in_words(failed: Iterable[tuple[Mapping[str, Any], str, str]]) -> Iterator[str]:
+    """A sentence for each case, variant and message of a failure; variants that fail alike share one."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for case, variant, message in failed:
+        alike.setdefault((Case.of_document(case).name, message), []).append(variant)
+    for (name, message), variants in alike.items():
+        yield f"failed: {name} {', '.join(dict.fromkeys(variants))}: {message}"
 
 
 def case_name(case: Mapping[str, Any]) -> str:

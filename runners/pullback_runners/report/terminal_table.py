@@ -14,6 +14,7 @@ from pullback_runners.report.summary import (
     baseline_in_words,
     baseline_of,
     checked_without_oracle,
+    failures_in_words,
     is_on_device,
     left_out,
 )
@@ -82,11 +83,14 @@ def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     """Notes under the table: failures with their reasons, and every reason for doubt."""
-    for case in report["cases"]:
-        name = Case.of_document(case["case"]).name
-        for variant in case["variants"]:
-            if variant["error"]:
-                yield Text(f"failed: {name} {variant['variant']}: {variant['error']['message']}", style="red")
+    failed = (
+        (case["case"], variant["variant"], variant["error"]["message"])
+        for case in report["cases"]
+        for variant in case["variants"]
+        if variant["error"]
+    )
+    for sentence in failures_in_words(failed):
+        yield Text(sentence, style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")

@@ -264,7 +264,9 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
         state.get_by_text("cancelled", exact=True).first.wait_for()
         page.locator("#log-live", has_text="ended").wait_for()
 
-        assert page.locator("main").inner_text().count("Cancelled by request.") == 1  # of the job, whose one attempt it was
+        assert (
+            page.locator("main").inner_text().count("Cancelled by request.") == 1
+        )  # of the job, whose one attempt it was
         page.get_by_role("button", name="Retry").click()
         page.locator("#state", has_text="A machine is free.").wait_for()
         page.locator("#log-live", has_text="live").wait_for()
