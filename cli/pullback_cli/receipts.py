@@ -47,4 +47,4 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
 
 def _in_words(series: "models.ComparedSeries") -> str:
     ratio = "" if series.log_ratio is None else f", {100 * math.expm1(series.log_ratio):+.1f} %"
-    return f" ({series.case.label} {series.variant} {series.metric}: {series.outcome.replace('_', ' ')}{ratio})"
+    return f" ({series.case.label} {series.variant} {series.metric.replace('_', ' ')}: {series.outcome.replace('_', ' ')}{ratio})"

@@ -472,6 +472,8 @@ def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit
     cut = "(cells) => cells.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map((cell) => cell.textContent)"
     assert page.locator(".cell .doubt").evaluate_all(cut) == []
     assert "busy: other processes ran meanwhile" in page.locator(".key").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".tiles .who").evaluate_all(cut) == []
 
 
 def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):
