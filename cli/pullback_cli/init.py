@@ -104,7 +104,8 @@ def init(
     typer.echo(f"wrote {FILE}")
     status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)
     written = " ".join([FILE, *(() if keeps else files)])
-    typer.echo(f"next: git add {written}; git commit; pullback compare --against HEAD~1; pullback up")
+    typer.echo(f'next: git add {written} && git commit -m "Measure gradients"')
+    typer.echo("then: pullback up, and after your next commit pullback compare --against HEAD~1")
     raise typer.Exit(status)
 
 

@@ -39,7 +39,7 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
     if not said:
         apart = told.summary.not_comparable
         return (
-            f"{against}: no change found in {told.summary.series} series{f', {apart} do not compare' if apart else ''}"
+            f"{against}: no change found in {told.summary.series} series{f', {apart} not comparable' if apart else ''}"
         )
     named = _in_words(told.items[0]) if told.items and told.items[0].outcome in _SAID else ""
     return f"{against}: {', '.join(said)} of {told.summary.series} series{named}"
@@ -47,4 +47,4 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
 
 def _in_words(series: "models.ComparedSeries") -> str:
     ratio = "" if series.log_ratio is None else f", {100 * math.expm1(series.log_ratio):+.1f} %"
-    return f" ({series.case.label} {series.variant} {series.metric}: {series.outcome.replace('_', ' ')}{ratio})"
+    return f" ({series.case.label} {series.variant} {series.metric.replace('_', ' ')}: {series.outcome.replace('_', ' ')}{ratio})"

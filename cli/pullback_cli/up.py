@@ -69,7 +69,7 @@ def up(
         sys.stderr.write(said + "\n")
         raise typer.Exit(code)
     typer.echo(
-        f"Pullback is ready: {state.url}   (`pullback status` looks, `pullback down` stops; data in {options.data})"
+        f"Pullback is ready: {state.url}   (`pullback status` shows what runs, `pullback down` stops it; data in {options.data})"
     )
 
 

@@ -136,8 +136,8 @@ def show_receipts(receipts: "Sequence[models.UploadReceipt]") -> None:
 
 
 def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
-    what = f"{receipt.points} points of {receipt.cases} cases"
-    failures = f", {receipt.failures} failures" if receipt.failures else ""
+    what = f"{_counted(receipt.points, 'point')} of {_counted(receipt.cases, 'case')}"
+    failures = f", {_counted(receipt.failures, 'failure')}" if receipt.failures else ""
     state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "already stored"
     where = f": {receipt.url}" if receipt.url is not None else ""
     typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}{where}")
@@ -147,6 +147,10 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
         typer.echo(
             f"  {point.case} {point.variant} {point.metric} = {point.value:g} {point.unit} ({point.direction} is better)"
         )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _tell_changes(uploads: "Uploads", receipts: "Sequence[models.UploadReceipt]") -> None:

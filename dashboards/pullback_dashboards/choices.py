@@ -30,9 +30,12 @@ class Empty:
     command: str | None = None
 
 
-FIRST_STEPS = """pullback run --suite quick -o report.json
+FIRST_REPORT = "The first report creates one. In a clone of your repository:"
+FIRST_STEPS = """pullback init
+git add pullback.toml bench && git commit -m "Measure gradients"
+pullback run -o report.json
 pullback upload report.json --server {base}"""
-"""The command of a page that waits for the first results."""
+"""The commands of a page that waits for the first results; `pullback run` alone would measure the workloads that Pullback brings."""
 
 
 def questions(*asked: Question) -> tuple[Question, ...]:

@@ -26,7 +26,7 @@ from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import refuse_unknown_variants
-from pullback_runners.workloads import Case
+from pullback_runners.workloads import FIX_IT, Case
 
 
 def compare_commits(
@@ -172,8 +172,10 @@ def _choose_for_both(
     try:
         older = choose_for(reference.subject, suite, patterns, files)
     except UsageError as error:
-        said = _told(str(error), candidate)
-        raise UsageError(f"the reference {_sha(reference)} has none of the workloads: {said}") from error
+        said = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
+        raise UsageError(
+            f"the reference {_sha(reference)} has none of the workloads: {said}; give some that both can run by --workloads"
+        ) from error
     if not choice.imports:
         folders = ", ".join(path.name for path in candidate.subject.paths)
         raise UsageError(

@@ -156,6 +156,18 @@ def test_a_budget_of_the_rules_fails_where_it_is_asked_for(pullback, upload, clo
     assert pullback("--base", "main", "--wait", "0").returncode == 3  # a budget is failed on where that is said
 
 
+def test_changes_are_written_so_that_their_ends_can_be_told_apart(pullback, upload):
+    cases = [make_case(), make_case()]
+    for case, size in zip(cases, (24_000.0, 24_010.0), strict=True):
+        case["variants"][1]["metrics"]["array_bytes"]["value"] = size
+    large = {**IN_TURNS, "log_ratio": 0.5, "low": 0.2, "high": 0.8}
+    upload("base", cases=cases[:1])
+    upload("head", cases=cases[1:], statements=[large])
+    table = pullback("--base", "main", "--wait", "0").stdout
+    assert "24,000 B to 24,010 B  " in table
+    assert "1.65× (1.22× to 2.23×)" in table
+
+
 def test_a_reader_gets_a_table_with_evidence_and_the_command_to_see_it_again(pullback, upload, clone):
     upload("base", machine="small")
     upload("head", machine="small", statements=[SAME])

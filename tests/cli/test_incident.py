@@ -55,7 +55,7 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     listed = pullback("incident", "list", "--project", "demo", "--state", "confirmed")
     assert listed.returncode == 0
     assert (
-        "1  confirmed  demo  `fused` of `lstm` uses 2× the memory (array_bytes: 1 KiB, then 2 KiB) since"
+        "1  confirmed  demo  `fused` of `lstm` uses 2× the memory (array bytes: 1 KiB, then 2 KiB) since"
         in listed.stdout
     )
     shown = pullback("incident", "show", 1)

@@ -88,6 +88,9 @@ def test_a_workload_file_that_is_there_is_kept(init, repository):
     done = init(repository, "--no-run", "--name", "other")
     assert done.returncode == 0, done.stderr
     assert "kept bench/gradients.py" in done.stdout
+    *_, commit, then = done.stdout.splitlines()  # comparing this commit with the one before would say "equal code"
+    assert commit == 'next: git add pullback.toml && git commit -m "Measure gradients"'
+    assert then == "then: pullback up, and after your next commit pullback compare --against HEAD~1"
     assert (repository / "bench" / "gradients.py").read_text() == "raise RuntimeError('mine')"
     assert find_project(repository).name == "other"
     assert init(repository, "--no-run", "--force").returncode == 0

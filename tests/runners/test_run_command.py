@@ -50,7 +50,7 @@ def test_a_run_prints_a_table_a_pipe_can_read(measured):
     assert "x faster (" in lines[3]
     assert "\x1b" not in done.stdout
     assert f"python -m pyperf stats {path}" in done.stdout
-    assert "provisional margin" in done.stdout
+    assert "differences of less than 2 % are not claimed" in done.stdout
     assert "[7/7] mul_restore" in done.stderr
 
 

@@ -73,16 +73,21 @@ def _change(found: CheckFinding) -> str:
         return line(found.reason or "")[:LONGEST_REASON]
     if found.evidence == "exact" and found.base is not None and found.head is not None:
         factor = "" if found.log_ratio is None else f" ({_ratio(found.log_ratio)})"
-        return f"{_quantity(found.base, found.unit)} to {_quantity(found.head, found.unit)}{factor}"
+        before, after = (_quantity(value, found.unit) for value in (found.base, found.head))
+        if before == after:  # they differ by less than three digits show, and so does their factor
+            return " to ".join(_number(value, found.unit) for value in (found.base, found.head))
+        return f"{before} to {after}{factor}"
     if found.log_ratio is None:
         return line(found.reason or "")[:LONGEST_REASON]
-    interval = "" if found.low is None or found.high is None else f" ({_ratio(found.low)} to {_ratio(found.high)})"
-    return f"{_ratio(found.log_ratio)}{interval}"
+    is_large = abs(found.log_ratio) >= math.log(_LARGE)
+    ends = [] if found.low is None or found.high is None else [found.low, found.high]
+    interval = " to ".join(_ratio(each, is_large=is_large) for each in ends)
+    return f"{_ratio(found.log_ratio)}{f' ({interval})' if interval else ''}"
 
 
-def _ratio(log_ratio: float) -> str:
-    """A change: "+5.1 %", from half as much again on "1.7×"."""
-    if abs(log_ratio) >= math.log(_LARGE):
+def _ratio(log_ratio: float, *, is_large: bool | None = None) -> str:
+    """A change: "+5.1 %", from half as much again on "1.7×"; the ends of an interval are written as their middle is."""
+    if abs(log_ratio) >= math.log(_LARGE) if is_large is None else is_large:
         factor = math.exp(log_ratio)
         return f"{factor:,.0f}×" if factor >= 100 else f"{factor:.3g}×"
     percent = 100 * math.expm1(log_ratio)
@@ -94,6 +99,10 @@ def _quantity(value: float, unit: str | None) -> str:
         return duration_in_words(value)
     if unit == "B" and value == int(value):
         return bytes_in_words(int(value))
+    return _number(value, unit)
+
+
+def _number(value: float, unit: str | None) -> str:
     number = f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
     return number if unit in {None, "1", "count"} else f"{number} {line(unit)}"
 

@@ -57,4 +57,6 @@ class Uploads:
                 f"{name}: {in_options(str(problem))}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
             ) from problem
         except ClientError as error:
-            raise RefusalError(f"{name}: {error}" + (f"; {_AGAIN}" if error.is_transient else "")) from error
+            raise RefusalError(
+                f"{name}: {error}" + (f"; check --server, or {_AGAIN}" if error.is_transient else "")
+            ) from error

@@ -19,7 +19,7 @@ from pullback_dashboards.job.view import (
     steps_of,
     whole_characters,
 )
-from pullback_dashboards.queue.view import ends_in_words, waiting_line
+from pullback_dashboards.queue.view import NO_ESTIMATE, ends_in_words, waiting_line
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
@@ -123,14 +123,10 @@ async def _expected(session: AsyncSession, line: JobLine) -> tuple[str | None, s
         return None, None
     seen = await outlook(session)
     if line.state in ACTIVE:
-        return f"ends {ends_in_words(seen.remaining_s.get(line.id))}", None
+        ends = ends_in_words(seen.remaining_s.get(line.id))
+        return ends if ends == NO_ESTIMATE else f"ends {ends}", None
     told = waiting_line(line, seen.waiting.get(line.id))
-    if told.stuck:
-        return None, told.why
-    return (
-        f"Starts {told.starts}, takes {told.takes}" if told.takes_s or told.starts_in_s is not None else "No estimate",
-        told.why,
-    )
+    return None if told.stuck else told.forecast, told.why
 
 
 async def _attempts(session: AsyncSession, attempts: Sequence[Attempt], *, shown: int) -> tuple[AttemptLine, ...]:

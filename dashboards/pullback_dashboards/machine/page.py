@@ -16,7 +16,7 @@ from pullback_service.ids import MachineId
 from pullback_service.jobs.queries import JobChoice, list_jobs
 from pullback_service.machines.queries import changes_of, machine_by_id, self_counts
 from pullback_service.reports.queries import newest_of_machines
-from pullback_service.runtime import KnownNoise
+from pullback_service.runtime import KnownNoise, base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router()
@@ -29,6 +29,7 @@ _NOISY = "time"
 
 
 async def _read(
+    request: Request,
     machine_id: KnownId,
     session: ReadSession,
     memory: KnownNoise,
@@ -53,6 +54,7 @@ async def _read(
         changes=facts_changes(await changes_of(session, known, before_id=None, limit=_MOST_CHANGES)),
         jobs=await job_lines(session, jobs),
         reports=reports,
+        base=base_of(request),
     )
 
 

@@ -1,5 +1,6 @@
 """The content of the page of a machine, as plain values."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -94,6 +95,8 @@ class MachineView:
     jobs: tuple[JobLine, ...]
     jobs_href: str
     reports: tuple[ReportLine, ...]
+    noise_command: str
+    """Compares a commit with itself on this machine."""
 
 
 def machine_view(
@@ -107,6 +110,7 @@ def machine_view(
     changes: tuple[Changed, ...],
     jobs: tuple[JobLine, ...],
     reports: Sequence[StoredReport],
+    base: str,
 ) -> MachineView:
     """The view out of what was asked."""
     noise = heard.noise
@@ -132,6 +136,7 @@ def machine_view(
         jobs=jobs,
         jobs_href=links.jobs(machine=line.name),
         reports=tuple(_report_line(stored) for stored in reports),
+        noise_command=_noise_command(line, reports, base),
     )
 
 
@@ -172,6 +177,17 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
 def facts_changes(changes: Sequence[FactsChange]) -> tuple[Changed, ...]:
     """The changes of a machine's facts, the last change first."""
     return tuple(Changed(each.at, differing_facts(each.before, each.after)) for each in changes)
+
+
+def _noise_command(line: MachineLine, reports: Sequence[StoredReport], base: str) -> str:
+    """The command for its agent, of the commit that was measured last; where it has none, those that somebody types on it."""
+    if not line.agents:
+        return (
+            f"pullback compare --against HEAD --suite quick -o noise.json\npullback upload noise.json --server {base}"
+        )
+    project, sha = (reports[0].project, reports[0].commit) if reports else ("NAME", "HEAD")
+    where = f"--suite quick --machine {line.id} --server {base}"
+    return f"pullback job create --project {shlex.quote(project)} --commit {sha} --against {sha} {where}"
 
 
 def _report_line(stored: StoredReport) -> ReportLine:

@@ -205,7 +205,7 @@ async def overview(request: Request, view: AskedView, state: AskedState) -> Resp
         twins=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
-        against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
+        against_baseline=None if view.heat is None else not view.heat.groups or view.heat.compares,
         above_is_better=better_above([view.heat.metric], view.heat.baseline)
         if view.heat and view.heat.compares
         else "",
@@ -348,6 +348,8 @@ def _nothing_yet(fleet: Fleet, base: str) -> Empty:
         )
     return Empty(
         "No results yet",
-        ("Measure a checkout and upload the report, or upload the output of another benchmark tool from CI.",),
+        (
+            "Upload the output of a benchmark tool that you have, or measure gradients of your repository. In a clone of it:",
+        ),
         FIRST_STEPS.format(base=base),
     )

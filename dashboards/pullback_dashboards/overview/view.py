@@ -14,7 +14,6 @@ from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
@@ -23,6 +22,7 @@ SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
 _GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
 _FAR = 10.0  # in log ratio: what moved from zero, or failed, has no ratio and is larger than any
+_BUSY = "busy"  # on a busy machine: a cell is narrow, and the key below the cells says what it means
 FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
@@ -417,7 +417,7 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
     if said and extremes.worst.reading.contaminated and not metric.exact:
-        said.append(BUSY)
+        said.append(_BUSY)
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
@@ -461,7 +461,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
         return "" if reading.ratio.log_ratio is None else "no interval"
     said = [interval]
     if reading.contaminated:
-        said.append(BUSY)
+        said.append(_BUSY)
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
     elif groups is not None and groups < FEW_GROUPS:

@@ -9,7 +9,7 @@ from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.choices import FIRST_STEPS
+from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS
 from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
@@ -126,6 +126,7 @@ async def projects_page(request: Request, view: AskedView) -> Response:
         view=view,
         against_baseline=None,
         twins=("json", "csv", "md"),
+        first_report=FIRST_REPORT,
         first_steps=FIRST_STEPS.format(base=base_of(request)),
         scripts=("copy.js",) if not view.rows else (),
     )

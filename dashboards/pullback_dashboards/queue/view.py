@@ -34,6 +34,14 @@ class WaitingLine:
         """True if no agent can take it as things are."""
         return self.reason not in MOVING
 
+    @property
+    def forecast(self) -> str:
+        """As much of when it starts and how long it takes as is known, in a sentence."""
+        known = [
+            f"{word} {told}" for word, told in (("starts", self.starts), ("takes", self.takes)) if told != NO_ESTIMATE
+        ]
+        return (", ".join(known) or NO_ESTIMATE).capitalize()
+
 
 @dataclass(frozen=True)
 class RunningLine:

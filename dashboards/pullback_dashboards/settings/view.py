@@ -135,6 +135,8 @@ class ProjectView:
     points: int
     last_report_at: datetime | None
     mirror: str | None
+    repository: str | None
+    """Where agents fetch commits from; None: each from its own clone."""
     backfill: Backfill
     machines_for_forks: tuple[str, ...]
     channels: tuple[ChannelRow, ...] = ()
@@ -244,6 +246,7 @@ def project_view(
         points=project.points,
         last_report_at=project.last_report_at,
         mirror=project.mirror if caller.has("admin") else None,
+        repository=project.repository,
         backfill=Backfill(
             suite=policy.get("suite", ""),
             branch=policy.get("branch", "main"),
@@ -364,6 +367,8 @@ def _written(name: str, value: object) -> str:
     last = name.rpartition("_")[2]
     if value is None:
         return "not set"
+    if value == "":
+        return "none"
     if last == "bytes" and isinstance(value, int):
         return f"{value / 2**20:g} MiB"
     text = f"{value:g}" if isinstance(value, float) else str(value)

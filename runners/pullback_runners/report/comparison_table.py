@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import checked_without_oracle, left_out
+from pullback_runners.report.summary import UNKNOWN_NOISE, checked_without_oracle, failures_in_words, left_out
 from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
 
@@ -38,10 +38,9 @@ def comparison_table(report: Mapping[str, Any]) -> Table:
 def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     """The answer in a sentence, and what a reader must know to judge it."""
     rows = report["comparisons"]
-    for row in rows:
-        if row["outcome"] == "failed":
-            name = f"{Case.of_document(row['case']).name} {row['variant']}"
-            yield Text(f"failed: {name}: {row['error']['message']}", style="red")
+    failed = ((row["case"], row["variant"], row["error"]["message"]) for row in rows if row["outcome"] == "failed")
+    for sentence in failures_in_words(failed):
+        yield Text(sentence, style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: what was finished is above", style="yellow")
@@ -52,19 +51,14 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
     if any(row.get("margin_is_provisional") for row in rows):
         more = "" if harness.get("suite") == "standard" else "--suite standard takes 20, and "
-        yield Text(
-            "less than 2 % is not claimed: too few groups to know how far twins are apart; "
-            f"{more}a quieter machine or fewer cases leave time for more"
-        )
+        yield Text(f"{UNKNOWN_NOISE}; {more}a quieter machine or fewer cases leave time for more")
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
     for sentence in checked_without_oracle(report):
         yield Text(sentence)
     counted = [judged(row, harness) for row in rows if row["metric"] == "time"]
     if any(outcome.startswith("likely") for outcome in counted):
-        yield Text(
-            "likely is no claim: this machine was busy, and only suites with an A/A control say how far that moves a ratio"
-        )
+        yield Text("likely is not certain: this machine was busy, and how far that moves a ratio was not measured")
     said = ", ".join(
         [f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted] + [*_by_memory(rows)]
     )

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from pullback_runners.report.words import (
     time_in_words,
 )
 from pullback_runners.workloads import CPU, UNFUSED, Case
+
+UNKNOWN_NOISE = "differences of less than 2 % are not claimed: too few groups to know this machine's own noise"
+"""Of a report whose margin is provisional."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield f"Ambiguous: {told} whether there is a difference."
     if any(row.get("margin_is_provisional") for row in times):
-        yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
+        yield f"{UNKNOWN_NOISE.capitalize()}."
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
@@ -148,6 +151,15 @@ def checked_without_oracle(report: Mapping[str, Any]) -> list[str]:
         f"no oracle: gradients of {', '.join(sorted(names))} were compared with {oracle}"
         for oracle, names in by_oracle.items()
     ]
+
+
+def failures_in_words(failed: Iterable[tuple[Mapping[str, Any], str, str]]) -> Iterator[str]:
+    """A sentence for each case, variant and message of a failure; variants that fail alike share one."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for case, variant, message in failed:
+        alike.setdefault((Case.of_document(case).name, message), []).append(variant)
+    for (name, message), variants in alike.items():
+        yield f"failed: {name} {', '.join(dict.fromkeys(variants))}: {message}"
 
 
 def case_name(case: Mapping[str, Any]) -> str:

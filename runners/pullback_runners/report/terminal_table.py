@@ -10,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pullback_runners.report.summary import (
+    UNKNOWN_NOISE,
     baseline_in_words,
     baseline_of,
     checked_without_oracle,
+    failures_in_words,
     is_on_device,
     left_out,
 )
@@ -81,11 +83,14 @@ def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     """Notes under the table: failures with their reasons, and every reason for doubt."""
-    for case in report["cases"]:
-        name = Case.of_document(case["case"]).name
-        for variant in case["variants"]:
-            if variant["error"]:
-                yield Text(f"failed: {name} {variant['variant']}: {variant['error']['message']}", style="red")
+    failed = (
+        (case["case"], variant["variant"], variant["error"]["message"])
+        for case in report["cases"]
+        for variant in case["variants"]
+        if variant["error"]
+    )
+    for sentence in failures_in_words(failed):
+        yield Text(sentence, style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")
@@ -93,14 +98,13 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     pairs = [pair for case in report["cases"] for pair in case["paired"] if pair["metric"] == "time"]
     outcomes = {pair["outcome"] for pair in pairs}
+    remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
-        remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield Text(f"ambiguous: {told} whether there is a difference{remedy}", style="yellow")
     if any(pair.get("margin_is_provisional") for pair in pairs):
-        margin = max(pair["margin"] for pair in pairs if "margin" in pair)
-        yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
+        yield Text(f"{UNKNOWN_NOISE}{remedy}")
     yield from map(Text, checked_without_oracle(report))
     yield from (Text(f"not measured: {sentence}") for sentence in left_out(report))
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]

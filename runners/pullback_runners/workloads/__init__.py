@@ -2,6 +2,7 @@
 
 from pullback_runners.workloads.case import CPU, CUDA, DEVICES, Case
 from pullback_runners.workloads.registry import (
+    FIX_IT,
     UNFUSED,
     Differentiated,
     Inputs,
@@ -18,6 +19,7 @@ __all__ = [
     "CPU",
     "CUDA",
     "DEVICES",
+    "FIX_IT",
     "UNFUSED",
     "Case",
     "Choice",

@@ -207,6 +207,8 @@ def _is_own(function: Callable[..., Any]) -> bool:
 
 _workloads: dict[str, Workload] = {}
 
+FIX_IT = "; fix the file"
+"""The remedy for a file that cannot be loaded; a file that another commit can load needs none."""
 ENTRY_POINTS = "pullback.workloads"
 """Installed packages name modules that declare workloads under this group of entry points."""
 
@@ -294,7 +296,7 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         said = text if isinstance(error, UsageError) else f"{type(error).__name__}{f': {text}' if text else ''}"
         place = place_in((str(path),), error).replace(f"{path}, ", "")
-        raise UsageError(f"{path} cannot be loaded{place}: {said}; fix the file") from error
+        raise UsageError(f"{path} cannot be loaded{place}: {said}{FIX_IT}") from error
     names = [name for name, declared in _workloads.items() if before.get(name) is not declared]
     if not names:
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")

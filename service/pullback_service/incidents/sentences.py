@@ -148,7 +148,7 @@ def _moved(each: NamedChange, *, plural: bool = False) -> str:
     if counted is not None:
         return f"{verb[1]} {counted} in each call"
     if each.unit == "B":
-        return f"{verb[2]} {_amount(change.log_ratio, 'memory')} ({plain(each.metric or '')}: {_bytes(change.before)}, then {_bytes(change.after)})"
+        return f"{verb[2]} {_amount(change.log_ratio, 'memory')} ({plain((each.metric or '').replace('_', ' '))}: {_bytes(change.before)}, then {_bytes(change.after)})"
     metric = in_code(each.metric or "")
     return f"{'have' if plural else 'has'} {_amount(change.log_ratio, metric, _decimals(change))}{_doubt(each)}"
 

@@ -157,7 +157,18 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     )
     assert [job["id"] for job in machine["jobs"]] == [first]
     assert machine["line"]["quality"]["words"] == "1 of 1 clean"
-    assert "No A/A comparisons in this period" in page(f"/machines/{lab.machine_id}")
+    # What compares a commit with itself is offered as it works there: by the agent, or by hand where there is none.
+    base = str(service.base_url).rstrip("/")
+    assert machine["noise_command"] == (
+        f"pullback job create --project p --commit {1:040x} --against {1:040x} "
+        f"--suite quick --machine {lab.machine_id} --server {base}"
+    )
+    uploaded = made.made_report(5, project="p", machine="laptop")
+    service.post("/api/v1/reports", json=uploaded).raise_for_status()
+    by_hand = next(each["id"] for each in service.get("/api/v1/machines").json()["items"] if each["name"] == "laptop")
+    for machine_id, how in ((lab.machine_id, "job create"), (by_hand, f"noise.json --server {base}")):
+        told = page(f"/machines/{machine_id}")
+        assert all(words in told for words in ("No A/A comparisons in this period", how))
     assert service.get("/machines/999", headers=HTML).status_code == 404
 
     # A job page reads without a script, and decides by forms.
@@ -253,6 +264,9 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
         state.get_by_text("cancelled", exact=True).first.wait_for()
         page.locator("#log-live", has_text="ended").wait_for()
 
+        assert (
+            page.locator("main").inner_text().count("Cancelled by request.") == 1
+        )  # of the job, whose one attempt it was
         page.get_by_role("button", name="Retry").click()
         page.locator("#state", has_text="A machine is free.").wait_for()
         page.locator("#log-live", has_text="live").wait_for()

@@ -3,6 +3,7 @@
 Every visit fails if the page wrote an error to the console, broke its content security policy or asked another host.
 """
 
+import itertools
 import re
 from urllib.parse import quote
 
@@ -448,13 +449,31 @@ def test_an_unknown_address_answers_in_the_pages_own_style(browser, base):
 
 def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
     page = visit("/", at=empty_base)
-    assert "pullback run --suite quick" in page.locator(".empty").inner_text()
+    # `pullback run` without a pullback.toml would measure the workloads that Pullback brings, as a project of the reader's.
+    assert "pullback init" in page.locator(".empty pre").inner_text()
     for title, why in (("Compare", "compares two commits"), ("Explore", "draws any series")):
         page.get_by_role("link", name=title, exact=True).click()
         assert page.locator("h1").inner_text() == title
         assert why in page.locator(".empty").inner_text()
         assert f"pullback upload report.json --server {empty_base}" in page.locator(".empty pre").inner_text()
         assert page.locator("nav [aria-current]").inner_text() == title
+
+
+def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit, made):
+    for place in (10, 11):
+        report = made.made_report(place)
+        report["harness"] |= {"quality": "contaminated", "contamination": ["it was loud"]}
+        for entry, kind in itertools.product(report["cases"], ("variants", "paired")):
+            fused = [one for one in entry[kind] if one["variant"] == "fused"]
+            entry[kind] += [{**one, "variant": name} for name in ("jax", "native", "numpy", "torch") for one in fused]
+        httpx.post(f"{empty_base}/api/v1/reports", json=report, timeout=30).raise_for_status()
+    page = visit("/", width=1280, at=empty_base)
+    assert page.locator(".cell .doubt", has_text="busy").count() > 10
+    cut = "(cells) => cells.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map((cell) => cell.textContent)"
+    assert page.locator(".cell .doubt").evaluate_all(cut) == []
+    assert "busy: other processes ran meanwhile" in page.locator(".key").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".tiles .who").evaluate_all(cut) == []
 
 
 def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):

@@ -45,6 +45,10 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
     with_channel = admin.get("/settings/projects/demo").text
     assert all(each in with_channel for each in ("&lt;b&gt;team", "https://hooks.example/…", "waiting: test"))
     assert not any(each in with_channel for each in ("sesame", "<b>team", made_channel["secret"]))
+    assert "Each agent takes commits from a clone of its own." in " ".join(with_channel.split())
+    address = {"repository": "https://git.example/group/demo"}
+    httpx.patch(f"{guarded_base}/api/v1/projects/demo", json=address, headers=bearer).raise_for_status()
+    assert address["repository"] in admin.get("/settings/projects/demo").text
     wrong = admin.post("/settings/projects/demo", data={**form, "raw_days": "soon"})
     assert (wrong.status_code, "raw_days" in wrong.text) == (422, True)
     wrong = admin.post("/settings/projects/demo", data={**form, "requires": "{"})
@@ -95,7 +99,7 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
     }
     of_demo = admin.get("/settings/audit.csv?project=demo").text.splitlines()
     assert (
-        len(of_demo) == 6
-    )  # its making, its change, its channel and the test of it, the upload; and the line of names
+        len(of_demo) == 7
+    )  # its making, its two changes, its channel and the test of it, the upload; and the line of names
     nobody = httpx.get(f"{guarded_base}/boards", headers={"accept": "text/html"})
     assert (nobody.status_code, "sign in" in nobody.text) == (200, True)  # demo is public

@@ -11,23 +11,38 @@ PAGE = "/projects/demo/accuracy"
 
 
 @pytest.fixture
-async def judged(history):
-    """Two incidents of counts in different workloads, of which one is called noise."""
+async def found(history):
+    """Two incidents of counts in different workloads."""
     for number, (lstm, dense) in enumerate(((1024.0, 1024.0), (4096.0, 1024.0), (4096.0, 4096.0), (4096.0, 4096.0)), 1):
         document = history.commit(number, array_bytes=lstm)
         (case,) = [case for case in document["cases"] if case["case"]["workload"] == "dense"]
         case["variants"][1]["metrics"]["array_bytes"]["value"] = dense
         await history.upload(document)
-    for incident, verdict in ((1, "real"), (2, "noise")):
-        answer = await history.client.post(f"/api/v1/incidents/{incident}/verdict", json={"verdict": verdict})
-        assert answer.status_code == 200, answer.text
     return history
+
+
+@pytest.fixture
+async def judged(found):
+    """The same, of which one is called noise."""
+    for incident, verdict in ((1, "real"), (2, "noise")):
+        answer = await found.client.post(f"/api/v1/incidents/{incident}/verdict", json={"verdict": verdict})
+        assert answer.status_code == 200, answer.text
+    return found
 
 
 async def test_nothing_is_said_while_nothing_was_found(history):
     await history.upload(history.commit(1))
     page = (await history.client.get(PAGE)).text
     assert "there is nothing to be right about" in page
+
+
+async def test_tables_of_verdicts_come_with_the_first_verdict(found):
+    assert "2 incidents</a> were confirmed or likely, and none was judged" in " ".join(
+        (await found.client.get(PAGE)).text.split()
+    )
+    assert "By workload" not in (await found.client.get(PAGE)).text
+    (await found.client.post("/api/v1/incidents/1/verdict", json={"verdict": "real"})).raise_for_status()
+    assert "By workload" in (await found.client.get(PAGE)).text
 
 
 async def test_precision_is_what_people_called_right_of_what_they_judged(judged):

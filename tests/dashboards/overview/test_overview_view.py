@@ -106,10 +106,10 @@ def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_
     drawn = heat(build.history(*lines), build.time, toggles=True)
     (group,) = drawn.groups
     assert [cell.doubt for row in group.rows for cell in row.cells[1:]] == [
-        "0.495–0.505, busy machine",
+        "0.495–0.505, busy",
         "0.248–0.253",
     ]
-    assert group.summary.cells[1].doubt == "best 0.25×, busy machine"
+    assert group.summary.cells[1].doubt == "best 0.25×, busy"
     fused = drawn.means[1]
     assert fused.words == "2.8× faster than unfused"
     assert (fused.tone, fused.contaminated) == ("better", 1)
@@ -213,7 +213,7 @@ def test_few_groups_and_a_contaminated_one_are_doubts(build):
     few = plain.ratio._replace(n=6)
     assert doubt(plain) == "0.495–0.505"
     assert doubt(plain._replace(ratio=few)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(ratio=few, contaminated=True)) == "0.495–0.505, busy machine"
+    assert doubt(plain._replace(ratio=few, contaminated=True)) == "0.495–0.505, busy"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):

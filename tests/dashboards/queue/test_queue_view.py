@@ -11,18 +11,42 @@ JOB = JobLine(1, "p", "a" * 40, "t", "quick", "queued", 0, 3, datetime(2026, 3, 
 
 
 @pytest.mark.parametrize(
-    ("told", "starts", "takes", "stuck"),
+    ("told", "starts", "takes", "stuck", "forecast"),
     [
-        (Forecast("turn", "Next.", starts_in_s=0.0, takes_s=60), "now", "about 60 s", False),
-        (Forecast("turn", "2 jobs are before it.", 2, starts_in_s=7200.0), "in about 2 h", "no estimate", False),
-        (Forecast("turn", "1 job is before it.", 1, takes_s=600), "no estimate", "about 10 min", False),
-        (Forecast("silent", "Only lab-7 may take it, and it is silent."), "not yet", "no estimate", True),
-        (None, "no estimate", "no estimate", False),
+        (
+            Forecast("turn", "Next.", starts_in_s=0.0, takes_s=60),
+            "now",
+            "about 60 s",
+            False,
+            "Starts now, takes about 60 s",
+        ),
+        (
+            Forecast("turn", "2 jobs are before it.", 2, starts_in_s=7200.0),
+            "in about 2 h",
+            "no estimate",
+            False,
+            "Starts in about 2 h",
+        ),
+        (
+            Forecast("turn", "1 job is before it.", 1, takes_s=600),
+            "no estimate",
+            "about 10 min",
+            False,
+            "Takes about 10 min",
+        ),
+        (
+            Forecast("silent", "Only lab-7 may take it, and it is silent."),
+            "not yet",
+            "no estimate",
+            True,
+            "Starts not yet",
+        ),
+        (None, "no estimate", "no estimate", False, "No estimate"),
     ],
 )
-def test_what_is_not_known_of_a_waiting_job_is_said(told, starts, takes, stuck):
+def test_what_is_not_known_of_a_waiting_job_is_said(told, starts, takes, stuck, forecast):
     line = waiting_line(JOB, told)
-    assert (line.starts, line.takes, line.stuck) == (starts, takes, stuck)
+    assert (line.starts, line.takes, line.stuck, line.forecast) == (starts, takes, stuck, forecast)
 
 
 def test_a_running_job_ends_sometime():

@@ -17,7 +17,7 @@ def test_rules_tell_limits_and_no_secret():
     rules = {rule.name: rule for rule in rules_of(settings)}
     assert (rules["token work"].value, rules["token work"].set_by) == ("12.5", "PULLBACK_TOKEN_WORK")
     assert (rules["max report"].value, rules["lease"].value, rules["least claim"].value) == ("64 MiB", "90 s", "0.5 %")
-    assert rules["auth"].value == "not set"
+    assert (rules["auth"].value, rules["allow networks"].value) == ("not set", "none")
     assert all("secret" not in str(rule) and "DATABASE" not in rule.set_by for rule in rules.values())
 
 
@@ -30,7 +30,7 @@ def test_where_a_clone_lies_is_told_to_administrators_alone():
         "/srv/demo",
     )
     view = project_view(project, [], reader)
-    assert (view.project.mirror, view.project.backfill) == (True, "quick on main")
+    assert (view.project.mirror, view.project.backfill, view.repository) == (True, "quick on main", None)
     assert (view.backfill.requires, view.backfill.order) == ('{"device":"cpu"}', "newest")
 
 

@@ -408,6 +408,25 @@ def test_a_reference_without_any_workload_in_common_is_refused(compare, reposito
     assert f"the reference {sha[:10]} has none of the workloads: not yet" in done.stderr
 
 
+def test_a_workload_that_an_older_commit_cannot_import_is_no_file_to_fix(command, compare, repository):
+    repository.commit("first")
+    (repository.folder / "src/waves.py").rename(repository.folder / "src/tides.py")
+    file = repository.folder / "bench/total.py"
+    file.write_text(file.read_text().replace("import waves", "import tides as waves"))
+    repository.write("pullback.toml", '[measure]\nworkloads = ["bench/total.py"]\n[build]\nimport = []')
+    repository.commit("second")
+    compared = compare(repository.folder, "--against", "HEAD~1")
+    assert compared.returncode == 2
+    assert "No module named 'tides'; give some that both can run by --workloads\n" in compared.stderr
+    ranged = command("run", "--suite", "trial", "--commits", "HEAD~1..HEAD", folder=repository.folder)
+    assert ranged.returncode == 0, ranged.stderr
+    (repository.folder / "src/tides.py").rename(repository.folder / "src/waves.py")
+    repository.commit("third")
+    ranged = command("run", "--suite", "trial", "--commits", "HEAD~2..HEAD", folder=repository.folder)
+    assert ranged.returncode == 1
+    assert "No module named 'tides'\n" in ranged.stderr
+
+
 ONE_OR_THE_OTHER = """
     from pullback_runners.workloads import grid, workload
 

@@ -52,10 +52,19 @@ def test_doubt_is_said(report):
     assert "busy machine: it was loud" in text
     assert "stopped early" in text
     assert "ambiguous: 2 groups do not tell" in text
-    assert "provisional margin" in text
+    assert "differences of less than 2 % are not claimed: too few groups to know this machine's own noise" in text
     for row in doubtful["cases"][0]["paired"]:
         row["n"] = 1
     assert "ambiguous: 1 group does not tell" in shown(doubtful, 200)
+
+
+def test_variants_that_fail_alike_share_a_sentence(report):
+    failing = json.loads(json.dumps(report))
+    for variant in failing["cases"][0]["variants"][:2]:
+        variant["error"] = {"kind": "exception", "message": "IndexError: no"}
+    told = [line for line in shown(failing, 200).splitlines() if line.startswith("failed:")]
+    assert told[0] == "failed: sound[n=8,f8,cpu] unfused, right: IndexError: no"
+    assert [line.split(":")[1].split()[-1] for line in told[1:]] == ["zeros"]
 
 
 def test_an_empty_report_is_a_heading(report):
